@@ -40,7 +40,7 @@ class Analysis:
     group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
     reads_routing: bool = False  #: whether the request must bring the definitions in force
     stays_within: bool = False  #: whether its result names nothing beyond the destination that it is asked about
-    version: int = 1  #: of the definition: raised when the same traffic gives other numbers than before
+    version: int = 1  #: of the analysis: raised when the same traffic gives other numbers than before
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Every parameter with what was given for it, or its default; raises RequestRefused."""
@@ -171,6 +171,7 @@ ANALYSES = _table(
         "analytics.jobs.whatif",
         (WINDOW, DRAFT, REVISION),
         group="",
+        version=2,
     ),
 )
 

@@ -81,13 +81,13 @@ def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
 
 
 def before_and_after(
-    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], unit: str
+    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]], unit: str
 ) -> dict[str, Any]:
-    """For each name two lines of one colour: dotted as it is, solid as it would be."""
+    """For each name two lines of one colour: dotted as it was, solid as it would have been; None is a gap."""
     traces = []
     for number, (name, (before, after)) in enumerate(pairs.items()):
         colour = COLORWAY[number % len(COLORWAY)]
-        for values, words, dash in ((before, f"{name}, today", "dot"), (after, name, "solid")):
+        for values, words, dash in ((before, f"{name}, recorded", "dot"), (after, name, "solid")):
             traces.append(
                 {"type": "scatter", "x": list(times), "y": list(values), "name": words, "mode": "lines",
                  "legendgroup": name, "line": {"width": 1.5, "dash": dash, "color": colour},

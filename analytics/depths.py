@@ -21,6 +21,12 @@ class Course:
     came: list[int]
     went: list[int]
     bytes_came: int = 0
+    silent: list[bool] = field(default_factory=list)  #: whether nothing is known of a slot (silences.py)
+
+    @property
+    def drawn(self) -> list[int | None]:
+        """The depths as a chart has them: with gaps where nothing is known."""
+        return [None if gap else depth for depth, gap in zip(self.depths, self.silent, strict=True)]
 
     @property
     def message_bytes(self) -> float:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.archive import BrokerArchive
+from analytics.extent import GONE, Footer, footer_of
 from analytics.files import between, with_path
 from analytics.request import Window
 from analytics.schemas import EVENTS
 from analytics.stream import TraceStream
 from analytics.view import View, archived_files, events_of, look
+
+#: Events up to which one task has done with them before Spark has planned more, and what is passed on between them.
+FEW = 300_000
+#: Files up to which that is found out, once in each process.
+MAX_FILES = 500
 
 
 def read_events(
@@ -27,19 +34,43 @@ def read_events(
     it; hold a lease (leases.reading) while the frame is used. Raises StoreUnavailable.
     """
     views = _views(archive, windows, unarchived)
-    paths = [str(file.path) for view in views.values() for file in view.files]
+    paths = [file.path for view in views.values() for file in view.files]
+    footers = _footers(paths)
     parts = []
     if paths:
-        frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*paths)
-        parts.append(frame.withColumn("weight", F.coalesce("weight", F.lit(1))))  # files of version 1 have none
+        frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
+        frame = frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
+        parts.append(frame if are_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
     tail = pa.concat_tables([_tail(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
     if tail.num_rows or not paths:
         parts.append(session.createDataFrame(tail, EVENTS))
     events = reduce(DataFrame.unionAll, parts)
-    return events.where(reduce(or_, (_within(each) for each in windows)))
+    return events.coalesce(1) if are_few(footers, tail.num_rows) else events
 
 
-def _within(window: Window):
+def _footers(paths: Sequence[Path]) -> list[Footer] | None:
+    """Of all these files; None when they are too many, or one is gone: Spark will say so."""
+    if len(paths) > MAX_FILES:
+        return None
+    try:
+        return [footer_of(path) for path in paths]
+    except GONE:
+        return None
+
+
+def are_few(footers: Sequence[Footer] | None, others: int) -> bool:
+    """Whether one task reads the events of these files, and so many others; None when nobody looked into them."""
+    return footers is not None and sum(each.rows for each in footers) + others <= FEW
+
+
+def are_within(footers: Sequence[Footer] | None, windows: Sequence[Window]) -> bool:
+    """Whether no file needs to be filtered. Bounds are written into the code that Spark makes of a query: without them
+    it has that code from the run before, compiled.
+    """
+    return footers is not None and all(any(each.is_within(window) for window in windows) for each in footers)
+
+
+def _within(window: Window) -> Column:
     since, until = (F.timestamp_micros(F.lit(us)) for us in (window.since_us, window.until_us))
     return (F.col("ts") >= since) & (F.col("ts") < until)
 
@@ -63,9 +94,11 @@ def _views(archive: Path, windows: tuple[Window, ...], unarchived: tuple[str, st
 
 
 def _tail(broker: str, view: View, windows: tuple[Window, ...]) -> pa.Table:
-    """What is not archived, from the first window to the last, with the columns of EVENTS."""
-    since, until = min(each.since_us for each in windows), max(each.until_us for each in windows)
-    return with_path(between(events_of(view.tail), since, until).drop_columns("entry"), broker)
+    """What is not archived of these windows, with the columns of EVENTS."""
+    events = events_of(view.tail)
+    return with_path(
+        between(events, *((each.since_us, each.until_us) for each in windows)).drop_columns("entry"), broker
+    )
 
 
 _NOTHING = with_path(events_of([]).drop_columns("entry"), "")

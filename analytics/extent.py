@@ -1,9 +1,11 @@
-"""How much of the archive a window touches, from the footers of its files: told while a run waits for its result."""
+"""How much of the archive a window touches, and when that happened, from the footers of its files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +16,34 @@ from analytics.request import Window
 
 #: Footers that are read at most, each a fraction of a millisecond: beyond, the number is not worth the wait.
 MAX_FILES = 2000
+#: What `footer_of` raises when a file was compacted away meanwhile.
+GONE = (OSError, pa.ArrowInvalid)
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the footer of a data file says of its events."""
+
+    rows: int
+    first_us: int | None  #: when the first happened, microseconds since the epoch; None when it does not say
+    last_us: int | None
+
+    def is_within(self, window: Window) -> bool:
+        """Whether all of them happened in the window."""
+        known = self.first_us is not None and self.last_us is not None
+        return known and window.since_us <= self.first_us and self.last_us < window.until_us
+
+
+@lru_cache(2 * MAX_FILES)  # a file never changes after it appeared
+def footer_of(path: Path) -> Footer:
+    """Raises one of GONE."""
+    footer = pq.read_metadata(path)
+    column = footer.schema.names.index("ts")
+    groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
+    if not groups or not all(each is not None and each.has_min_max for each in groups):
+        return Footer(footer.num_rows, None, None)
+    first, last = min(each.min for each in groups), max(each.max for each in groups)
+    return Footer(footer.num_rows, _micros(first), _micros(last))
 
 
 def rows_within(archive: Path, window: Window) -> int | None:
@@ -23,9 +53,9 @@ def rows_within(archive: Path, window: Window) -> int | None:
         if number == MAX_FILES:
             return None
         try:
-            rows += pq.read_metadata(path).num_rows
-        except (OSError, pa.ArrowInvalid):
-            continue  # compacted away meanwhile
+            rows += footer_of(path).rows
+        except GONE:
+            continue
     return rows
 
 
@@ -36,16 +66,16 @@ def began_us(archive: Path) -> int | None:
 
 
 def _earliest(path: Path) -> Iterator[int]:
-    """Of each row group, from its statistics."""
     try:
-        footer = pq.read_metadata(path)
-    except (OSError, pa.ArrowInvalid):
-        return  # compacted away meanwhile
-    column = footer.schema.names.index("ts")
-    for number in range(footer.num_row_groups):
-        known = footer.row_group(number).column(column).statistics
-        if known is not None and known.has_min_max:
-            yield round(known.min.timestamp() * 1e6)
+        first = footer_of(path).first_us
+    except GONE:
+        return
+    if first is not None:
+        yield first
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.timestamp() * 1e6)
 
 
 def _files(archive: Path, window: Window) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,10 +73,12 @@ def archived(events: pa.Table, last: int) -> pa.Table:
     return current(events, ARCHIVED)
 
 
-def between(events: pa.Table, since_us: int, until_us: int) -> pa.Table:
-    """Those that happened from the first moment on, before the second."""
+def between(events: pa.Table, *spans: tuple[int, int]) -> pa.Table:
+    """Those that happened in one of these stretches of time: from its first moment on, before its second."""
     ts = events["ts"].cast(pa.int64())
-    return events.filter(pc.and_(pc.greater_equal(ts, since_us), pc.less(ts, until_us)))
+    return events.filter(
+        reduce(pc.or_, (pc.and_(pc.greater_equal(ts, since), pc.less(ts, until)) for since, until in spans))
+    )
 
 
 def with_path(events: pa.Table, broker: str) -> pa.Table:

@@ -98,9 +98,14 @@ CLIENTS = _struct(
     events=LongType(),
 )
 
-#: The last note of each log in each slot.
+#: The last note of each log in each slot, and the last that was one of all logs.
 DEPTH_NOTES = _struct(
-    broker=StringType(), destination=StringType(), slot=TimestampType(), ts=TimestampType(), depth=LongType()
+    broker=StringType(),
+    destination=StringType(),
+    slot=TimestampType(),
+    ts=TimestampType(),
+    depth=LongType(),
+    whole=TimestampType(),
 )
 
 #: Of each log, slot (its number) and part of it: what came to wait, and what waits no more.

@@ -83,7 +83,7 @@ def read(source: Source, part: Part) -> Iterator[pa.Table]:
     """The events of a part, as files have them."""
     pieces = _of_hour(source, part) if part.hour else _tail(source, part)
     for events in pieces:
-        wanted = between(events, source.since_us, source.until_us)
+        wanted = between(events, (source.since_us, source.until_us))
         if wanted.num_rows:
             yield wanted
 

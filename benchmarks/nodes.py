@@ -4,6 +4,9 @@ Each node has a queue, a producer and a consumer, whose load comes from a proces
 home at the node of its clients; `away`: at the next one, so that every delivery crosses a link. Nodes share one store,
 and all share the processors of this machine: the store and the load take theirs, too. So what a delivery costs in CPU
 is told for all nodes together, and for the store: where each has processors of its own that is what bounds them.
+
+`--share 0.1` holds each node to a tenth of a processor, as if it had a small machine of its own, and leaves the rest to
+the store and the load: so it is seen what nodes add on a machine that has too few processors for all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from benchmarks.dialect import ActiveMQDialect
 from benchmarks.load import run
 from benchmarks.report import table
 from benchmarks.scenarios import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
+from benchmarks.share import held_to
 from benchmarks.sluice import Sluice
 from brokerapp.destination import Destination
 from brokerapp.nodes.members import Member, Members
@@ -68,6 +72,10 @@ class Broker:
     nodes: list[OneOfSeveral]
     addresses: list[tuple[str, int]]
     store: EmbeddedStore
+
+    @property
+    def pids(self) -> list[int]:
+        return [each.process.pid for each in self.nodes if each.process]
 
     def cpu_seconds(self) -> tuple[float, float]:
         """What the nodes, and the store, have used."""
@@ -128,9 +136,9 @@ class Measured:
     of_store: float
 
 
-def measure(count: int, where: str, messages: int) -> Measured:
-    """So many messages, through so many nodes."""
-    with several(count) as broker:
+def measure(count: int, where: str, messages: int, share: float | None = None) -> Measured:
+    """So many messages, through so many nodes, each with this share of a processor (`None`: what there is)."""
+    with several(count) as broker, held_to(share, broker.pids) if share else nullcontext():
         queues, addresses = queues_at(broker.store.url, count), broker.addresses
         if where == AWAY:
             addresses = [*addresses[1:], addresses[0]]
@@ -156,13 +164,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--messages", type=int, default=MESSAGES)
+    parser.add_argument("--share", type=float, help="of one processor, for each node (default: what there is)")
     options = parser.parse_args(arguments)
     rows: list[tuple[str, ...]] = []
     first = 0.0
     for count, where in itertools.product(options.nodes, (HERE, AWAY)):
         if count == 1 and where == AWAY:
             continue
-        found = measure(count, where, options.messages)
+        found = measure(count, where, options.messages, options.share)
         first = first or found.rate
         costs = (f"{each:.1f} us" for each in (found.of_nodes, found.of_store))
         rows.append((str(count), where, f"{found.rate:,.0f}", f"{found.rate / first:.2f}", *costs))

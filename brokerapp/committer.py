@@ -74,6 +74,10 @@ class Committer:
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
+        #: Whether to ask, of a log that a batch appends to, what stood last in it before; see `before`.
+        self.asks: Callable[[str], bool] = lambda _log: False
+        #: The answers, numbers by log, while the batch is reported.
+        self.before: Mapping[str, int] = {}
         #: Told of logs that were declared or removed; what follows of the batch waits until all nodes know of it.
         self.announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None
         self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
@@ -247,7 +251,7 @@ class Committer:
 
     def _report(self, batch: Batch, committed: Committed) -> None:
         """Tell all units how they ended."""
-        seq, refused = committed.base + 1, committed.refused
+        seq, refused, self.before = committed.base + 1, committed.refused, committed.before
         for position, unit in batch.numbered:
             if committed.dropped and position in committed.dropped:
                 unit.dropped = committed.dropped[position]
@@ -255,6 +259,7 @@ class Committer:
                 unit.repeated = committed.repeated[position]
             _follow(unit.report, seq, position, refused)
             seq += unit.count
+        self.before = {}
 
     def _take(self) -> tuple[Batch | None, list[Read]]:
         """The next batch; and the reads before which no unit is left."""
@@ -275,7 +280,7 @@ class Committer:
         if not (taken or self._declarations or self._marks or self._returned):
             return None, reads
         self._number += 1
-        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()), self._returned)
+        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks)
         self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
 

@@ -95,7 +95,7 @@ class Connecting:
             if client.waiting:
                 self._broker.flow.when_clear(client, again)
                 return
-            if self._broker.homes.dropping.holds_up(client, again):
+            if self._broker.homes.waits.holds_up(client, again):
                 return
             self._broker.confirm(client, receipt)
             self.disconnect(client)

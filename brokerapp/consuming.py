@@ -175,6 +175,8 @@ class Consuming:
         for key in held:
             del subscription.unacked[key]
         subscription.credit += len(held)
+        if log.away:
+            self.abroad.go_on_without(subscription, log.name)
         self.take_back(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)

@@ -34,6 +34,11 @@ class VirtualTopic:
         """What tells this definition from all others."""
         return f"{self.kind}:{self.name}|{self.prefix}|{self.postfix}"
 
+    @property
+    def called(self) -> str:
+        """What it is called where people read of it."""
+        return f"virtual topic {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Leg:
@@ -68,6 +73,11 @@ class Composite:
         """What tells this definition from all others."""
         return f"{self.kind}:{self.destination.name}"
 
+    @property
+    def called(self) -> str:
+        """What it is called where people read of it."""
+        return f"composite {self.destination.kind} {self.destination.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class MirroredQueue:
@@ -84,6 +94,11 @@ class MirroredQueue:
     def id(self) -> str:
         """What tells this definition from all others."""
         return self.kind
+
+    @property
+    def called(self) -> str:
+        """What it is called where people read of it."""
+        return "mirroring of every queue"
 
 
 VirtualDestination = VirtualTopic | Composite | MirroredQueue
@@ -191,6 +206,11 @@ class PolicyEntry:
         """What tells this definition from all others."""
         return f"policyEntry:{self.destination}"
 
+    @property
+    def called(self) -> str:
+        """What it is called where people read of it."""
+        return f"policy of {self.destination}"
+
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
@@ -214,6 +234,11 @@ class RedeliveryPolicy:
         """What tells this policy from all others."""
         return f"redeliveryPolicy:{self.destination}"
 
+    @property
+    def called(self) -> str:
+        """What it is called where people read of it."""
+        return f"redelivery policy of {self.destination}"
+
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
@@ -233,6 +258,11 @@ class Definitions:
     policies: tuple[PolicyEntry, ...] = ()
     redelivery: Redelivery = Redelivery()
 
+    @property
+    def items(self) -> tuple[VirtualDestination | PolicyEntry | RedeliveryPolicy, ...]:
+        """All that has an id of its own."""
+        return (*self.virtual_destinations, *self.policies, *self.redelivery.policies)
+
     def with_virtual_destination(self, new: VirtualDestination, replacing: str | None = None) -> Definitions:
         """These definitions with `new` added, or put in the place of the one whose id is `replacing`.
 
@@ -242,7 +272,7 @@ class Definitions:
         if replacing is not None and replacing not in old:
             raise DefinitionRefused(f"there is no definition {replacing!r} to replace")
         if new.id in old and new.id != replacing:
-            raise DefinitionRefused(f"{new.kind} {_title(new)!r} is defined already")
+            raise DefinitionRefused(f"the {new.called} is defined already")
         if replacing is None:
             return self._with((*self.virtual_destinations, new))
         return self._with(tuple(new if each.id == replacing else each for each in self.virtual_destinations))
@@ -256,12 +286,3 @@ class Definitions:
 
     def _with(self, virtual_destinations: tuple[VirtualDestination, ...]) -> Definitions:
         return replace(self, virtual_destinations=virtual_destinations)
-
-
-def _title(definition: VirtualDestination) -> str:
-    match definition:
-        case Composite():
-            return definition.destination.name
-        case VirtualTopic():
-            return definition.name
-    return definition.kind

@@ -137,6 +137,13 @@ class Destination:
         """One destination, or a list of them (`/queue/A,/topic/B`), each element of its own kind; see parse."""
         return _parse_list(text)
 
+    @staticmethod
+    def named(kind: Kind, text: str) -> Destination:
+        """The one destination of this kind and name, which shall exist. Raises InvalidDestination, see check_one."""
+        found = Destination(kind, text.strip())
+        check_one(found)
+        return found
+
     @property
     def is_pattern(self) -> bool:
         """Whether a whole element is a wildcard. The queue of a fully qualified name is meant literally."""
@@ -162,6 +169,28 @@ def check_name(name: str) -> None:
         raise InvalidDestination(name[:80], f"a name has at most {MAX_NAME} characters")
     if _CONTROL.search(name):  # it would end up in frames, keys and pages
         raise InvalidDestination(name[:80], "a name has no control characters")
+
+
+def check_one(destination: Destination, *, or_pattern: bool = False) -> None:
+    """Raise InvalidDestination unless one destination can be of this name, or it is a pattern where one may stand.
+
+    Refused is what clients would take for several or for something else. Any other text is a name, as in ActiveMQ: also
+    `a//`.
+    """
+    name = destination.name
+    if not name:
+        raise InvalidDestination(name, "give it a name")
+    check_name(name)
+    if destination.is_pattern and not or_pattern:
+        raise InvalidDestination(name, "a whole element `*` or a last element `>` makes a pattern, which names many")
+    if LIST_SEPARATOR in name:
+        raise InvalidDestination(name, "a comma stands between several destinations, not in the name of one")
+    if "?" in name or destination.options:
+        raise InvalidDestination(name, "behind a ? stand options, which are no part of a name")
+    if prefix := next((each for each, _ in _PREFIXES if name.startswith(each)), ""):
+        raise InvalidDestination(name, f"give the name alone, without {prefix}")
+    if destination.address is not None:
+        _check_qualified(destination)
 
 
 @lru_cache(maxsize=16384)

@@ -110,7 +110,7 @@ class Durables:
         self.discard(state.name)
 
     def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
-        """The subscription as its next consumer wants it, created when it is not there.
+        """The subscription as its next consumer, which joins it next, wants it; created when it is not there.
 
         A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
         consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
@@ -121,8 +121,6 @@ class Durables:
         found = self._by_key.get(wanted.key)
         if found is not None:
             if not self._must_go(found, wanted):
-                if not found.active:
-                    self._adopt(found, wanted)
                 return found
             self._discard_log(found)
         durable = self.create(wanted)
@@ -137,6 +135,16 @@ class Durables:
         """
         found = self._by_key.get(wanted.key)
         return found if found is not None and found.log.away and self._must_go(found, wanted) else None
+
+    def refusal(self, wanted: NamedSubscription) -> RequestRefused | None:
+        """Why `claim` would refuse this; None where it would not."""
+        found = self._by_key.get(wanted.key)
+        try:
+            if found is not None:
+                self._must_go(found, wanted)
+        except RequestRefused as error:
+            return error
+        return None
 
     def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
         same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
@@ -233,9 +241,10 @@ class Durables:
             return True
         return access.may(Principal("", frozenset(subscription.groups)), "read", topic)
 
-    def _adopt(self, durable: Durable, wanted: NamedSubscription) -> None:
-        """It is for this user, or bridge, from now on: all nodes are to know."""
-        if self._leave_to(durable, wanted):
+    def adopt(self, durable: Durable, subscription: Subscription) -> None:
+        """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""
+        wanted, subscription.claim = subscription.claim, None
+        if wanted is not None and not durable.active and self._leave_to(durable, wanted):
             self._broker.queues.describe(durable.log, self._attributes(durable))
 
     def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
@@ -313,8 +322,10 @@ class Durables:
     # -- consumers
 
     def join(self, subscription: Subscription, durable: Durable) -> None:
-        """One more consumes it."""
+        """One more consumes it. Whether it is the first is known at its home."""
         subscription.durable = durable
+        if subscription.guest_of or not durable.log.away:
+            self.adopt(durable, subscription)
         self._broker.consuming.attach(subscription, durable.log)
         self._only_persistent(durable)
         self._note_topics(durable)

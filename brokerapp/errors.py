@@ -38,8 +38,23 @@ class SelectorSyntaxError(RequestRefused):
     code = "invalid-selector"
 
     def __init__(self, text: str, position: int, reason: str) -> None:
-        super().__init__(f"selector {text!r} is wrong at position {position}: {reason}")
         self.text, self.position, self.reason = text, position, reason
+        super().__init__(f"selector {text!r} is wrong at position {self.column}: {reason}")
+
+    @property
+    def column(self) -> int:
+        """The position as people count: the first character is at 1."""
+        return self.position + 1
+
+    @property
+    def before(self) -> str:
+        """The part of the text that can be read."""
+        return self.text[: self.position]
+
+    @property
+    def behind(self) -> str:
+        """What begins with the offending character; "" when the text ends too early."""
+        return self.text[self.position :]
 
 
 class AccessDenied(RequestRefused):

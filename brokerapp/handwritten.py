@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.actions import Send
+from brokerapp.engine.brokers_word import signed
 from brokerapp.message import DEFAULT_PRIORITY, escape
 
 #: Bytes that operators have the store take in at once: it stands still for all while it does.
@@ -40,7 +41,8 @@ class TestSend:
 
     def send(self, more: Mapping[str, str]) -> Send:
         """What a client would ask, with more properties, which the broker writes."""
-        lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in {**self.properties, **more}.items())
+        headers = {name: value for name, value in {**self.properties, **signed({}, more)}.items() if value is not None}
+        lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
         return Send(
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
             self.is_bytes,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import CAUSE
+from brokerapp.engine.brokers_word import CAUSE, brokers_word
 
 #: The header that says where a message was before: where it failed, or where an operator took it from.
 ORIGIN = "original-destination"
@@ -31,4 +31,4 @@ def home_of(headers: Mapping[str, str], origin: str | None, here: Destination) -
 
     Raises InvalidDestination.
     """
-    return Destination.parse(origin) if origin and CAUSE in headers else here
+    return Destination.parse(origin) if origin and CAUSE in brokers_word(headers) else here

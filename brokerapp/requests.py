@@ -10,7 +10,7 @@ from typing import Any
 from brokerapp.broker import Broker
 from brokerapp.cluster.record import Change
 from brokerapp.committer import Committer
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination, Kind, check_one
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.entries import entry_of
 from brokerapp.errors import BrokerError, RequestRefused
@@ -113,14 +113,17 @@ class Desk:
         await self._committer.barrier()
         return found
 
-    async def create(self, destination: str) -> None:
-        """Let a queue or topic exist until it is deleted."""
+    async def create(self, destination: str) -> bool:
+        """Let a queue or topic exist until it is deleted; whether it did not before."""
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
+        check_one(wanted)
+        is_new = not self._broker.creation.exists(wanted)
         await self._record(Change.of_destination(wanted))
         self._broker.creation.declare(wanted)
         await self._committer.barrier()
+        return is_new
 
     async def create_subscription(self, attributes: dict[str, Any]) -> str:
         """Let a named subscription exist; the native name of its log."""

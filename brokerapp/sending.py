@@ -16,6 +16,7 @@ from brokerapp.actions import Send
 from brokerapp.broker import Broker
 from brokerapp.client import Client
 from brokerapp.destination import Destination, list_of
+from brokerapp.engine.brokers_word import SENT_BY
 from brokerapp.engine.routing import explain
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
 from brokerapp.handwritten import TestSend, portion, weight
@@ -47,7 +48,7 @@ class Sending:
         properties.check(wanted.properties, may_wait=True)
         if not 0 < count <= MAX_COUNT:
             raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
-        first, sent, send = "", 0, wanted.send({"sentBy": actor} if actor else {})
+        first, sent, send = "", 0, wanted.send({SENT_BY: actor} if actor else {})
         at_once = portion(AT_ONCE, weight(wanted.properties, wanted.body))
         try:
             while sent < count:

@@ -229,9 +229,13 @@ class WaitingMessage:
     size: int  #: bytes of the body
 
 
+#: A number after those of all messages.
+END_OF_LOG = 2**63 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class BrowsePage:
-    """Part of a log, in order. Ask on with `after=next`; `next` is None at the end."""
+    """Part of a log, in order. Ask on with `after=next`, backwards with `before=next`; `next` is None at the end."""
 
     messages: list[BrowsedMessage]
     scanned: int  #: messages looked at for this page

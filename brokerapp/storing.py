@@ -72,6 +72,11 @@ class Storing:
         else:
             self._broker.committer.submit(request, given)
 
+    def asks(self, log: str) -> bool:
+        """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
+        found = self._broker.queues.get(log)
+        return found is not None and found.asks
+
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
@@ -172,7 +177,7 @@ class Storing:
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
-        touched = self._broker.delivery.touched
+        touched, before = self._broker.delivery.touched, self._broker.committer.before
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
                 self._broker.early.stored(log, given[name], numbers, payloads)
@@ -183,7 +188,7 @@ class Storing:
             self.arrived(log, messages, bodies)
             if log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
-                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts])
+                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts], before.get(name))
                 touched[log] = None
             else:
                 log.offer_unseen(count)

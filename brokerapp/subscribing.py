@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Subscribe, Unsubscribe
@@ -84,10 +85,8 @@ class Subscribing:
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
             self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
-        if wanted and (former := self._broker.durables.in_the_way(wanted)) is not None:
-            self._broker.homes.dropping.drop_for(
-                client, former, subscribe.receipt, lambda: self.subscribe(client, subscribe)
-            )
+        if wanted and (ask := self._broker.homes.contending.asked_first(wanted)) is not None:
+            self._broker.homes.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
             return
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
@@ -96,7 +95,7 @@ class Subscribing:
             prefetch, None if durable else crossing or selector, subscribe.transformation,
             priority=_priority(subscribe.options),
             exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive, crossing=crossing, principal=_behind(client, subscribe.options),
+            retroactive=retroactive, crossing=crossing, principal=_behind(client, subscribe.options), claim=wanted,
         )  # fmt: skip
         self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -209,9 +208,9 @@ class Subscribing:
             durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
             for topic in durable.subscription.topics:
                 self._broker.require_read(client, topic)
-            self._broker.homes.dropping.drop_for(
-                client, durable, unsubscribe.receipt, lambda: self._broker.confirm(client, unsubscribe.receipt)
-            )
+            drop = partial(self._broker.homes.dropping.drop, durable)
+            confirm = partial(self._broker.confirm, client, unsubscribe.receipt)
+            self._broker.homes.waits.wait(client, unsubscribe.receipt, drop, confirm)
             return
         name = subscription_name(unsubscribe.id, unsubscribe.destination)
         subscription = client.subscriptions.get(name)

@@ -16,8 +16,9 @@ from types import MappingProxyType
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.brokers_word import ROUTE, signed
 from brokerapp.engine.choosing import selector_headers
-from brokerapp.engine.dead_letters import ROUTE, route_from
+from brokerapp.engine.dead_letters import route_from
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
@@ -211,7 +212,8 @@ class Transfers:
         """
         message, here = entry.message, log.destination
         way = route_from(message, entry.original or message.headers.get(ORIGIN, ""), here)
-        return self.on_its_way(message.with_headers({ORIGIN: here.stomp, ROUTE: way, **headers}), target)
+        changed = signed(message.headers, {ORIGIN: here.stomp, ROUTE: way, **headers})
+        return self.on_its_way(message.with_headers(changed), target)
 
     def on_its_way(self, message: Message, target: Destination) -> Placed:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 
 from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
 from brokerapp.destination import Destination
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
+from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, brokers_word
+from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, DestinationStats
 from console.listed import Listed
 
 #: Seconds and messages that one look may take.
@@ -40,6 +41,7 @@ class Cluster:
     times: list[int] = field(default_factory=list)  #: milliseconds since the epoch
     newest: Listed | None = None
     resubmitted: int = 0  #: how many were sent again before
+    claimed: int = 0  #: how many did not fail here: they were sent there, and say themselves that they had failed
 
     @property
     def count(self) -> int:
@@ -120,35 +122,34 @@ def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cl
     found: dict[tuple[str, str], Cluster] = {}
     for queue, message in messages:
         headers = message.headers
-        pattern, origin = pattern_of(headers.get("dlqDeliveryFailureCause", "")), message.came_from or ""
+        pattern, origin = pattern_of(headers.get(CAUSE, "")), message.came_from or ""
         cluster = found.setdefault((pattern, origin), Cluster(pattern, origin))
         cluster.queues[queue] += 1
-        if consumer := headers.get("dlqConsumer"):
+        word = brokers_word(headers)
+        cluster.claimed += CAUSE in headers and CAUSE not in word
+        if consumer := word.get("dlqConsumer"):
             cluster.consumers[consumer] += 1
-        text = headers.get("dlqTime") or headers.get("timestamp", "")
+        text = word.get(FAILED_AT) or headers.get("timestamp", "")
         if text.isdecimal() and len(text) < 15:
             cluster.times.append(int(text))
-        cluster.resubmitted += headers.get("resubmitCount", "0") != "0"
+        cluster.resubmitted += COUNT in word
         cluster.newest = cluster.newest or Listed(message)
     return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
 
 
-Place = Callable[[Destination, int | None, int], int]
 Browse = Callable[[Destination, int, int, str | None, int], BrowsePage]
 
 
-def survey(queues: list[DestinationStats], place: Place, browse: Browse, patience: float = PATIENCE) -> Survey:
+def survey(queues: list[DestinationStats], browse_back: Browse, patience: float = PATIENCE) -> Survey:
     """Read what these queues hold, the newest first, one page of each in turn."""
     deadline, read = time.monotonic() + patience, []
-    waiting: list[tuple[Destination, int | None]] = [(each.destination, None) for each in queues if each.QueueSize]
+    waiting = [(each.destination, END_OF_LOG) for each in queues if each.QueueSize]
     while waiting and len(read) < MAX_READ and time.monotonic() < deadline:
         queue, before = waiting.pop(0)
-        after = place(queue, before, PAGE)
-        page = browse(queue, after, PAGE, None, PAGE)
-        found = [each for each in page.messages if before is None or each.seq < before]
-        read += [(queue, message) for message in reversed(found)]
-        if len(found) == PAGE:
-            waiting.append((queue, found[0].seq))
+        page = browse_back(queue, before, PAGE, None, PAGE)
+        read += [(queue, message) for message in reversed(page.messages)]
+        if page.next is not None:
+            waiting.append((queue, page.next))
     clusters = clustered(read)
     times = [each for cluster in clusters for each in cluster.times]
     found_in, unread = Counter(queue for queue, _ in read), {queue for queue, _ in waiting}

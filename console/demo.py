@@ -149,7 +149,7 @@ class Business:
             connection.connect(*self._credentials, wait=True)
         except (StompException, OSError) as error:
             where = "{}:{}".format(*self._address)
-            raise DemoFailed(self.trouble or f"no STOMP connection to {where} ({type(error).__name__})") from error
+            raise DemoFailed(self.trouble or f"no STOMP connection to {where}") from error
         self._connections.append(connection)
         return connection
 

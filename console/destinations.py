@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest
 
-from brokerapp.destination import Destination, Kind, is_pattern
-from brokerapp.errors import InvalidDestination
+from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
 from console import audit
 from console.access import Verb, require
@@ -23,24 +22,15 @@ def existing(destination: Destination) -> tuple[Picture, DestinationStats]:
     raise Http404(f"There is no {destination.kind} named {destination.name}.")
 
 
-def create(request: HttpRequest, kind: Kind, name: str) -> Destination:
-    """Make a queue or topic exist; what it is called. Raises InvalidDestination, PermissionDenied."""
-    destination = named(kind, name)
+def create(request: HttpRequest, kind: Kind, name: str) -> tuple[Destination, bool]:
+    """Make one exist; which, and whether it did not before. Raises InvalidDestination, PermissionDenied."""
+    destination = Destination.named(kind, name)
     require(request, Verb.CREATE, destination)
-    with audit.recording(request, "create", destination):
-        gateway().create(destination)
+    with audit.recording(request, "create", destination) as change:
+        is_new = gateway().create(destination)
+        change.after = {"new": is_new}
     mirror().settle(lambda picture: destination in picture.stats)
-    return destination
-
-
-def named(kind: Kind, text: str) -> Destination:
-    """The one destination of this name. Raises InvalidDestination for none and for a pattern."""
-    name = text.strip()
-    if not name:
-        raise InvalidDestination(text, "give it a name")
-    if is_pattern(name):
-        raise InvalidDestination(name, "a whole element `*` or a last element `>` makes a pattern, which names many")
-    return Destination(kind, name)
+    return destination, is_new
 
 
 def delete(request: HttpRequest, destination: Destination) -> int:

@@ -100,7 +100,8 @@ def _places(holder: Holder, verb: Verb) -> list[tuple[str, str]]:
     places: dict[str, list[str]] = {}
     for grant, source in holder.sources:
         if grant.allows(verb):
-            places.setdefault(", ".join(map(str, grant.scopes)) or "everywhere", []).append(source)
+            by = f"{source} (masked)" if verb is Verb.READ and grant.role in MASKED else source
+            places.setdefault(", ".join(map(str, grant.scopes)) or "everywhere", []).append(by)
     return [(where, ", ".join(each)) for where, each in places.items()]
 
 

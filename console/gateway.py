@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
 from brokerapp.engine.circumstances import Circumstances
 from brokerapp.errors import StoreUnavailable
-from brokerapp.snapshot import BrowsePage, NodeStatus, StepOutcome, Tally, WaitingMessage
+from brokerapp.snapshot import END_OF_LOG, BrowsePage, NodeStatus, StepOutcome, Tally, WaitingMessage
 from console.shared import Shared
 
 #: Seconds a page waits for the broker.
@@ -88,19 +88,30 @@ class Gateway:
         """Messages with seq > after; see BrokerAdmin.browse."""
         return self.run(self.admin.browse(destination, after, limit, selector, scan, LOOK))
 
-    def count(self, destination: Destination, selector: str | None, before: BrowsePage | None = None) -> Tally:
-        """How many messages match; see BrokerAdmin.count. Of a page `before`, from the first on, it goes on."""
-        if before is None or not selector:
-            return self.run(self.admin.count(destination, selector=selector, scan=SCAN, seconds=LOOK))
-        if before.next is None:
-            return Tally(len(before.messages))
-        left = SCAN - before.scanned
-        rest = self.run(self.admin.count(destination, before.next, selector, left, LOOK))
-        return rest.after(len(before.messages), before.scanned)
+    def browse_back(
+        self, destination: Destination, before: int, limit: int, selector: str | None, scan: int = SCAN
+    ) -> BrowsePage:
+        """The last messages with seq < before; see BrokerAdmin.browse_back."""
+        return self.run(self.admin.browse_back(destination, before, limit, selector, scan, LOOK))
 
-    def place(self, queue: Destination, before: int | None, count: int) -> int:
-        """Where the last messages before a number begin; see BrokerAdmin.place."""
-        return self.run(self.admin.place(queue, before, count))
+    def count(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> Tally:
+        """How many messages match; see BrokerAdmin.count. Of a page `seen`, from the first on, it goes on."""
+        return self._counted(self.admin.count, 0, destination, selector, seen)
+
+    def count_back(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> Tally:
+        """The same from the end back; `seen` is the page of the newest."""
+        return self._counted(self.admin.count_back, END_OF_LOG, destination, selector, seen)
+
+    def _counted(
+        self, count: Callable[..., Coroutine[Any, Any, Tally]], start: int, destination: Destination,
+        selector: str | None, seen: BrowsePage | None,
+    ) -> Tally:  # fmt: skip
+        if seen is None or not selector:
+            return self.run(count(destination, start, selector, SCAN, LOOK))
+        if seen.next is None:
+            return Tally(len(seen.messages))
+        rest = self.run(count(destination, seen.next, selector, SCAN - seen.scanned, LOOK))
+        return rest.after(len(seen.messages), seen.scanned)
 
     def place_at(self, queue: Destination, time_ms: int) -> int:
         """Where messages of a moment begin; see BrokerAdmin.place_at."""
@@ -178,9 +189,9 @@ class Gateway:
         """Remember one of them no longer."""
         return self.run(self.admin.forget_selectors(queue, selector))
 
-    def create(self, destination: Destination) -> None:
-        """Make the destination exist."""
-        self.run(self.admin.create(destination))
+    def create(self, destination: Destination) -> bool:
+        """Make the destination exist; whether it did not before."""
+        return self.run(self.admin.create(destination))
 
     def delete(self, destination: Destination) -> int:
         """Remove the destination with all it holds; how many messages."""

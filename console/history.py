@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -147,47 +148,66 @@ SPARK_WIDTH, SPARK_HEIGHT = 100, 24
 SPARK_SECONDS, SPARK_PLACES = 3600, 50
 
 
-def spark(kept: Sequence[Point], now: float, kind: Kind, level: float) -> str:
-    """The last hour as points of an SVG polyline: the depth of a queue, what came to a topic. `level`: it is now."""
+def spark(kept: Sequence[Point], looked: Sequence[Whole], now: float, kind: Kind, level: float) -> str:
+    """The last hour as an SVG path's line: the depth of a queue, what came to a topic. `level`: it is now.
+
+    A place in which nobody looked is a gap, as in a chart: the broker stood, or nothing was recorded yet.
+    """
     values = _levels(kept, now, int(level)) if kind is Kind.QUEUE else _arrivals(kept, now)
-    top = max(values) * 1.15 or 1
+    seen = {*_places(looked, now), SPARK_PLACES - 1}  # the present is always looked at
+    top = max(values[place] for place in seen) * 1.15 or 1
     step = SPARK_WIDTH / (SPARK_PLACES - 1)
-    corners = [(number * step, (SPARK_HEIGHT - 2) * (1 - value / top) + 1) for number, value in enumerate(values)]
-    kept_corners = [
-        each
-        for number, each in enumerate(corners)
-        if number in (0, len(corners) - 1) or not corners[number - 1][1] == each[1] == corners[number + 1][1]
-    ]
-    # The corners beyond the box close the area below the line; their own edges are out of sight.
-    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in kept_corners)
-    below, first, last = SPARK_HEIGHT + 9, kept_corners[0][1], kept_corners[-1][1]
-    right = SPARK_WIDTH + 9
-    return f"-9,{below} -9,{first:.0f} {line} {right},{last:.0f} {right},{below}"
+    heights = {place: (SPARK_HEIGHT - 2) * (1 - values[place] / top) + 1 for place in seen}
+
+    def is_corner(place: int) -> bool:
+        return not heights.get(place - 1) == heights[place] == heights.get(place + 1)
+
+    stretches = ["M" + " ".join(f"{place * step:.0f},{heights[place]:.0f}" for place in run if is_corner(place))
+                 for run in _runs(sorted(seen))]  # fmt: skip
+    return "".join(each if " " in each else f"{each}h0" for each in stretches)  # one place alone is a dot
 
 
-def _places(kept: Sequence[Point], now: float) -> list[tuple[int, Point]]:
+def _runs(places: Sequence[int]) -> list[list[int]]:
+    """Ascending numbers in stretches without a gap."""
+    stretches: list[list[int]] = []
+    for place in places:
+        if not stretches or place != stretches[-1][-1] + 1:
+            stretches.append([])
+        stretches[-1].append(place)
+    return stretches
+
+
+def spark_area(line: str) -> str:
+    """What lies below a sparkline, as a path: each stretch goes down, back and up. live.js does the same."""
+    return re.sub(r"M(\d+),[^M]*", rf"\g<0>V{SPARK_HEIGHT}H\1Z", line)
+
+
+def _places(kept: Sequence[Point] | Sequence[Whole], now: float) -> dict[int, list]:
+    """Points of the last hour by the place of a sparkline that they are in, ascending."""
     start, width = now - SPARK_SECONDS, SPARK_SECONDS / SPARK_PLACES
-    return [(min(SPARK_PLACES - 1, int((each.at - start) / width)), each) for each in kept if each.at >= start]
+    places: dict[int, list] = {}
+    for each in kept:
+        if each.at >= start:
+            places.setdefault(min(SPARK_PLACES - 1, int((each.at - start) / width)), []).append(each)
+    return places
 
 
 def _levels(kept: Sequence[Point], now: float, level: int) -> list[float]:
-    recent = _places(kept, now)
+    places = _places(kept, now)
     before = next((each for each in reversed(kept) if each.at < now - SPARK_SECONDS), None)
-    by_place = {place: point.pending for place, point in recent}
-    current = _level_before(recent[0][1] if recent else None, before, level)
+    first = next((points[0] for points in places.values()), None)
+    current = _level_before(first, before, level)
     values: list[float] = []
     for place in range(SPARK_PLACES):
-        current = by_place.get(place, current)
+        current = places[place][-1].pending if place in places else current
         values.append(current)
     values[-1] = level
     return values
 
 
 def _arrivals(kept: Sequence[Point], now: float) -> list[float]:
-    values = [0.0] * SPARK_PLACES
-    for place, point in _places(kept, now):
-        values[place] += point.arrived
-    return values
+    places = _places(kept, now)
+    return [float(sum(point.arrived for point in places.get(place, ()))) for place in range(SPARK_PLACES)]
 
 
 def past(door: Gateway, resolution: Resolution, destinations: Sequence[Destination]) -> list[list[Point]]:

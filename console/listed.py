@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, NAMES, ROUTE, WROTE, brokers_word
 from brokerapp.properties import STANDARD
 from brokerapp.selectors.values import DECIMAL_NUMBER
 from brokerapp.snapshot import BrowsedMessage
@@ -13,7 +14,9 @@ from brokerapp.snapshot import BrowsedMessage
 #: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
 MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", "originalExpiration"})
 #: Properties of a dead letter that a list says in words, or its selector asked for.
-FAILURE = frozenset({"dlqDeliveryFailureCause", "dlqRoute", "dlqConsumer"})
+TOLD = frozenset({CAUSE, ROUTE, "dlqConsumer"})
+#: What is no property of anybody: standard headers, and the one that says which of the others the broker wrote.
+HEADS = STANDARD | {WROTE}
 #: Properties shown in the list, and how long their values may be there.
 MAX_SHOWN, MAX_VALUE = 3, 24
 
@@ -40,6 +43,7 @@ class Pair:
     value: str
     type: str
     moment: datetime | None = None
+    is_claim: bool = False  #: of a name that the broker uses, and not the broker's word: its sender wrote it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,12 @@ class Listed:
     @property
     def died(self) -> datetime | None:
         """When it became a dead letter."""
-        return moment(self.message.headers.get("dlqTime", ""))
+        return moment(self.word.get(FAILED_AT, ""))
+
+    @property
+    def word(self) -> dict[str, str]:
+        """What the broker itself wrote of its failure, its way and who sent it (brokerapp.engine.brokers_word)."""
+        return brokers_word(self.message.headers)
 
     @property
     def expires(self) -> datetime | None:
@@ -68,18 +77,23 @@ class Listed:
     @property
     def cause(self) -> str:
         """Why it failed; "" when it did not."""
-        return self.message.headers.get("dlqDeliveryFailureCause", "")
+        return self.word.get(CAUSE, "")
+
+    @property
+    def claim(self) -> str:
+        """The cause of a failure that it came with: whoever sent it said so; "" when nobody did."""
+        return "" if self.cause else self.message.headers.get(CAUSE, "")
 
     @property
     def resubmits(self) -> int:
         """How often operators sent it again."""
-        text = self.message.headers.get("resubmitCount", "0")
-        return int(text) if text.isdecimal() and len(text) < 9 else 0
+        return int(self.word.get(COUNT, "0"))
 
     @property
     def pairs(self) -> list[Pair]:
         """All properties: what is no standard header."""
-        return [_pair(name, value) for name, value in self.properties]
+        claimed = NAMES - self.word.keys()
+        return [_pair(name, value, name in claimed) for name, value in self.properties]
 
     @property
     def standard_pairs(self) -> list[Pair]:
@@ -89,7 +103,7 @@ class Listed:
     @property
     def properties(self) -> list[tuple[str, str]]:
         """All that is no standard header, by name; what was asked for first."""
-        found = ((name, value) for name, value in self.message.headers.items() if name not in STANDARD)
+        found = ((name, value) for name, value in self.message.headers.items() if name not in HEADS)
         return sorted(found, key=lambda pair: (pair[0] not in self.asked, pair[0]))
 
     @property
@@ -100,13 +114,13 @@ class Listed:
     @property
     def shown(self) -> list[tuple[str, str]]:
         """The first properties, shortened; the failure's own are said in words."""
-        told = [(name, value) for name, value in self.properties if name not in FAILURE]
+        told = [(name, value) for name, value in self.properties if name not in TOLD]
         return [
             (name, value if len(value) <= MAX_VALUE else value[: MAX_VALUE - 1] + "…")
             for name, value in told[:MAX_SHOWN]
         ]
 
 
-def _pair(name: str, value: str) -> Pair:
+def _pair(name: str, value: str, is_claim: bool = False) -> Pair:
     when = moment(value) if name in MOMENTS and value != "0" else None
-    return Pair(name, value, "moment" if when else type_of(value), when)
+    return Pair(name, value, "moment" if when else type_of(value), when, is_claim)

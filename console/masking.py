@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from brokerapp.destination import LIST_SEPARATOR, Destination
-from brokerapp.engine.dead_letters import ROUTE
+from brokerapp.engine.brokers_word import ROUTE
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier

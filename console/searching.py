@@ -15,7 +15,7 @@ from django.conf import settings
 from analytics.trace import Event
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
-from brokerapp.snapshot import BrowsedMessage, DestinationStats
+from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, DestinationStats
 from console import trace
 from console.dead_letters import is_dead_letter_queue
 from console.gateway import gateway
@@ -123,23 +123,21 @@ def _in_queues(
     filled.sort(key=lambda each: (not is_dead_letter_queue(each), each.QueueSize))
     found.of = len(filled)
     for each in filled:
-        before: int | None = None
+        before = END_OF_LOG
         while time.monotonic() < deadline and len(hits) < MAX_HITS:
             try:
-                after = door.place(each.destination, before, PAGE)
-                page = door.browse(each.destination, after, PAGE, None, PAGE)
+                page = door.browse_back(each.destination, before, PAGE, None, PAGE)
             except BrokerError:  # deleted in this moment
                 break
-            messages = [message for message in page.messages if before is None or message.seq < before]
-            found.read += len(messages)
-            for message in messages:
+            found.read += len(page.messages)
+            for message in page.messages:
                 if why(message, wanted, names) and (matched := why(shown(message, each.destination), wanted, names)):
                     state = "dead" if is_dead_letter_queue(each) else "waiting"
                     hits[message.id, each.destination] = _hit(message, each.destination, state, matched)
-            if len(messages) < PAGE:
+            if page.next is None:
                 found.queues += 1
                 break
-            before = messages[0].seq
+            before = page.next
         else:
             break
     found.complete = found.queues == found.of
@@ -183,10 +181,7 @@ def locate(id: str, queue: Destination, came: datetime) -> list[BrowsedMessage]:
     door, selector = gateway(), f"JMSMessageID = '{id.replace(QUOTE, QUOTE * 2)}'"
     try:
         after = door.place_at(queue, int(came.astimezone(UTC).timestamp() * 1000) - EARLIER_MS)
-        for start in (after, door.place(queue, None, PAGE)):
-            page = door.browse(queue, start, MAX_TIMES, selector, NEAR)
-            if page.messages:
-                return page.messages
+        near = door.browse(queue, after, MAX_TIMES, selector, NEAR)
+        return near.messages or door.browse_back(queue, END_OF_LOG, MAX_TIMES, selector, PAGE).messages
     except BrokerError:  # the queue is gone
         return []
-    return []

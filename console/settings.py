@@ -7,7 +7,6 @@ import os
 import socket
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from csp.constants import NONE, SELF
 
@@ -15,6 +14,7 @@ from brokerapp.environment import Environment
 from console.assets import fingerprint
 from console.database import databases
 from console.identity import Identity
+from console.mail_server import MailServer
 from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
 
@@ -150,18 +150,16 @@ SOCIALACCOUNT_STORE_TOKENS = False
 
 # -- mail: into files of the outbox, unless SLUICE_MAIL says by which server, as smtp://user:password@host:587?tls=1
 
-_mail = urlsplit(os.environ.get("SLUICE_MAIL", ""))
-_has_mail_server = _mail.scheme in ("smtp", "smtps")
-EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if _has_mail_server else "console.outbox.EmailBackend"
+_mail = MailServer.read()
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if _mail.host else "console.outbox.EmailBackend"
 EMAIL_FILE_PATH = SLUICE.data / "outbox"
 #: The folder as pages name it; "" with a mail server.
-MAIL_OUTBOX = "" if _has_mail_server else os.path.relpath(EMAIL_FILE_PATH, BASE_DIR)
+MAIL_OUTBOX = "" if _mail.host else os.path.relpath(EMAIL_FILE_PATH, BASE_DIR)
 if MAIL_OUTBOX.startswith(".."):  # elsewhere on the machine: that is said in full
     MAIL_OUTBOX = str(EMAIL_FILE_PATH)
-EMAIL_HOST, EMAIL_PORT = _mail.hostname or "localhost", _mail.port or (465 if _mail.scheme == "smtps" else 25)
-EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
-EMAIL_USE_SSL = _mail.scheme == "smtps"
-EMAIL_USE_TLS = not EMAIL_USE_SSL and "tls=1" in _mail.query
+EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.is_secure, _mail.becomes_secure
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("SLUICE_MAIL_FROM", f"sluice@{socket.gethostname()}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,11 +25,13 @@ ASK_SECONDS = 0.25  # between two questions whether a part is ready
 FIRST_DELAY_SECONDS = 0.5  # before the first restart; doubles with every death that follows too soon
 LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by itself
 STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
-READY_PATIENCE_SECONDS = 60.0  # then the next part is started all the same
+STILL_SECONDS = 30.0  # between two words about a part that starts or ends slowly
 GRACE_SECONDS = 10.0
+MOST_GRACE = 12.0  # times the grace, however busy the machine is: a minute or four, and then it hangs
 LEFTOVER_PATIENCE_SECONDS = 15.0  # for the children of a killed supervisor, which got their TERM when it died
 LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is kept
 SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
+PROCESSORS = len(os.sched_getaffinity(0))
 
 Say = Callable[[str], None]
 
@@ -37,9 +40,10 @@ Say = Callable[[str], None]
 class Part:
     """One process to keep running.
 
-    It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later.
-    With `ready`, those after it in the table need it: they start when it says yes, and have ended before it is asked
-    to end. It must not wait long for its answer.
+    It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later, on a
+    busy machine as many times later as others share each of its processors. With `ready`, those after it in the table
+    need it: they start when it says yes, and have ended before it is asked to end. It must not wait long for its
+    answer. Lines with what it says of itself alone (`unsaid`) stand in its log and are not shown.
     """
 
     name: str
@@ -47,11 +51,17 @@ class Part:
     environment: Mapping[str, str] = field(default_factory=dict)
     ready: Callable[[], bool] | None = None
     grace: float = GRACE_SECONDS
+    unsaid: re.Pattern[str] | None = None
 
 
 def restart_delay(deaths: int) -> float:
     """Seconds to wait before starting a part again that has died `deaths` times in a row (at least one)."""
     return min(FIRST_DELAY_SECONDS * 2 ** min(deaths - 1, 16), LONGEST_DELAY_SECONDS)
+
+
+def patience(grace: float, load: float, processors: int) -> float:
+    """Seconds a part has to end where `load` processes want to run: what takes it a second takes it longer then."""
+    return grace * min(max(1.0, load / processors), MOST_GRACE)
 
 
 class Log:
@@ -90,10 +100,11 @@ class Child:
 
     def __init__(self, part: Part, folder: Path, family: int, *, say: Say) -> None:
         self.part, self._say, self._family = part, say, family
-        self.log = Log(folder / f"{part.name}.log", lambda line: say(f"{part.name:<14} | {line}"))
+        self.log = Log(folder / f"{part.name}.log", self._show)
         self.process: subprocess.Popen[bytes] | None = None
         self.born = time.monotonic()
-        self._started_at = self._due = self._ask_again = self._patience_ends = 0.0
+        self._started_at = self._due = self._ask_again = self._asked_to_end = 0.0
+        self._tell_again = self.born + STILL_SECONDS
         self._is_ready = self._is_killed = False
         self._deaths = 0
 
@@ -115,9 +126,19 @@ class Child:
             self._ask_again = now + ASK_SECONDS
         return self._is_ready
 
+    def tell_if_slow(self, now: float) -> None:
+        """Say now and then that it is still about to be ready."""
+        if now >= self._tell_again:
+            self._tell_again = now + STILL_SECONDS
+            self._say(
+                f"{self.part.name} is still starting after {now - self.born:.0f} s ({_busy()}): it goes on by itself, "
+                f"and {self.log.path} has its own words"
+            )
+
     def terminate(self) -> None:
         """Ask it to end."""
-        self._patience_ends = time.monotonic() + self.part.grace
+        self._asked_to_end = time.monotonic()
+        self._tell_again = self._asked_to_end + STILL_SECONDS
         if self.process is not None:
             self.process.terminate()
 
@@ -125,10 +146,14 @@ class Child:
         """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
         self.log.follow()
         if self.process is not None and self.process.poll() is None:
-            if not self._is_killed and (hurry or time.monotonic() > self._patience_ends):
+            waited = time.monotonic() - self._asked_to_end
+            if not self._is_killed and (hurry or waited > patience(self.part.grace, os.getloadavg()[0], PROCESSORS)):
                 self._is_killed = True
                 self._say(f"{self.part.name} does not end: killed")
                 self.kill()
+            elif time.monotonic() >= self._tell_again:
+                self._tell_again = time.monotonic() + STILL_SECONDS
+                self._say(f"{self.part.name} is still ending after {waited:.0f} s ({_busy()})")
             return False
         self.kill()
         return True
@@ -138,6 +163,10 @@ class Child:
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _show(self, line: str) -> None:
+        if self.part.unsaid is None or not self.part.unsaid.search(line):
+            self._say(f"{self.part.name:<14} | {line}")
 
     def _start(self, now: float) -> None:
         self._started_at, self._is_ready, self._is_killed = now, False, False
@@ -208,11 +237,8 @@ class Supervisor:
     def _may_start_next(self, now: float) -> bool:
         if not self._children or self._children[-1].ready(now):
             return True
-        last = self._children[-1]
-        if now - last.born < READY_PATIENCE_SECONDS:
-            return False
-        self._say(f"{last.part.name} is not ready after {READY_PATIENCE_SECONDS:g} s, going on: see {last.log.path}")
-        return True
+        self._children[-1].tell_if_slow(now)
+        return False
 
     def _stop(self) -> None:
         self._say("stopping")
@@ -230,6 +256,10 @@ class Supervisor:
     def _wait_for(self, children: list[Child]) -> None:
         while children := [child for child in children if not child.ended(hurry=self._stops_asked > 1)]:
             time.sleep(TICK_SECONDS / 5)
+
+
+def _busy() -> str:
+    return f"load {os.getloadavg()[0]:.1f} on {PROCESSORS} processors"
 
 
 def _end(code: int) -> str:

@@ -20,17 +20,17 @@ def survey_for(user: AnyUser) -> Survey:
     stats = [
         each for each in mirror().current().stats.values() if is_dead_letter_queue(each) and sees(each.destination)
     ]
-    return survey(stats, gateway().place, _browse_as(user))
+    return survey(stats, _browse_as(user))
 
 
 def _browse_as(user: AnyUser) -> Browse:
     """Browsing as this user may see headers; bodies are not looked at."""
     door = gateway()
     if not rules():
-        return door.browse
+        return door.browse_back
 
     def browse(queue: Destination, *where: Any) -> BrowsePage:
-        page = door.browse(queue, *where)
+        page = door.browse_back(queue, *where)
         return replace(page, messages=[masked(user, replace(each, body=b""), queue) for each in page.messages])
 
     return browse

@@ -455,7 +455,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "NB-66": "no subscription is left of clients that came and went",
         "NB-67": "what crossed is counted, by destination, at the broker that it came from",
         "NB-68": "a bridge is had after handshakes that failed",
-        "NB-69": "bridges to brokers of other makes by JMS",
+        "NB-69": "brokers of other makes: none is bridged to, and which one it is is told",
         "NB-70": "who sent a message is told behind a bridge",
         "VD-01": "each queue of a virtual topic is demand for its topic, and for no other",
         "VD-02": "a consumer of a virtual topic's queue is demand for the topic",
@@ -487,8 +487,6 @@ NOT_TESTED: dict[str, str] = {
     "L28": "not there",
     "D05": "not there: who is ready gets the message, wherever it is",
     "D11": "not there: exclusive consumers have a stand-by",
-    "NB-30": "what is remembered does not depend on where a consumer is: VT-12, NB-27",
-    "NB-69": "not served: a bridge leads to Sluice or ActiveMQ Classic, and speaks STOMP",
     "X23": "not served: ActiveMQ Classic has none; see `gcInactiveDestinations` and expiry",
     "VT-30": "`make bench`, scenario `fan-out-1000`",
 }

@@ -46,7 +46,8 @@ def run(question: Question, collect: Collect) -> Findings:
         label: room_of(name, course.message_bytes, limit, question.routing) for label, (name, course) in named.items()
     }
     ahead = {label: outlook(course, seconds, recent, rooms[label].messages) for label, (_, course) in named.items()}
-    return _findings(named, ahead, rooms, begins[shown:], known.rows_read)
+    ends = [min(each + slot, window.until_us // 1_000_000) for each in begins[shown:]]
+    return _findings(named, ahead, rooms, ends, known.rows_read)
 
 
 def _named(found: dict[Key, Course], before: int) -> dict[str, tuple[str, Course]]:
@@ -64,16 +65,18 @@ def _named(found: dict[Key, Course], before: int) -> dict[str, tuple[str, Course
 
 def _from(course: Course, slot: int) -> Course:
     came = course.came[slot:]
-    return Course(course.depths[slot:], came, course.went[slot:], round(course.message_bytes * sum(came)))
+    size = round(course.message_bytes * sum(came))
+    return Course(course.depths[slot:], came, course.went[slot:], size, course.silent[slot:])
 
 
 def _findings(
     found: dict[str, tuple[str, Course]],
     ahead: dict[str, Outlook],
     rooms: dict[str, Room],
-    begins: list[int],
+    ends: list[int],
     rows_read: int,
 ) -> Findings:
+    """`ends` is when each slot ends, which is when its depth was."""
     used = {label: each for label, each in found.items() if any(each[1].depths) or any(each[1].came)}
     if not used:
         return nothing("No message waited anywhere in this window.", rows_read)
@@ -82,6 +85,7 @@ def _findings(
     rows.sort(key=lambda each: (-each["depth"], -each["most"], each["destination"]))
     deepest = charts.greatest({label: course.depths for label, (_, course) in used.items() if any(course.depths)})
     deepest.pop(charts.OTHERS, None)
+    drawn = {label: used[label][1].drawn for label in deepest}
     return Findings(
         sentence=_sentence(outlooks, rooms),
         headline=(
@@ -91,7 +95,7 @@ def _findings(
                                          if each.full_seconds is not None), default=None), "seconds"),
         ),
         rows_read=rows_read,
-        charts=(("Messages waiting", charts.lines(moments(begins), deepest, "messages")),) if deepest else (),
+        charts=(("Messages waiting", charts.lines(moments(ends), drawn, "messages")),) if deepest else (),
         tables=(Table("depths", "Depths at the end of the window", _COLUMNS, table_of(rows, _COLUMNS)),),
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from analytics.depths import Course, courses, cuts_of
 from analytics.jobs.parts import Collect, total
 from analytics.question import Question
 from analytics.request import Window
+from analytics.silences import begins_a_run, silent
 from analytics.slots import starts
 from analytics.transforms.depths import flows, notes
 from analytics.transforms.which import of_destination
@@ -41,10 +43,14 @@ def recorded(question: Question, slot: int, collect: Collect, destination: str =
     whole = Window(window.since_us // HOUR_US * HOUR_US, window.until_us)
     events = of_destination(question.read(whole), destination)
     first, begins = whole.since_us // 1_000_000, starts(whole, slot)
-    noted = _numbered(collect("notes of depths", notes(events, slot)), first, slot)
+    notes_of_slots = collect("notes of depths", notes(events, slot))
+    noted = _numbered(notes_of_slots, first, slot)
     cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
     changes = collect("what came and went", flows(events, slot, first, cuts))
-    return Recorded(slot, begins, courses(len(begins), cuts, noted, _changes(changes)), total(changes, "events"))
+    changed = _changes(changes)
+    found = courses(len(begins), cuts, noted, changed)
+    _mark_silences(found, begins, slot, window, [each[:2] for each in (*noted, *changed)], _started(notes_of_slots))
+    return Recorded(slot, begins, found, total(changes, "events"))
 
 
 def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int, int]]:
@@ -61,3 +67,34 @@ def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:
          *(each[name] for name in ("number", "part", "came", "went", "bytes_came")))
         for each in rows.to_pylist()
     ]  # fmt: skip
+
+
+def _started(notes_of_slots: pa.Table) -> set[tuple[str, int]]:
+    """Broker and moment (seconds since the epoch) of each note of a node that started."""
+    found = zip(notes_of_slots["broker"].to_pylist(), notes_of_slots["whole"].to_pylist(), strict=True)
+    return {(broker, at.timestamp()) for broker, at in found if at and begins_a_run(at.timestamp())}
+
+
+def _mark_silences(
+    found: Mapping[Key, Course],
+    begins: Sequence[int],
+    slot: int,
+    window: Window,
+    heard: Iterable[tuple[Key, int]],
+    started: Iterable[tuple[str, float]],
+) -> None:
+    """Say of each course in which slots nothing is known of its broker."""
+    of_broker: dict[str, list[Course]] = {}
+    for (broker, _), course in found.items():
+        of_broker.setdefault(broker, []).append(course)
+    for broker, together in of_broker.items():
+        gaps = silent(
+            begins,
+            slot,
+            window.until_us / 1e6,
+            {number for (name, _), number in heard if name == broker},
+            {int(at - begins[0]) // slot for name, at in started if name == broker},
+            [sum(depths) for depths in zip(*(each.depths for each in together), strict=True)],
+        )
+        for course in together:
+            course.silent = gaps

@@ -87,7 +87,7 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
     unknown = [each for each in coding.conditions if not is_recorded(each)]
     return report.findings(
         comparison, trial, samples, rows_read=pc.sum(flow["events"]).as_py(),
-        notes=report.notes(comparison, trial, flow, unknown, gone), since_us=question.covered.since_us,
+        notes=report.notes(comparison, trial, flow, unknown, gone), covered=question.covered,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.transforms.counting import by_kind, messages, size_of, slot
+from brokerapp.recording.schema import ALL
 
 #: What takes a copy away from where it waits.
 TAKES = ("ack", "expire", "dead_letter", "drop")
@@ -26,11 +27,15 @@ def never_stored() -> Column:
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot."""
+    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and the last that was one of all logs."""
     return (
         events.where(F.col("kind") == "depth")
         .groupBy("broker", "destination", slot(slot_seconds).alias("slot"))
-        .agg(F.max("ts").alias("ts"), F.max_by("size", "ts").alias("depth"))
+        .agg(
+            F.max("ts").alias("ts"),
+            F.max_by("size", "ts").alias("depth"),
+            F.max(F.when(F.col("reason") == ALL, F.col("ts"))).alias("whole"),
+        )
     )
 
 

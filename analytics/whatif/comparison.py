@@ -19,7 +19,7 @@ from brokerapp.destination import Destination
 SAMPLES = 3
 #: Of one comparison.
 MAX_SAMPLES = 300
-TODAY, DRAFT = "today", "draft"
+IN_FORCE, DRAFT = "in_force", "draft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,12 @@ class Target:
     """A queue, subscription or topic that gets copies, by either set of definitions."""
 
     name: str
-    today: Series
+    in_force: Series
     draft: Series
     served: float  #: messages that left in a bucket when there was work
-    waiting_today: np.ndarray  #: on record, at the end of each bucket; nothing for topics, which keep nothing
+    waiting_recorded: np.ndarray  #: on record, at the end of each bucket; nothing for topics, which keep nothing
     waiting_draft: np.ndarray  #: predicted
+    known: np.ndarray  #: of each bucket, whether anything was recorded of what waits
 
     @property
     def keeps(self) -> bool:
@@ -41,13 +42,13 @@ class Target:
     @property
     def state(self) -> str:
         """Whether only one of the two brings it anything."""
-        today, draft = self.today.messages.any(), self.draft.messages.any()
-        return "new" if draft and not today else "lost" if today and not draft else ""
+        in_force, draft = self.in_force.messages.any(), self.draft.messages.any()
+        return "new" if draft and not in_force else "lost" if in_force and not draft else ""
 
     @property
     def difference(self) -> int:
         """Messages that the draft brings it more."""
-        return int(self.draft.messages.sum() - self.today.messages.sum())
+        return int(self.draft.messages.sum() - self.in_force.messages.sum())
 
     def left(self, waiting: np.ndarray, copies: Series) -> tuple[int, int]:
         """What waits in the end, messages and bytes."""
@@ -60,7 +61,7 @@ class Target:
 class Comparison:
     """Two tallies of the same classes, and how each target was served in the window."""
 
-    today: Tally
+    in_force: Tally
     draft: Tally
     buckets: Buckets
     left_of: Mapping[str, np.ndarray]  #: messages that left each destination, in each bucket
@@ -70,24 +71,25 @@ class Comparison:
     @cached_property
     def targets(self) -> list[Target]:
         """All targets, those that differ most first."""
-        today, draft = self.today.targets(self.sharing), self.draft.targets(self.sharing)
-        found = [self._target(name, today, draft) for name in dict.fromkeys((*today, *draft))]
-        return sorted(found, key=lambda each: (-abs(each.difference), -int(each.today.messages.sum()), each.name))
+        in_force, draft = self.in_force.targets(self.sharing), self.draft.targets(self.sharing)
+        found = [self._target(name, in_force, draft) for name in dict.fromkeys((*in_force, *draft))]
+        return sorted(found, key=lambda each: (-abs(each.difference), -int(each.in_force.messages.sum()), each.name))
 
-    def _target(self, name: str, today: Mapping[str, Series], draft: Mapping[str, Series]) -> Target:
+    def _target(self, name: str, in_force: Mapping[str, Series], draft: Mapping[str, Series]) -> Target:
         nothing = np.zeros(self.buckets.count, np.int64)
-        series = [each.get(name) or Series(nothing, nothing) for each in (today, draft)]
+        series = [each.get(name) or Series(nothing, nothing) for each in (in_force, draft)]
         served = service(self.left_of.get(name, nothing))
         if not Destination.parse(name).is_queue:
-            return Target(name, *series, served, nothing[:0], nothing[:0])
-        now = self.standing.get(name) or Standing(0, nothing, nothing)
-        return Target(name, *series, served, now.depths, changed(now, *(each.messages for each in series), served))
+            return Target(name, *series, served, nothing[:0], nothing[:0], np.ones(0, bool))
+        stood = self.standing.get(name) or Standing(0, nothing, nothing, np.ones(self.buckets.count, bool))
+        would = changed(stood, *(each.messages for each in series), served)
+        return Target(name, *series, served, stood.depths, would, stood.known)
 
     @cached_property
     def legs(self) -> list[tuple[Leg, Asked, Asked]]:
-        """Each leg as it is considered today and with the draft: in the order of definitions, those of the draft."""
-        every = dict.fromkeys((*self.draft.legs, *self.today.legs))
-        asked = [self._asked(each) for each in (self.today, self.draft)]
+        """Each leg, in the order of definitions, as it is considered by what is in force and by the draft."""
+        every = dict.fromkeys((*self.draft.legs, *self.in_force.legs))
+        asked = [self._asked(each) for each in (self.in_force, self.draft)]
         found = [(leg, *(of(leg) for of in asked)) for leg in every]
         return sorted(found, key=lambda each: (each[0].definition, each[0].at, each[0].target, each[0].selector or ""))
 
@@ -113,7 +115,8 @@ class Comparison:
 
     def left(self, which: str) -> tuple[int, int]:
         """What waits in the end everywhere, messages and bytes."""
-        of = [each.left(getattr(each, f"waiting_{which}"), getattr(each, which)) for each in self.targets if each.keeps]
+        waiting = {IN_FORCE: "waiting_recorded", DRAFT: "waiting_draft"}[which]
+        of = [each.left(getattr(each, waiting), getattr(each, which)) for each in self.targets if each.keeps]
         return sum(count for count, _ in of), sum(size for _, size in of)
 
     def copies(self, which: str) -> tuple[int, int]:
@@ -148,6 +151,7 @@ def standing_by_name(
         came = np.cumsum(course.came)
         earlier = int(came[first - 1]) if first else 0
         before = course.depths[first - 1] if first else course.depths[0] - course.came[0] + course.went[0]
-        each = Standing(max(0, before), np.array(course.depths)[last], np.diff(came[last], prepend=earlier))
+        depths, known = np.array(course.depths)[last], ~np.array(course.silent)[last]
+        each = Standing(max(0, before), depths, np.diff(came[last], prepend=earlier), known)
         found[name] = found[name] + each if name in found else each
     return found

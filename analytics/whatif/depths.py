@@ -1,7 +1,7 @@
 """Depths: what would wait at a target, bucket by bucket, when something else arrives and consumers go on as they did.
 
-What waits today is not predicted: it is on record. A draft changes it by as much as the model says that other arrivals
-make of it. The model is a queue that is served at a constant rate: depth = max(0, depth before + arrivals - served),
+What waited is not predicted: it is on record. A draft changes it by as much as the model says that other arrivals make
+of it. The model is a queue that is served at a constant rate: depth = max(0, depth before + arrivals - served),
 Lindley's recursion, here in its closed form. Pure.
 """
 
@@ -23,9 +23,11 @@ class Standing:
     before: int
     depths: np.ndarray
     came: np.ndarray
+    known: np.ndarray  #: of each bucket, whether anything was recorded (silences.py)
 
     def __add__(self, other: Standing) -> Standing:
-        return Standing(self.before + other.before, self.depths + other.depths, self.came + other.came)
+        known = self.known & other.known
+        return Standing(self.before + other.before, self.depths + other.depths, self.came + other.came, known)
 
 
 def service(left: np.ndarray) -> float:
@@ -34,14 +36,18 @@ def service(left: np.ndarray) -> float:
     return float(np.quantile(busy, BUSY, method="higher")) if len(busy) else 0.0
 
 
-def predicted(arrived: np.ndarray, served: float, waiting: float = 0.0) -> np.ndarray:
+def predicted(arrived: np.ndarray, served: float | np.ndarray, waiting: float = 0.0) -> np.ndarray:
     """What waits at the end of each bucket, when `waiting` did at the beginning of the first."""
     surplus = np.cumsum(arrived - served) + waiting
     return surplus - np.minimum(0.0, np.minimum.accumulate(surplus))
 
 
-def changed(today: Standing, arrived: np.ndarray, instead: np.ndarray, served: float) -> np.ndarray:
-    """What would wait at the end of each bucket if `instead` had come, and not what did: never more than there was."""
-    model = predicted(instead, served, today.before) - predicted(arrived, served, today.before)
-    there = np.maximum(today.depths, today.before + np.cumsum(today.came)) + np.cumsum(instead - arrived)
-    return np.clip(today.depths + model, 0.0, np.maximum(0.0, there))
+def changed(recorded: Standing, arrived: np.ndarray, instead: np.ndarray, served: float) -> np.ndarray:
+    """What would wait at the end of each bucket if `instead` had come, and not what did: never more than there was.
+
+    While nothing was recorded nothing is served.
+    """
+    rate = served * recorded.known
+    model = predicted(instead, rate, recorded.before) - predicted(arrived, rate, recorded.before)
+    there = np.maximum(recorded.depths, recorded.before + np.cumsum(recorded.came)) + np.cumsum(instead - arrived)
+    return np.clip(recorded.depths + model, 0.0, np.maximum(0.0, there))

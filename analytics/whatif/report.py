@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics import charts
+from analytics.request import Window
 from analytics.results import Column, Findings, Table
 from analytics.slots import moments
-from analytics.whatif.comparison import DRAFT, TODAY, Comparison, Target
+from analytics.whatif.comparison import DRAFT, IN_FORCE, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
 from analytics.words import short, signed
@@ -34,10 +35,15 @@ class Sample:
 
 
 def findings(
-    comparison: Comparison, trial: Trial, samples: Sequence[Sample], rows_read: int, notes: Sequence[str], since_us: int
+    comparison: Comparison,
+    trial: Trial,
+    samples: Sequence[Sample],
+    rows_read: int,
+    notes: Sequence[str],
+    covered: Window,
 ) -> Findings:
-    """All that is to be said; `since_us` is when the record begins."""
-    drawn = chart(comparison, since_us)
+    """All that is to be said; `covered` is where there is a record."""
+    drawn = chart(comparison, covered)
     return Findings(
         sentence=_sentence(comparison),
         rows_read=rows_read,
@@ -56,7 +62,7 @@ def _sentence(comparison: Comparison) -> str:
     changed = [each for each in targets if each.difference]
     lost = comparison.draft.count(comparison.draft.lost)
     if not changed:
-        text = "The draft would have brought every target as many messages as today"
+        text = "The draft would have brought every target as many messages as the routing in force does"
     else:
         states = [each.state for each in changed]
         counts = ((states.count("new"), "new"), (states.count("lost"), "lost"))
@@ -138,12 +144,12 @@ def _totals(comparison: Comparison) -> Table:
         ("Waiting in the end (draft: predicted)", 0, comparison.left),
         ("Bytes waiting in the end (draft: predicted)", 1, comparison.left),
     ):
-        rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (TODAY, DRAFT))))
+        rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (IN_FORCE, DRAFT))))
     return Table(
         "totals", "In all",
-        (Column("what", "What"), Column("unit", "Unit"), Column("today", "Today", "messages"),
+        (Column("what", "What"), Column("unit", "Unit"), Column("in_force", "In force", "messages"),
          Column("draft", "With the draft", "messages"), Column("difference", "Difference", "messages")),
-        _rows(("what", "unit", "today", "draft", "difference"), [(*row, row[3] - row[2]) for row in rows]),
+        _rows(("what", "unit", "in_force", "draft", "difference"), [(*row, row[3] - row[2]) for row in rows]),
     )  # fmt: skip
 
 
@@ -161,13 +167,13 @@ def _targets(comparison: Comparison) -> Table:
     columns = (
         Column("target", "Target"),
         Column("state", ""),
-        Column("today", "Today", "messages"),
+        Column("in_force", "In force", "messages"),
         Column("draft", "With the draft", "messages"),
         Column("difference", "Difference", "messages"),
-        Column("today_bytes", "Today", "bytes"),
+        Column("in_force_bytes", "In force", "bytes"),
         Column("draft_bytes", "With the draft", "bytes"),
         Column("served", "Served a minute", "messages"),
-        Column("waiting_today", "Waiting in the end, today", "messages"),
+        Column("waiting_recorded", "Waiting in the end, recorded", "messages"),
         Column("waiting_draft", "with the draft", "messages"),
     )
     minutes = comparison.buckets.seconds / 60
@@ -176,13 +182,14 @@ def _targets(comparison: Comparison) -> Table:
 
 
 def _target(each: Target, minutes: float) -> tuple:
-    today, draft = (int(series.messages.sum()) for series in (each.today, each.draft))
+    in_force, draft = (int(series.messages.sum()) for series in (each.in_force, each.draft))
     waiting = [
         each.left(depth, series)[0] if each.keeps else None
-        for depth, series in ((each.waiting_today, each.today), (each.waiting_draft, each.draft))
+        for depth, series in ((each.waiting_recorded, each.in_force), (each.waiting_draft, each.draft))
     ]
     return (
-        each.name, each.state, today, draft, each.difference, int(each.today.bytes.sum()), int(each.draft.bytes.sum()),
+        each.name, each.state, in_force, draft, each.difference,
+        int(each.in_force.bytes.sum()), int(each.draft.bytes.sum()),
         round(each.served / minutes, 1) if each.keeps else None, *waiting,
     )  # fmt: skip
 
@@ -194,7 +201,7 @@ def _legs(comparison: Comparison) -> Table:
         Column("at", "At"),
         Column("target", "To"),
         Column("selector", "Selector"),
-        Column("today", "Taken today", "messages"),
+        Column("in_force", "Taken as in force", "messages"),
         Column("taken", "Taken with the draft", "messages"),
         Column("refused", "Refused", "messages"),
         Column("unknown", "Unknown", "messages"),
@@ -206,10 +213,10 @@ def _legs(comparison: Comparison) -> Table:
             leg.at,
             leg.target,
             leg.selector,
-            today.counts[True],
+            in_force.counts[True],
             *(draft.counts[each] for each in (True, False, None)),
         )
-        for place, (leg, today, draft) in enumerate(comparison.legs, 1)
+        for place, (leg, in_force, draft) in enumerate(comparison.legs, 1)
     ]
     return Table("legs", "What each leg takes", columns, _rows([each.name for each in columns], rows))
 
@@ -250,23 +257,26 @@ def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
 # -- the chart
 
 
-def chart(comparison: Comparison, since_us: int) -> tuple[str, dict] | None:
+def chart(comparison: Comparison, covered: Window) -> tuple[str, dict] | None:
     """Predicted depths of the targets for which they differ most, or which end deepest, where there is a record."""
     keeping = [each for each in comparison.targets if each.keeps]
     deepest = sorted(
-        keeping, key=lambda each: (-abs(each.waiting_draft[-1] - each.waiting_today[-1]), -each.waiting_draft[-1])
+        keeping, key=lambda each: (-abs(each.waiting_draft[-1] - each.waiting_recorded[-1]), -each.waiting_draft[-1])
     )
-    shown = [each for each in deepest[:DRAWN] if each.waiting_draft.any() or each.waiting_today.any()]
+    shown = [each for each in deepest[:DRAWN] if each.waiting_draft.any() or each.waiting_recorded.any()]
     if not shown:
         return None
     buckets = comparison.buckets
-    before = sum(1 for each in buckets.starts if (each + buckets.seconds) * 1_000_000 <= since_us)
+    ends = [each + buckets.seconds for each in buckets.starts]  # then a depth was what it is said to be
+    before = sum(1 for each in ends if each * 1_000_000 <= covered.since_us)
+    times = moments(min(each, covered.until_us // 1_000_000) for each in ends[before:])
     pairs = {
         each.name: tuple(
-            [round(float(v)) for v in depths[before:]] for depths in (each.waiting_today, each.waiting_draft)
+            [round(float(depth)) if known else None for depth, known in zip(depths, each.known, strict=True)][before:]
+            for depths in (each.waiting_recorded, each.waiting_draft)
         )
         for each in shown
     }
-    return "Waiting today, and predicted at the rate at which it was served", charts.before_and_after(
-        moments(buckets.starts[before:]), pairs, "messages"
+    return "Waiting as recorded, and with the draft at the rate at which it was served", charts.before_and_after(
+        times, pairs, "messages"
     )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
 
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import FAILED_AT, TIME, brokers_word
 from brokerapp.engine.job import Job
 from brokerapp.homeward import ORIGIN
 from brokerapp.message import Message
 from brokerapp.selectors import Seen, compile_selector
-from brokerapp.snapshot import BrowsedMessage, BrowsePage, Tally, WaitingMessage
+from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, Tally, WaitingMessage
 from brokerapp.store import StoredEntry, StoredJob
 
 #: A moment after all others, milliseconds since the epoch.
@@ -33,23 +37,17 @@ class Browsing(Door):
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
-        wanted = compile_selector(selector) if selector else None
-        log = await self._log(destination)
-        found: list[BrowsedMessage] = []
-        scanned, until = 0, time.monotonic() + seconds
-        while scanned < scan and (not scanned or time.monotonic() < until):
-            page = await self._store.read(log, after, min(BROWSE_PAGE, scan - scanned))
-            for entry in page:
-                message = _browsed(entry, destination)
-                scanned, after = scanned + 1, entry.seq
-                if wanted is None or wanted.matches(Seen(message.headers, message.body)):
-                    found.append(message)
-                    if len(found) == limit:
-                        more = await self._store.read(log, after, 1)
-                        return BrowsePage(found, scanned, after if more else None)
-            if not page:
-                return BrowsePage(found, scanned, None)
-        return BrowsePage(found, scanned, after)
+        read = partial(self._store.read, await self._log(destination))
+        return await _looked(read, destination, after, limit, selector, scan, seconds)
+
+    async def browse_back(
+        self, destination: Destination, before: int = END_OF_LOG, limit: int = 50, selector: str | None = None,
+        scan: int = 10_000, seconds: float = math.inf,
+    ) -> BrowsePage:  # fmt: skip
+        """The same from the end: the last messages with seq < before, in order. Ask on with `before=next`."""
+        read = partial(self._store.read_back, await self._log(destination))
+        page = await _looked(read, destination, before, limit, selector, scan, seconds)
+        return replace(page, messages=page.messages[::-1])
 
     async def count(
         self, destination: Destination, after: int = 0, selector: str | None = None, scan: int = 10_000,
@@ -61,14 +59,28 @@ class Browsing(Door):
         """
         if not after and not selector:
             return Tally(await self.depth(destination))
+        return await self._counted(self.browse, destination, after, selector, scan, seconds)
+
+    async def count_back(
+        self, destination: Destination, before: int = END_OF_LOG, selector: str | None = None, scan: int = 10_000,
+        seconds: float = math.inf,
+    ) -> Tally:  # fmt: skip
+        """The same of those with seq < before, from there back."""
+        return await self._counted(self.browse_back, destination, before, selector, scan, seconds)
+
+    async def _counted(
+        self, browse: Callable[..., Awaitable[BrowsePage]], destination: Destination, start: int,
+        selector: str | None, scan: int, seconds: float,
+    ) -> Tally:  # fmt: skip
         count, left, until = 0, scan, time.monotonic() + seconds
         while left > 0 and time.monotonic() < until:
-            page = await self.browse(destination, after, BROWSE_PAGE, selector, min(BROWSE_PAGE, left))
+            page = await browse(destination, start, BROWSE_PAGE, selector, min(BROWSE_PAGE, left))
             count, left = count + len(page.messages), left - page.scanned
             if page.next is None or not page.scanned:
                 return Tally(count)
-            after = page.next
-        return Tally(count, is_whole=False, looked_at=scan - left, of=await self.depth(destination))
+            start = page.next
+        looked_at, of = scan - left, await self.depth(destination)
+        return Tally(count) if looked_at >= of else Tally(count, is_whole=False, looked_at=looked_at, of=of)
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""
@@ -76,10 +88,6 @@ class Browsing(Door):
         page = await self._store.read(log, seq - 1, 1)
         found = [_browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
-
-    async def place(self, destination: Destination, before: int | None = None, count: int = 50) -> int:
-        """The number after which the last `count` messages before `before` begin; without it, the newest ones."""
-        return await self._store.back(await self._log(destination), before, count)
 
     async def last(self, destination: Destination) -> int:
         """The number of the newest message; 0 when there is none."""
@@ -119,13 +127,33 @@ class Browsing(Door):
         return None if found is None else _waiting(found)
 
 
+async def _looked(
+    read: Callable[[int, int], Awaitable[list[StoredEntry]]], destination: Destination, start: int, limit: int,
+    selector: str | None, scan: int, seconds: float,
+) -> BrowsePage:  # fmt: skip
+    """Up to `limit` messages that match, as they are read; `next` is where to go on, None at the end."""
+    wanted = compile_selector(selector) if selector else None
+    found: list[BrowsedMessage] = []
+    scanned, until = 0, time.monotonic() + seconds
+    while scanned < scan and (not scanned or time.monotonic() < until):
+        page = await read(start, min(BROWSE_PAGE if wanted else limit - len(found), scan - scanned))
+        for entry in page:
+            message = _browsed(entry, destination)
+            scanned, start = scanned + 1, entry.seq
+            if wanted is None or wanted.matches(Seen(message.headers, message.body)):
+                found.append(message)
+                if len(found) == limit:
+                    more = await read(start, 1)
+                    return BrowsePage(found, scanned, start if more else None)
+        if not page:
+            return BrowsePage(found, scanned, None)
+    return BrowsePage(found, scanned, start)
+
+
 def came_ms(message: Message) -> int:
-    """When a message came to the queue it is in, as far as it says: failed, was sent again, or was sent."""
-    for name in ("dlqTime", "resubmittedTime"):
-        text = message.headers.get(name, "")
-        if text.isdecimal() and len(text) < 15:
-            return int(text)
-    return message.born_us // 1000
+    """When a message came to the queue it is in, as far as the broker wrote it: failed, was sent again, or was sent."""
+    said = brokers_word(message.headers)
+    return int(said.get(FAILED_AT) or said.get(TIME) or message.born_us // 1000)
 
 
 def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:

@@ -7,7 +7,7 @@ from typing import Any
 
 from brokerapp.admin.door import Door
 from brokerapp.cluster.status import ClusterStatus
-from brokerapp.destination import Destination
+from brokerapp.destination import Destination, check_one
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import StepOutcome
@@ -18,9 +18,10 @@ class Operations(Door):
 
     # -- destinations
 
-    async def create(self, destination: Destination) -> None:
-        """Make the queue or topic exist. Needs a live node."""
-        await self._ask("create", destination=str(destination))
+    async def create(self, destination: Destination) -> bool:
+        """Make the queue or topic exist until it is deleted; whether it did not before. Needs a live node."""
+        check_one(destination)
+        return await self._ask("create", destination=str(destination))
 
     async def create_subscription(self, subscription: NamedSubscription) -> Destination:
         """Let a durable subscription exist; what its messages are named by. Needs a live node.

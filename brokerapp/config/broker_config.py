@@ -33,7 +33,8 @@ def place(file: str, line: int) -> str:
 class Finding:
     """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why.
 
-    `file` is the imported file it stands in, "" the configuration itself.
+    `file` is the imported file it stands in, "" the configuration itself. `defines`: it is about definitions, which an
+    import takes, and not about what a broker starts with.
     """
 
     line: int
@@ -41,6 +42,7 @@ class Finding:
     what: Outcome
     why: str
     file: str = ""
+    defines: bool = False
 
     def __str__(self) -> str:
         return f"{place(self.file, self.line)}: {self.element} {self.what}: {self.why}"

@@ -38,14 +38,23 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "k": 1 << 10, "mb": 1 << 20, "m": 1 << 20, "gb": 1 << 30, "g": 1 << 30}
 _SIZE = re.compile(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*")
 
+#: Elements in which definitions stand, within a broker or alone.
+_DEFINING = frozenset({
+    "destinationInterceptors", "destinationPolicy", "redeliveryPlugin",
+    "virtualTopic", "compositeQueue", "compositeTopic", "mirroredQueue",
+})  # fmt: skip
+
 
 class Element:
     """An XML element: attributes are taken once, what remains is reported or refused by whoever read the element."""
 
-    def __init__(self, node: _Element, surroundings: Surroundings, report: list[Finding]) -> None:
+    def __init__(
+        self, node: _Element, surroundings: Surroundings, report: list[Finding], defines: bool = False
+    ) -> None:
         name, properties = etree.QName(node), surroundings.properties
         self.tag, self.namespace, self.line, self.report = name.localname, name.namespace, node.sourceline, report
         self.surroundings = surroundings
+        self.defines = defines or self.tag in _DEFINING
         if self.namespace == _INCLUSION:
             raise self.refused("a configuration file includes no others")
         self._attributes: dict[str, str] = {}
@@ -56,7 +65,7 @@ class Element:
                 self.note(Outcome.UNKNOWN, "an attribute of another namespace", attribute)
         self._attributes.pop("id", None)
         self.text = self._resolved((node.text or "").strip(), "", properties)
-        self.children = [Element(child, surroundings, report) for child in node]
+        self.children = [Element(child, surroundings, report, self.defines) for child in node]
 
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
@@ -161,7 +170,7 @@ class Element:
     def note(self, what: Outcome, why: str, attribute: str = "") -> None:
         """A line of the report about this element, or one of its attributes."""
         element = f"{self.tag}@{attribute}" if attribute else self.tag
-        self.report.append(Finding(self.line, element, what, why, self.surroundings.file))
+        self.report.append(Finding(self.line, element, what, why, self.surroundings.file, self.defines))
 
     def refused(self, rule: str) -> ConfigurationRefused:
         """The error to raise when this element cannot be used."""

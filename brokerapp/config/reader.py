@@ -7,6 +7,7 @@ read. What ActiveMQ refuses in definitions is refused here; what is not known of
 from __future__ import annotations
 
 import os
+import re
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -80,16 +81,32 @@ def _folders(conf: Path) -> dict[str, str]:
     return {"activemq.conf": str(conf), "activemq.base": str(base), "activemq.home": str(base)}
 
 
+#: Why an import does not take what a broker starts with.
+_NOT_DEFINED = "an import takes virtual destinations, policies and redelivery; a broker that starts from it takes this"
+#: What the findings say that tell of somebody kept out of a broker that starts from the file.
+_LOCKED = re.compile("(nobody can|cannot) connect|nobody may do anything")
+
+
 def import_definitions(
-    text: str | bytes, properties: Mapping[str, str] | None = None
+    text: str | bytes, properties: Mapping[str, str] | None = None, *, adds: bool = False
 ) -> tuple[Definitions, tuple[Finding, ...]]:
     """The definitions in the text of an activemq.xml, or of a fragment of one, and the report on all of it.
 
-    Placeholders for folders have a value wherever a broker starts from the file: here they stay as they are.
+    They shall stand alone, with the virtual topic that ActiveMQ has built in where the text has no section of its own,
+    or, if it `adds`, beside others: then just what the text says. Placeholders for folders have a value wherever a
+    broker starts from the file: here they stay as they are.
     """
     folders = {name: f"${{{name}}}" for name in FOLDERS}
-    config = parse_config(text, folders | dict(properties or {}))
-    return config.definitions, config.report
+    config = _parsed(text, Surroundings(folders | dict(properties or {}), adds=adds))
+    return config.definitions, tuple(map(_as_imported, config.report))
+
+
+def _as_imported(finding: Finding) -> Finding:
+    """What became of it where only definitions are taken."""
+    counts_at_start = finding.what in (Outcome.TAKEN, Outcome.ADAPTED) or bool(_LOCKED.search(finding.why))
+    if finding.defines or not counts_at_start:
+        return finding
+    return replace(finding, what=Outcome.IGNORED, why=_NOT_DEFINED)
 
 
 def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:
@@ -107,9 +124,9 @@ def _parsed(text: str | bytes, surroundings: Surroundings) -> BrokerConfig:
         case "broker":
             config = _read_broker(root)
         case tag if tag in ELEMENTS:
-            config = _with_definitions(BrokerConfig(), root, read_virtual_destination(root))
+            config = _with_definitions(_with_built_in(BrokerConfig(), root), root, read_virtual_destination(root))
         case tag if tag in _PARTS:
-            config = _read_parts(BrokerConfig(), [root])
+            config = _read_parts(_with_built_in(BrokerConfig(), root), [root])
         case _:
             raise root.refused("this is no part of a broker's configuration")
     report += bridged_twice(config, report)
@@ -138,13 +155,18 @@ def _read_broker(broker: Element) -> BrokerConfig:
         why = ATTRIBUTES_ASIDE.get(attribute)
         broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value:.80})", attribute)
     config = BrokerConfig(name=name or BrokerConfig().name, **values)
-    config = replace(config, definitions=Definitions(virtual_destinations=tuple(_built_in(config))))
-    return _with_temporary_mirrors(_read_parts(config, broker.children))
+    return _with_temporary_mirrors(_read_parts(_with_built_in(config, broker), broker.children))
 
 
-def _built_in(config: BrokerConfig) -> Iterator[VirtualDestination]:
+def _with_built_in(config: BrokerConfig, root: Element) -> BrokerConfig:
+    """The configuration before its parts are read."""
+    found = tuple(_built_in(config, root.surroundings.adds))
+    return replace(config, definitions=Definitions(virtual_destinations=found))
+
+
+def _built_in(config: BrokerConfig, adds: bool) -> Iterator[VirtualDestination]:
     """What ActiveMQ declares when there is no section of virtual destinations."""
-    if config.use_virtual_topics:
+    if config.use_virtual_topics and not adds:
         yield DEFAULT_VIRTUAL_TOPIC
     if config.use_mirrored_queues:
         yield MirroredQueue()
@@ -198,13 +220,13 @@ def _with_definitions(config: BrokerConfig, element: Element, found: tuple[Virtu
     """The configuration with these virtual destinations in place of the built-in ones."""
     definitions = replace(config.definitions, virtual_destinations=found)
     times = Counter(each.id for each in found)
-    if repeated := next((id for id, count in times.items() if count > 1), None):
-        raise element.refused(f"{repeated} is defined twice")
+    if repeated := next((each for each in found if times[each.id] > 1), None):
+        raise element.refused(f"the {repeated.called} is defined twice")
     if loop := find_loop(definitions):
         raise element.refused(f"messages would go round for ever: {' -> '.join(map(str, loop))}")
     for each in config.definitions.virtual_destinations:
         if each not in found:
-            why = f"as a section of its own it replaces the built-in {each.id}"
+            why = f"as a section of its own it takes the place of the built-in {each.called}"
             element.note(Outcome.ADAPTED, why)
     return replace(config, definitions=definitions)
 

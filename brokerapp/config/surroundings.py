@@ -23,6 +23,7 @@ class Surroundings:
     folder: Path | None = None  #: where the file lies
     file: str = ""  #: what an imported file was called where it was imported; "": the configuration itself
     importing: tuple[Path, ...] = ()  #: the configuration and the imports that led to this file, itself included
+    adds: bool = False  #: what is defined is added to what stands: what ActiveMQ has built in is none of it
     classpath: Path | None = None  #: where `classpath:` begins, when not in `folder`
 
     def of_import(self, name: str, path: Path) -> Surroundings:

@@ -94,5 +94,6 @@ def _refuse_repeated_names(definitions: Definitions) -> None:
             continue
         name = getattr(each, "name", None) or each.destination.name
         if name in seen:
-            raise DefinitionRefused(f"an activemq.xml cannot hold both {seen[name]} and {each.id}: they have one name")
-        seen[name] = each.id
+            both = f"both the {seen[name]} and the {each.called}"
+            raise DefinitionRefused(f"an activemq.xml cannot hold {both}: they have one name")
+        seen[name] = each.called

@@ -13,14 +13,14 @@ def check(definitions: Definitions) -> None:
     seen: set[str] = set()
     for each in definitions.virtual_destinations:
         if each.id in seen:
-            raise DefinitionRefused(f"{each.id} is defined twice")
+            raise DefinitionRefused(f"the {each.called} is defined twice")
         seen.add(each.id)
         for leg in getattr(each, "legs", ()):
             try:
                 if leg.selector:
                     compile_selector(leg.selector)
             except RequestRefused as error:
-                raise DefinitionRefused(f"{each.id}, leg {leg.destination}: {error}") from error
+                raise DefinitionRefused(f"the {each.called}, leg {leg.destination}: {error}") from error
     loop = find_loop(definitions)
     if loop:
         raise DefinitionRefused("a message would go round for ever: " + " -> ".join(map(str, loop)))

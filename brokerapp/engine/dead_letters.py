@@ -8,16 +8,11 @@ from dataclasses import dataclass
 
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import MAX_NAME, Destination
+from brokerapp.engine.brokers_word import CAUSE, FAILED_AT, ROUTE, brokers_word, signed
 from brokerapp.message import Message
 from brokerapp.settings import Discarding
 
 DEFAULT_STRATEGY = DeadLetterStrategy()
-#: ActiveMQ's header that says why a message failed.
-CAUSE = "dlqDeliveryFailureCause"
-#: What a dead letter says of its failure: not true any more when it is tried again. Its way (`dlqRoute`) stays.
-FAILURE = (CAUSE, "dlqDeliveryCount", "dlqConsumer", "dlqTime")
-#: The header that names the places where it was sent and where it lay, in order; also of what operators moved.
-ROUTE = "dlqRoute"
 #: Places kept of a route, the last ones: a message may die, and be tried again or moved, for ever.
 MAX_PLACES = 32
 #: Digits that stand for the rest of a name that is too long.
@@ -101,14 +96,14 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
         CAUSE: death.cause,
         "dlqDeliveryCount": str(death.deliveries),
         "dlqConsumer": death.consumer or None,
-        "dlqTime": str(death.time_ms),
+        FAILED_AT: str(death.time_ms),
         ROUTE: route_from(message, death.sent_to, death.source),
     }
     if message.expires:
         changed["originalExpiration"] = str(message.expires)
     if not message.persistent:
         changed["originalDeliveryMode"] = "NON_PERSISTENT"
-    return message.with_headers(changed, expires=expires, persistent=True, deliveries=0)
+    return message.with_headers(signed(message.headers, changed), expires=expires, persistent=True, deliveries=0)
 
 
 def route_from(message: Message, sent_to: str, place: Destination) -> str:
@@ -117,7 +112,7 @@ def route_from(message: Message, sent_to: str, place: Destination) -> str:
     `sent_to` is where it was sent to come here, STOMP form; "" when that was here. When there are too many, each is
     named once, where it was last: whoever asks where the message ever was finds all the same.
     """
-    places = [each for each in message.headers.get(ROUTE, "").split(",") if each]
+    places = [each for each in brokers_word(message.headers).get(ROUTE, "").split(",") if each]
     if sent_to and sent_to not in places[-1:]:
         places.append(sent_to)
     places.append(place.stomp)

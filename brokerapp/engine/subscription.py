@@ -57,6 +57,7 @@ class Subscription:
     delivered: int = 0
     browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
+    claim: Any = None  #: the one that its client wants, until who knows all its consumers has let it be so
     guest_of: str = ""  #: the other node (its session) whose client it is; "": it is of this node
     abroad: bool = False  #: some of its logs are, or were, at home on other nodes
     told: bool = False  #: was given what topics remembered, which is in none of its logs

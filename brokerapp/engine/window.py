@@ -52,7 +52,8 @@ class Window:
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
         self.fresh = 0  #: messages that came while a page was being read, which may not hold them
-        #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs.
+        #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs, unless
+        #: nothing of theirs came between.
         self.shared = False
         self.place = place_in(rules.prioritized)  #: what orders its messages
         self.groups: MessageGroups | None = None  #: None: no message had a group
@@ -111,9 +112,9 @@ class Window:
         self.ahead.forget()
         self.window += 1
 
-    def offer_run(self, entries: Sequence[Entry]) -> None:
-        """Messages were stored, one after the other."""
-        if self.shared:
+    def offer_run(self, entries: Sequence[Entry], before: int | None = None) -> None:
+        """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
+        if self.shared and not self._has_all_to(before):
             self.offer_unseen(len(entries))
             return
         size = sum([entry.size for entry in entries])
@@ -127,6 +128,15 @@ class Window:
         self.loaded = entries[-1].seq
         self.ready.extend(entries)
         self.ready_bytes += size
+
+    @property
+    def asks(self) -> bool:
+        """Whether it matters what stands last in the store when more is appended: all that is known of was read."""
+        return self.shared and bool(self.consumers) and not (self.unloaded or self.paging or self.rules.prioritized)
+
+    def _has_all_to(self, before: int | None) -> bool:
+        """Whether nothing up to this number is in the store alone, from whichever node."""
+        return before is not None and self.asks and before <= self.loaded
 
     def offer_unseen(self, count: int = 1) -> None:
         """Messages were stored, and are read when they are wanted."""

@@ -89,9 +89,9 @@ def _lines(result: dict[str, Any]) -> list[str]:
     lines = [result["sentence"], *(f"note: {each}" for each in result["notes"])]
     tables = {table["file"].removesuffix(".parquet"): table for table in result["tables"]}
     for name, columns in (
-        ("totals", ("what", "today", "draft", "difference")),
-        ("targets", ("target", "state", "today", "draft", "difference", "waiting_today", "waiting_draft")),
-        ("legs", ("at", "target", "selector", "today", "taken", "refused", "unknown")),
+        ("totals", ("what", "in_force", "draft", "difference")),
+        ("targets", ("target", "state", "in_force", "draft", "difference", "waiting_recorded", "waiting_draft")),
+        ("legs", ("at", "target", "selector", "in_force", "taken", "refused", "unknown")),
     ):
         if name in tables:
             lines += ["", *_table(tables[name], columns)]

@@ -14,13 +14,15 @@ from brokerapp.network.address import Address
 from brokerapp.network.dialect import SLUICE, Dialect, dialect_of
 from brokerapp.network.websocket import Tunnel
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
-from brokerapp.stomp.session import BRIDGE_HEADER
+from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
 
-#: Seconds that a broker may take to accept a connection, and then to answer CONNECT.
+#: Seconds that a broker may take to accept a connection, and then to answer CONNECT, unless its address says.
 CONNECT_SECONDS = 10.0
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
 HEART_BEAT_MS = 5_000
 SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
+#: Bytes that the header of a receipt may add to a frame.
+MAX_RECEIPT = 256
 #: Bytes waiting for the socket at which the bridge passes on nothing more for now.
 WRITE_HIGH_WATER = 1024 * 1024
 #: In the first bytes that ActiveMQ writes where it speaks OpenWire.
@@ -47,12 +49,13 @@ async def dial(name: str, address: Address, trust: Trust) -> Link:
 
     Raises LinkLost.
     """
-    link = Link(name)
+    patience = address.patience or CONNECT_SECONDS
+    link = Link(name, patience)
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(patience):
             await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
-        raise LinkLost(f"no connection within {CONNECT_SECONDS:g} s") from error
+        raise LinkLost(f"no connection within {patience:g} s") from error
     except OSError as error:
         raise LinkLost(error.strerror or str(error)) from error
     except ConfigurationRefused as error:
@@ -77,10 +80,11 @@ async def _connect(link: Link, address: Address, tls: ssl.SSLContext | None) -> 
 class Link(asyncio.Protocol):
     """Frames out, frames in by what they are about. Nothing here waits but `open`."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, patience: float | None = None) -> None:
+        self.name, self._patience = name, patience or CONNECT_SECONDS
         self.remote = ""  #: the name of the broker there, as it says itself
         self.dialect: Dialect = SLUICE  #: what it speaks
+        self._max_body, self._max_frame = 0, 0  # bytes that it takes; 0: as many as there are, for all that is known
         self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
         self.receipt: Callable[[str], None] = lambda _id: None
         self.refused: Callable[[Frame], None] = lambda _frame: None
@@ -110,7 +114,7 @@ class Link(asyncio.Protocol):
         beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
         self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
         done, _ = await asyncio.wait(
-            {self._connected, self.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            {self._connected, self.lost}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
             raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
@@ -124,6 +128,8 @@ class Link(asyncio.Protocol):
             raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
         self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
+        limits = answer.headers.get(LIMITS_HEADER, "0,0").split(",")
+        self._max_body, self._max_frame = map(int, limits)
         if answer.headers.get("heart-beat", "0,0") != "0,0":
             self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
 
@@ -132,6 +138,14 @@ class Link(asyncio.Protocol):
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Write a frame, at the end of this tick."""
         self._write(encode(command, headers, body))
+
+    def takes(self, headers: Mapping[str, str], body: bytes) -> bool:
+        """Whether a SEND of this is not longer than what the broker there takes, as far as it says: it ends the
+        connection at what is.
+        """
+        if self._max_frame and len(encode("SEND", headers, body)) + MAX_RECEIPT > self._max_frame:
+            return False
+        return not self._max_body or len(body) <= self._max_body
 
     def _write(self, data: bytes) -> None:
         self._out.append(data)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from brokerapp.destination import Destination
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.address import MAX_PORT, Address, address_of
+from brokerapp.network.address import MAX_PORT, MAX_TIMEOUT_MS, Address, address_of
 from brokerapp.network.definition import NetworkConnector
 from brokerapp.network.group import Group, group_of
 from brokerapp.network_path import UNLIMITED
@@ -242,7 +242,8 @@ def _address(connector: NetworkConnector, uri: str) -> Address:
         raise ConfigurationRefused(
             f"networkConnector {connector.name}: {uri!r} is not where a broker can be reached; "
             f"expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port, port at most {MAX_PORT}; "
-            "ssl:// is with TLS, ws:// and wss:// pass where http does"
+            "ssl:// is with TLS, ws:// and wss:// pass where http does; behind each may be "
+            f"?connectionTimeout=MILLISECONDS, at most {MAX_TIMEOUT_MS}"
         )
     return address
 

@@ -80,9 +80,11 @@ class Abroad:
 
         self._broker.committer.submit(Unit(then=stored))
 
-    def _answered(self, subscription: Subscription, refusal: str) -> None:
+    def _answered(self, subscription: Subscription, epoch: int, home: str, refusal: str) -> None:
         """The home took the consumer, or did not."""
         client: Client = subscription.client
+        if not refusal and self._homes.members.epoch == epoch and self._homes.hears(home):
+            subscription.claim = None
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._broker.subscribing.end(client, subscription)
             self._broker.refuse(client, RequestRefused(refusal), None)
@@ -92,7 +94,7 @@ class Abroad:
         home = self._homes.home(log.name)
         if home != self._homes.me and self._homes.hears(home):
             facts = (self._keys[subscription], log.name, self._facts(subscription, home))
-            then = partial(self._answered, subscription)
+            then = partial(self._answered, subscription, self._homes.members.epoch, home)
             self._homes.known.ask([home], Word.CONSUME, facts, then)
 
     def _facts(self, subscription: Subscription, home: str) -> dict[str, Any]:
@@ -104,13 +106,14 @@ class Abroad:
             for account in accounts
             for number, (holder, _) in account.held.items()
         )
-        crossing = isinstance(selector, Crossing)
+        crossing, claim = isinstance(selector, Crossing), subscription.claim
         return {
             "name": subscription.name, "client_id": client.client_id, "prefetch": subscription.prefetch,
             "destinations": [str(each) for each in subscription.destinations],
             "credit": subscription.prefetch - held, "priority": subscription.priority,
             "exclusive": subscription.exclusive, "selector": selector.text if selector is not None else None,
             "crossing": _described(selector) if crossing else None, "bridge": client.bridge,
+            "claim": (claim.groups, claim.leads_to) if claim is not None else None,
         }  # fmt: skip
 
     def part(self, subscription: Subscription, log: MessageLog) -> None:
@@ -118,9 +121,21 @@ class Abroad:
         account = self._accounts[log.name]
         account.consumers.pop(subscription, None)
         self._homes.tell_home(log.name, Word.CEASE, self._keys[subscription], log.name)
-        came = self._waiting.pop(subscription, ())
-        for name, entries in _by_log(came).items():
-            self._give_back(name, entries, seen=False)
+        if came := self._forget_waiting(subscription, log.name):
+            self._give_back(log.name, came, seen=False)
+
+    def _forget_waiting(self, subscription: Subscription, log: str) -> list[Entry]:
+        """What came of a log and its client does not have yet."""
+        came = self._waiting.get(subscription, ())
+        if found := [each for each in came if each.log == log]:
+            self._waiting[subscription] = deque(each for each in came if each.log != log)
+        return found
+
+    def go_on_without(self, subscription: Subscription, log: str) -> None:
+        """It consumes that log no longer, but others: as many as it holds of it it may be given of those."""
+        account = self._accounts[log]
+        held = [entry for holder, entry in account.held.values() if holder is subscription]
+        self.give_credit(subscription, [each for each in held if each.seq not in account.credited])
 
     def consumers(self, log: MessageLog) -> Iterable[Subscription]:
         """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
@@ -131,12 +146,16 @@ class Abroad:
 
     def forget(self, subscription: Subscription) -> None:
         """It is over."""
+        self._waiting.pop(subscription, None)
         key = self._keys.pop(subscription, None)
         if key is not None:
             del self._by_key[key]
 
     def lost(self, log: str) -> None:
         """The log is no more, with all it held."""
+        for subscription in self._accounts[log].consumers if log in self._accounts else ():
+            self.go_on_without(subscription, log)
+            self._forget_waiting(subscription, log)
         account = self._accounts.pop(log, None)
         for subscription in account.consumers if account is not None else ():
             if log in [each.name for each in subscription.logs]:

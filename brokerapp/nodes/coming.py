@@ -116,7 +116,10 @@ class Coming:
         homes.doubts.note(log)
         returned = {**state.returned, **self._came_back.pop(log.name, {})}
         log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers)
+        durable = self._broker.durables.known(log.name)
         for subscription in account.consumers:
+            if durable is not None:
+                self._broker.durables.adopt(durable, subscription)
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
         log.consumers.sort(key=lambda each: each not in holders and not homes.guests.holds(each, log.name))

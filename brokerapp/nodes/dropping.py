@@ -6,14 +6,12 @@ home is asked.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brokerapp import clock
-from brokerapp.client import Client
 from brokerapp.durables import Durable
 from brokerapp.errors import RequestRefused
+from brokerapp.nodes.waits import Then
 from brokerapp.nodes.words import Word
 from brokerapp.store import Unit
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Milliseconds until it is tried again where there is no home that could say.
 AGAIN_MS = 50
-#: Told with "" when it is gone, or with why it stays.
-Then = Callable[[str], None]
 
 
 class Dropping:
@@ -32,45 +28,11 @@ class Dropping:
 
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
-        self._open: Counter[Client] = Counter()  # what our clients want to go and is not gone yet
-        self._farewells: dict[Client, list[Callable[[], None]]] = defaultdict(list)
 
     def drop(self, durable: Durable, then: Then) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
         self._broker.committer.submit(Unit(then=lambda *_: self._ask(durable, then)))
-
-    def drop_for(self, client: Client, durable: Durable, receipt: str | None, then: Callable[[], None]) -> None:
-        """The same for a client, which goes on when it is gone, or is told why it stays."""
-        client.started_unit()
-        self._open[client] += 1
-
-        def done(refusal: str) -> None:
-            client.ended_unit()
-            if client.id in self._broker.clients:  # else nobody wants the rest
-                try:
-                    if refusal:
-                        raise RequestRefused(refusal)
-                    then()
-                except RequestRefused as error:
-                    self._broker.refuse(client, error, receipt)
-            self._ended(client)
-
-        self.drop(durable, done)
-
-    def _ended(self, client: Client) -> None:
-        self._open[client] -= 1
-        if not self._open[client]:
-            del self._open[client]
-            for farewell in self._farewells.pop(client, ()):
-                farewell()
-
-    def holds_up(self, client: Client, farewell: Callable[[], None]) -> bool:
-        """Whether something that a client wanted to go is not gone yet: then this is done when it is."""
-        if client in self._open:
-            self._farewells[client].append(farewell)
-            return True
-        return False
 
     def _ask(self, durable: Durable, then: Then) -> None:
         log = durable.log
@@ -84,26 +46,29 @@ class Dropping:
                 self._broker.timers.at(clock.now_ms() + AGAIN_MS, lambda: self._ask(durable, then))
 
         if self._broker.durables.known(log.name) is not durable or not log.away:
-            self._drop_here(log.name, then)
+            self._drop_here(log.name, answered)
         elif (home := self._homes.home(log.name)) != self._homes.me:
             self._homes.known.ask([home], Word.DROP, (log.name,), answered)
         else:
             answered("")
 
     def heard(self, session: str, id: int, log: str) -> None:
-        """A client of another node wants a named subscription to go. One that is not at home here stays as it is."""
+        """A client of another node wants a named subscription to go."""
+        self._drop_here(log, lambda refusal: self._homes.tell(session, Word.KNOWN, id, refusal))
 
-        def say(refusal: str) -> None:
-            self._homes.tell(session, Word.KNOWN, id, refusal)
+    def _drop_here(self, log: str, then: Then, *, sure: bool = False) -> None:
+        """One that is not at home here stays as it is, and `then` is told "", as it is where it may be tried again.
 
-        durable = self._broker.durables.known(log)
+        `sure`: who consumes it says so.
+        """
+        durable, contending = self._broker.durables.known(log), self._homes.contending
+        rivals = contending.rivals(durable.log) if durable is not None and not sure else set()
+        if rivals:
+            contending.settle(log, rivals, lambda taken: self._drop_here(log, then, sure=True) if taken else then(""))
+            return
         if durable is not None and durable.log.away:
-            say("")
-        else:
-            self._drop_here(log, say)
-
-    def _drop_here(self, log: str, then: Then) -> None:
-        durable = self._broker.durables.known(log)
+            then("")
+            return
         try:
             if durable is not None:
                 self._broker.durables.remove(durable)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.client import Client
@@ -18,9 +20,11 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
+from brokerapp.named_subscription import NamedSubscription
 from brokerapp.nodes.words import Consumer, Word, pack, unpack
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import compile_selector
+from brokerapp.store import Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -85,17 +89,32 @@ class Guests:
             self._homes.tell(session, Word.KNOWN, id, f"there is no {name}")
             return
         durable, guest = self._broker.durables.known(name), self._guests.get((session, key))
-        is_single = durable is not None and not durable.subscription.shared
-        if is_single and (any(each is not guest for each in log.consumers) or self.may_consume(name, but=session)):
-            self._homes.tell(session, Word.KNOWN, id, f"the {durable.subscription} has a consumer already")
-            return
+        if durable is not None and not durable.subscription.shared:
+            contending = self._homes.contending
+            if rivals := contending.rivals(log, guest, session):
+                refusal = f"the {durable.subscription} has a consumer already"
+                again = partial(self.consume, session, id, key, name, facts)
+                contending.contend((session, key, name), id, rivals, refusal, again)
+                return
         if guest is None:
             guest = self._guests[session, key] = self._new(session, key, facts)
         if durable is not None:
+            guest.claim = _claimed(durable.subscription, facts.get("claim"))
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consuming.attach_here(guest, log)
-        self._homes.tell(session, Word.KNOWN, id, "")
+        self._answer(session, id, waits=durable is not None)
+
+    def _answer(self, session: str, id: int, *, waits: bool) -> None:
+        """It is served; `waits`: when all nodes know for whom that is kept from now on."""
+
+        def say(*_: Any) -> None:
+            self._homes.tell(session, Word.KNOWN, id, "")
+
+        if waits:
+            self._broker.committer.submit(Unit(then=say))
+        else:
+            say()
 
     def _new(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
         client = Client(f"{session}:{key}", Post(self, session, key), client_id=facts["client_id"], internal=True)
@@ -115,6 +134,7 @@ class Guests:
     def cease(self, session: str, key: int, name: str) -> None:
         """A consumer of another node consumes a log no longer."""
         guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
+        self._homes.contending.ceased((session, key, name))
         left = self._left.get(session, {}).get(name, {})
         for former in left:
             if former.key == str(key):
@@ -135,13 +155,16 @@ class Guests:
         if durable is not None and not durable.log.away:
             self._broker.durables.parted(durable)
 
-    def may_consume(self, log: str, but: str = "") -> bool:
-        """Whether somebody may consume a log behind a lost link with another node `but` this one."""
-        return any(
-            any(logs.get(log, {}).values())
-            for session, logs in self._left.items()
-            if session != but and not self._homes.known.is_gone(session)
-        )
+    def behind(self, log: str) -> list[str]:
+        """The members behind lost links where somebody may consume a log."""
+        gone = self._homes.known.is_gone
+        return [
+            session for session, logs in self._left.items() if any(logs.get(log, {}).values()) and not gone(session)
+        ]
+
+    def may_consume(self, log: str) -> bool:
+        """Whether somebody may consume a log behind a lost link."""
+        return bool(self.behind(log))
 
     def credit(self, session: str, key: int, count: int) -> None:
         """It may be given so many messages more."""
@@ -319,6 +342,14 @@ class Guests:
             log.stopped.discard(_exclusive_at(session))
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)
+
+
+def _claimed(known: NamedSubscription, claim: Sequence[Any] | None) -> NamedSubscription | None:
+    """A named subscription as a consumer's client wants it: for which groups of users, or which bridge."""
+    if claim is None:
+        return None
+    groups, leads_to = claim
+    return replace(known, groups=None if groups is None else tuple(groups), leads_to=leads_to)
 
 
 def _exclusive_at(session: str) -> str:

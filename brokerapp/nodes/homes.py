@@ -15,6 +15,7 @@ from brokerapp.nodes.abroad import Abroad
 from brokerapp.nodes.arrivals import Arrivals
 from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.coming import Coming
+from brokerapp.nodes.contending import Contending
 from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.dropping import Dropping
 from brokerapp.nodes.guests import Guests
@@ -24,6 +25,7 @@ from brokerapp.nodes.leaving import Leaving
 from brokerapp.nodes.members import Members
 from brokerapp.nodes.past import Past
 from brokerapp.nodes.shares import Shares
+from brokerapp.nodes.waits import Waits
 from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import Word
 from brokerapp.store import Unit
@@ -54,7 +56,7 @@ class Homes:
         self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
         self.past, self.arrivals = Past(broker, self), Arrivals(broker)
         self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
-        self.dropping = Dropping(broker, self)
+        self.dropping, self.contending, self.waits = Dropping(broker, self), Contending(broker, self), Waits(broker)
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
@@ -67,7 +69,7 @@ class Homes:
             Word.ARRIVED: self.arrivals.heard,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
-            Word.DROP: self.dropping.heard,
+            Word.DROP: self.dropping.heard, Word.CONSUMED: self.contending.heard,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
             Word.PAST_WANTED: self.past.wanted, Word.PAST: self.past.heard,
@@ -252,6 +254,7 @@ class Homes:
         self.leaving.forget(session)
         self._hearing.ends(session)
         self.known.unlinked(session)
+        self.contending.unlinked(session)
         self.guests.unlinked(session)
 
     def heard(self, session: str, word: Word, facts: list[Any]) -> None:

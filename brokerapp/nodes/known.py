@@ -19,7 +19,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.destination_map import DestinationMap
 from brokerapp.message import Copy, Message
-from brokerapp.nodes.words import Word
+from brokerapp.nodes.words import ASIDE, Word
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -88,7 +88,7 @@ class Known:
 
     def when_known(self, then: Callable[[], None]) -> None:
         """Go on when all that was said before is known to whom it was said; at once where nothing is open."""
-        pending = set(self._asked)
+        pending = {id for id, asked in self._asked.items() if asked.word not in ASIDE}
         if not pending:
             then()
             return

@@ -84,7 +84,8 @@ class Links:
         self._up: dict[str, Link] = {}
         self._strangers: dict[Stranger, None] = {}  # who called and is not known yet, who waits longest first
         self._callers: dict[str, asyncio.Task] = {}
-        self._members: Members | None = None
+        self._members = Members(0, (), session)
+        self._former: set[str] = set()  # sessions that were members: they are none ever again, and may not know it yet
 
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
@@ -111,6 +112,7 @@ class Links:
 
     def follow(self, members: Members) -> None:
         """These are the nodes to be linked with from now on."""
+        self._former.update(each.session for each in self._members if each.session not in members)
         self._members = members
         for session in [each for each in self._up if each not in members]:
             self._up[session].close()
@@ -148,6 +150,10 @@ class Links:
     def is_up(self, session: str) -> bool:
         """Whether there is a connection."""
         return session in self._up
+
+    def was_member(self, session: str) -> bool:
+        """Whether a node is a member no more: it may live, and not know that yet."""
+        return session in self._former
 
     def called(self, stranger: Stranger) -> None:
         """Somebody called."""
@@ -321,6 +327,9 @@ class Link(asyncio.Protocol):
             raise ValueError(f"{session!r} where {wanted} was called")
         if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session, self._ends)):
             raise ValueError("a wrong proof")
+        if links.was_member(session):
+            self.close()
+            return
         if nonce:
             self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session, session, self._ends))
         self.peer = session

@@ -7,17 +7,15 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from brokerapp.errors import Unlinked
+from brokerapp.errors import Fenced, Unlinked
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.pulse import BEATS, Pulse
 from brokerapp.nodes.silences import Silences
 from brokerapp.store.redis import RedisStore
 
 logger = logging.getLogger(__name__)
-
-#: How often a node beats, and looks for others that do not, while it may be silent before it is taken for dead.
-BEATS = 5
 
 
 class Membership:
@@ -33,20 +31,19 @@ class Membership:
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
         self._unrivalled, self._about = unrivalled, about or {}
         self.session = homes.me
-        self.silences = Silences(self.session, timeout_ms / 1000)
+        self.silences, self._pulse = Silences(self.session, timeout_ms / 1000), Pulse(timeout_ms / 1000)
+        self._status: Mapping[str, Any] = {}  # what was said with the last beat
         self._links = Links(self.session, homes, tls)
         self._latest: Members = homes.members
         self._changed = asyncio.Event()
         self._look = asyncio.Event()
-        self._beat_at = 0.0  # loop time of the last one that the store took
-        self._steady_since = 0.0  # loop time since when none was missed
         self._settled = asyncio.Event()
         self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
     @property
     def period(self) -> float:
         """Seconds between two beats."""
-        return self._timeout_ms / 1000 / BEATS
+        return self._pulse.period
 
     # -- coming and going
 
@@ -56,9 +53,11 @@ class Membership:
         self._homes.open(self._links)
         await self._links.listen(self._host)
         about = {**self._about, "link": self._links.address}
+        began = _now()
         last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
-        self._beat_at = asyncio.get_running_loop().time()
-        await self._expel_the_dead()
+        self._pulse.joined(began, _now(), await self._store.uptime())
+        if self._may_judge:
+            await self._expel_the_dead()
         self._latest = await self._members()
         self._homes.join(self._latest)
         self._links.follow(self._latest)
@@ -86,13 +85,18 @@ class Membership:
     # -- living
 
     async def beat(self, status: Mapping[str, Any]) -> None:
-        """Say that the node lives. Raises Fenced when it was taken for dead."""
-        now = asyncio.get_running_loop().time()
+        """Say that the node lives, and how it is. Raises Fenced when it was taken for dead."""
+        self._status = status
+        began = _now()
         await self._store.beat(self.session, status, self.name, self._timeout_ms)
-        answered = asyncio.get_running_loop().time()
-        if answered - self._beat_at > self._timeout_ms / 1000 - self.period:  # others may have been a period earlier
-            self._steady_since = answered
-        self._beat_at = now
+        self._pulse.beat(began, _now())
+
+    async def beat_in_time(self) -> None:
+        """Beat where nobody has for more than a period, as what a node tells besides may take long, until cancelled."""
+        while True:
+            await asyncio.sleep(self.period / 2)
+            if self._pulse.is_late(_now()):
+                await self.beat(self._status)
 
     @property
     def is_sure(self) -> bool:
@@ -100,7 +104,7 @@ class Membership:
 
         That it knows of no others does not tell: one may have come while it stood still.
         """
-        return self._unrivalled or asyncio.get_running_loop().time() - self._beat_at < self._timeout_ms / 1000
+        return self._unrivalled or self._pulse.is_sure(_now())
 
     def look(self) -> None:
         """The members are said to be others."""
@@ -116,6 +120,8 @@ class Membership:
                     await self._expel_the_dead()
             self._look.clear()
             members = await self._members()
+            if self.session not in members:
+                raise Fenced(f"node {self.name} is a member no more: it was taken for dead, or replaced")
             self._heed_silence(await self._silent(members))
             if members.epoch == self._latest.epoch:
                 continue
@@ -135,7 +141,7 @@ class Membership:
 
     def _heed_silence(self, silent: Iterable[Member]) -> None:
         """Name live members that are not reached; end where this node is the one of the two that has to go."""
-        now, here = asyncio.get_running_loop().time(), self._links.address
+        now, here = _now(), self._links.address
         for each in self.silences.note(silent, now):
             logger.warning(
                 "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
@@ -162,9 +168,7 @@ class Membership:
 
     @property
     def _may_judge(self) -> bool:
-        """Whether others could beat for a whole timeout: who could not itself, as the store was away, does not know."""
-        now = asyncio.get_running_loop().time()
-        return self.is_sure and now - self._steady_since >= self._timeout_ms / 1000
+        return self._unrivalled or self._pulse.may_judge(_now())
 
     async def _expel_the_dead(self) -> None:
         _, found = await self._store.members()
@@ -172,8 +176,14 @@ class Membership:
         if not others:
             return
         beating = await self._store.beating()
+        if self.name not in beating:  # the store's clock went on while nobody could beat
+            return
         for name, session in others.items():
             if name in beating or not self._may_judge:  # the store may have stood still as it was asked
                 continue
             if await self._store.expel(self.session, name, session):
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

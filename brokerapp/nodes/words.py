@@ -51,6 +51,7 @@ class Word(IntEnum):
 
     # -- from a home to a client's node
     GIVEN = auto()  # key, log, entries
+    CONSUMED = auto()  # id, log: does one of your clients consume it still? KNOWN: "" or that it is so
 
 
 class Consumer(NamedTuple):
@@ -60,6 +61,8 @@ class Consumer(NamedTuple):
     bridge: str  #: the broker whose bridge it is; "": an ordinary client
 
 
+#: Questions that concern who asked them alone: nobody else at its node waits for the answers.
+ASIDE = frozenset({Word.CLAIM, Word.DROP, Word.CONSUMED})
 #: What waits where the receiver has not come to the epoch yet.
 OF_LOGS = frozenset(range(Word.CONSUME, Word.GIVEN))
 

@@ -5,6 +5,7 @@ ActiveMQ's JMS names set the STOMP headers of the same meaning.
 
 from __future__ import annotations
 
+from brokerapp.engine.brokers_word import WROTE
 from brokerapp.errors import RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape
 
@@ -24,6 +25,7 @@ NOT_PROPERTIES = frozenset(
         "timestamp",
         "message-id",
         "sluice-path",
+        WROTE,
         "redelivered",
         "subscription",
         "ack",

@@ -49,6 +49,8 @@ ACK_HEADER = {"1.0": "message-id", "1.1": "message-id", "1.2": "id"}
 HEART_BEAT_DIGITS = 9
 #: By which a bridge says whose it is, in CONNECT and CONNECTED.
 BRIDGE_HEADER = "sluice-broker"
+#: By which a bridge is told in CONNECTED how long a body, and a frame (0: any), may be: anything longer ends it.
+LIMITS_HEADER = "sluice-limits"
 #: By which a broker of a cluster says what it was told of that, in CONNECT.
 CLUSTER_HEADER = "sluice-cluster"
 #: By which it says that it takes messages to there, too.
@@ -256,9 +258,10 @@ class StompSession:
     # -- frames to the client
 
     def connected(self, headers: dict[str, str], session: str, broker: str) -> bytes:
-        """The answer to a CONNECT that was accepted; a bridge is told which broker this is."""
+        """The answer to a CONNECT that was accepted; a bridge is told which broker this is, and what it takes."""
         if self.bridge is not None:
-            headers = {**headers, BRIDGE_HEADER: broker}
+            limits = f"{self._limits.max_body},{self._limits.max_frame or 0}"
+            headers = {**headers, BRIDGE_HEADER: broker, LIMITS_HEADER: limits}
         return encode("CONNECTED", {**headers, "session": session}, version=self.version)
 
     def receipts(self, ids: Sequence[str]) -> bytes:

@@ -27,14 +27,15 @@ def committed(
     held: Sequence[Sequence[int]],
     temp: int,
     repeated: list,
+    last: Sequence[Sequence[int]],
     logs: Sequence[str],
 ) -> Committed:
     """The answer of the commit function, which knows the logs by their index."""
-    by_log = {logs[index]: size for index, size in held}
+    by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
     if not refused and not dropped and not repeated:
-        return Committed(base, used=used, held=by_log, temp=temp)
+        return Committed(base, used=used, held=by_log, temp=temp, before=before)
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated))
+    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before)
 
 
 def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
@@ -58,6 +59,7 @@ def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple
     args += map(limits.of_log, logs)
     args += _rows(droppable)
     args += _rows([(unit, asked.handover) for unit, asked in batch.numbered if asked.handover])
+    args += _rows([(index,) for index, log in enumerate(logs) if batch.asks(log)])
     args += units
     fixed = (
         keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,

@@ -26,6 +26,15 @@ class Entries(Server):
         rows = await self._call("read", [self.keys.log(log)], arguments)
         return entries_of(rows)
 
+    async def read_back(self, log: str, before: int, count: int) -> list[StoredEntry]:
+        """Up to `count` entries with a number below `before`, the newest first.
+
+        Fewer when they are large, none only at the beginning.
+        """
+        arguments = [self.keys.payload_prefix, before, count, READ_BYTES]
+        rows = await self._call("read_back", [self.keys.log(log)], arguments)
+        return entries_of(rows)
+
     async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
 
@@ -48,12 +57,6 @@ class Entries(Server):
         """The number of the newest entry; 0 when there is none."""
         found = await self._do("XREVRANGE", self.keys.log(log), "+", "-", "COUNT", 1)
         return int(found[0][0].partition(b"-")[0]) if found else 0
-
-    async def back(self, log: str, before: int | None, count: int) -> int:
-        """The number after which the last `count` entries before `before` (None: of all) begin."""
-        end = "+" if before is None else f"({before}-0"
-        found = await self._do("XREVRANGE", self.keys.log(log), end, "-", "COUNT", count)
-        return int(found[-1][0].partition(b"-")[0]) - 1 if found else 0
 
     async def first_times(self, logs: Sequence[str]) -> list[int]:
         """When the first message of each log came, milliseconds since the epoch; 0 where there is none."""

@@ -77,12 +77,15 @@ class Nodes(Server):
         """Whether any node lives."""
         return bool(await self.nodes())
 
+    async def uptime(self) -> float:
+        """Seconds for which the server has been running."""
+        return float(_facts(await self._do("INFO", "server"))["uptime_in_seconds"])
+
     async def memory(self) -> dict[str, Any]:
         """Bytes the server uses, its limit (0: none), those of its machine, whether it gives up keys when they are used
         up, and its durability.
         """
-        info = await self._do("INFO", "memory", "persistence")
-        facts = dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)
+        facts = _facts(await self._do("INFO", "memory", "persistence"))
         try:
             fsync = (await self._do("CONFIG", "GET", "appendfsync"))[1].decode()
         except (StoreUnavailable, IndexError):  # hosted servers refuse CONFIG
@@ -95,3 +98,8 @@ class Nodes(Server):
             "evicts": facts.get("maxmemory_policy", "").startswith("allkeys"),
             "fsync": fsync if on else "off",
         }
+
+
+def _facts(info: bytes) -> dict[str, str]:
+    """What INFO says."""
+    return dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)

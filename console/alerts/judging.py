@@ -5,18 +5,20 @@ told. One process of all does it (console/watch.py); what was open goes on after
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from django.db import close_old_connections, transaction
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
-from brokerapp.history import FINE, Point, points
+from brokerapp.history import FINE, Point, points, wholes
+from brokerapp.store.rings import WHOLE
 from console.alerts import sending
 from console.alerts.metrics import GROWTH_SECONDS, MEANINGS, Metric
-from console.alerts.readings import COUNTED_LATELY, Readings
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, Readings
 from console.alerts.rules import Open, Rule, concerned, look, moves, sentence
 from console.gateway import gateway
 from console.live.picture import Picture
@@ -32,6 +34,9 @@ MAX_LOOKED_UP = 2_000
 LATELY = GROWTH_SECONDS // FINE.step + 1
 #: Metrics of the broker itself that nobody tells while no node runs: only that none does.
 TOLD_BY_NODES = frozenset(metric for metric, each in MEANINGS.items() if each.of_broker) - {Metric.NODES}
+#: Seconds without a look after which what is counted over minutes is not known: more than another process takes to take
+#: over the watch, and a busy machine to make up for a step.
+MAX_GAP = 60
 #: Days for which ended firings are kept.
 KEPT_DAYS = 90
 
@@ -62,6 +67,8 @@ def _readings(picture: Picture, rules: Collection[Rule], now: float) -> Readings
     """What the rules need beside the picture, asked for once."""
     found: dict[str, Any] = {}
     unread: set[Metric] = set() if picture.nodes else set(TOLD_BY_NODES)
+    if not picture.stats:  # a node that has just begun has told nothing yet
+        unread |= set(OF_DESTINATION)
     for metrics, ask in _ASKED:
         asking = [rule for rule in rules if rule.metric in metrics]
         if not asking:
@@ -86,7 +93,19 @@ def _ask_counts(picture: Picture, rules: Collection[Rule], now: float) -> dict[s
     about = {each.destination for rule in rules for each in concerned(rule, picture)}
     recent = recent_points([each for each in about if str(each) in lately])
     stood_still = {each: () for each in about if str(each) in moved and str(each) not in lately}
-    return {"recent": {**stood_still, **recent}, "knows_all": len(moved) < MAX_DESTINATIONS}
+    [kept] = gateway().run(gateway().admin.rings.read(FINE, [WHOLE], LATELY))
+    return {
+        "recent": {**stood_still, **recent},
+        "knows_all": len(moved) < MAX_DESTINATIONS,
+        "watched": was_watched([each.at for each in wholes(kept)], now),
+    }
+
+
+def was_watched(looks: Sequence[float], now: float) -> bool:
+    """Whether somebody looked all the time over which is counted, as far as one may miss nothing that matters."""
+    since = now - GROWTH_SECONDS
+    times = [since, *(each for each in looks if since < each <= now), now]
+    return all(later - earlier <= MAX_GAP for earlier, later in pairwise(times))
 
 
 def _ask_names(picture: Picture, _rules: Collection[Rule], _now: float) -> dict[str, Any]:

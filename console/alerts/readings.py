@@ -24,8 +24,9 @@ UNKNOWN = math.nan
 class Readings:
     """What rules are judged by. `oldest`: when the first message came, ms since the epoch; `recent`: points of the
     last minutes, for what is counted over them, of all that moved then (`knows_all`: of what is not in it, too, it is
-    known that it did not); `named`: the durable subscriptions by their logs; `offline`: since when
-    nobody consumes one, ms since the epoch, by the name of its log; `unread`: metrics whose numbers cannot be had now.
+    known that it did not; `watched`: somebody looked all that time, so that there was no more); `named`: the durable
+    subscriptions by their logs; `offline`: since when nobody consumes one, ms since the epoch, by the name of its log;
+    `unread`: metrics whose numbers cannot be had now.
     """
 
     now: float
@@ -33,6 +34,7 @@ class Readings:
     oldest: Mapping[Destination, int] = field(default_factory=dict)
     recent: Mapping[Destination, Sequence[Point]] = field(default_factory=dict)
     knows_all: bool = True
+    watched: bool = True
     named: Mapping[Destination, NamedSubscription] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[Metric] = frozenset()

@@ -13,7 +13,7 @@ from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import DestinationStats
 from console import figures
 from console.alerts.metrics import COUNTED, MEANINGS, Meaning, Metric, amount
-from console.alerts.readings import OF_DESTINATION, Readings, of_broker
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, Readings, of_broker
 from console.live.picture import Picture
 from console.rights import Scope
 
@@ -76,17 +76,26 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look tells: what breaks a rule, each with its number, and of what nobody knows whether it does."""
+    """What one look tells: what breaks a rule, each with its number, and of what nobody knows whether it does: what has
+    no place in the history (`unknown`), and all where nobody looked for some of the time that counts (`unseen`).
+    """
 
     breaking: Mapping[str, float]
     unknown: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
 
 
 def look(rule: Rule, readings: Readings) -> Look:
     """Destinations in native form, or parts of the broker, as they are to a rule now."""
     numbers = of_broker(rule.metric, readings.picture) if rule.meaning.of_broker else _numbers(rule, readings)
-    breaking = {subject: float(value) for subject, value in numbers.items() if rule.is_broken(value)}
-    return Look(breaking, frozenset(subject for subject, value in numbers.items() if isnan(value)))
+    unseen = frozenset[str]()
+    if rule.metric in COUNTED_LATELY and not readings.watched:  # there may have been more: only what is enough is known
+        unseen = frozenset(subject for subject, value in numbers.items() if rule.is_broken(value) == rule.below)
+    breaking = {
+        subject: float(value) for subject, value in numbers.items() if rule.is_broken(value) and subject not in unseen
+    }
+    unknown = frozenset(subject for subject, value in numbers.items() if isnan(value)) - unseen
+    return Look(breaking, unknown, unseen)
 
 
 def _numbers(rule: Rule, readings: Readings) -> dict[str, float]:
@@ -140,9 +149,10 @@ def moves(rule: Rule, known: Mapping[str, Open], seen: Look, now: float) -> Move
 
     Of what breaks the rule the worst begin, as far as there is room: what is open stays so, however bad others are.
     What is open and not known any more lost its place in the history, where it stood still for long: it is at 0.
+    What was not seen goes on: that nobody looked makes nothing good.
     """
     breaking = seen.breaking
-    end = frozenset(known) - frozenset(breaking) - (seen.unknown if rule.is_broken(0) else frozenset())
+    end = frozenset(known) - frozenset(breaking) - seen.unseen - (seen.unknown if rule.is_broken(0) else frozenset())
     worst = sorted(breaking.keys() - known.keys(), key=breaking.__getitem__, reverse=not rule.below)
     begin = frozenset(worst[: max(0, MAX_OPEN - len(known) + len(end))])
     due = {each for each, was in known.items() if not was.fired and now - was.since >= rule.hold}

@@ -34,6 +34,7 @@ class GroupOut(Schema):
     first: datetime | None
     last: datetime | None
     resubmitted: int = Field(description="How many of them were sent again before")
+    claimed: int = Field(description="How many came there as they are: they say themselves why they failed")
     selector: str = Field(description="Finds them in their queue")
 
 
@@ -118,7 +119,8 @@ def get_radius(request: HttpRequest, name: str, query: Annotated[RadiusQuery, Qu
 def _shown(cluster: Any) -> dict[str, Any]:
     return {
         "cause": cluster.pattern, "origin": cluster.origin, "queue": str(cluster.queue), "count": cluster.count,
-        "first": cluster.first, "last": cluster.last, "resubmitted": cluster.resubmitted, "selector": cluster.selector,
+        "first": cluster.first, "last": cluster.last, "resubmitted": cluster.resubmitted, "claimed": cluster.claimed,
+        "selector": cluster.selector,
     }  # fmt: skip
 
 

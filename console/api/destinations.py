@@ -145,7 +145,7 @@ def list_destinations(request: HttpRequest, query: Annotated[ListQuery, Query()]
 @operation(router, "POST", "", Verb.CREATE, response={201: Listed})
 def create_destination(request: HttpRequest, wanted: NewDestination) -> Any:
     """Create a queue or topic."""
-    destination = destinations.create(request, Kind(wanted.kind), wanted.name)
+    destination, _ = destinations.create(request, Kind(wanted.kind), wanted.name)
     return Status(201, _listed(*destinations.existing(destination)))
 
 

@@ -69,7 +69,7 @@ def install(api: NinjaAPI) -> None:
     @api.exception_handler(BrokerError)
     def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        more = {"position": error.position} if isinstance(error, SelectorSyntaxError) else {}
+        more = {"position": error.column} if isinstance(error, SelectorSyntaxError) else {}
         return answer(request, status, naming.said(str(error), visible(request.user)), error.code, **more)
 
     @api.exception_handler(ValidationError)

@@ -122,10 +122,10 @@ def export_definitions(request: HttpRequest) -> Any:
 @operation(router, "POST", "/import", Verb.ROUTE, response=ImportReport)
 def import_definitions_file(request: HttpRequest, wanted: Imported) -> Any:
     """Read an activemq.xml: report what is taken, and apply it where that is wanted."""
-    found, report = import_definitions(wanted.xml)
+    adds = wanted.mode == "merge"
+    found, report = import_definitions(wanted.xml, adds=adds)
     current = gateway().definitions()
-    is_replaced = wanted.mode == "replace"
-    proposed = completed(found, current, touched(request.user)) if is_replaced else merged(current, found)
+    proposed = merged(current, found) if adds else completed(found, current, touched(request.user))
     proposed = replace(proposed, version=current.version)
     gateway().check(proposed)
     version = None

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.history import FINE, points
+from brokerapp.history import FINE, points, wholes
+from brokerapp.store.rings import WHOLE
 from console import history
 from console.gateway import Gateway, gateway
 from console.live.picture import Picture
@@ -30,10 +31,11 @@ class Sparks:
             self._step, self._lines = now // FINE.step, {}
         missing = [each for each in destinations if each not in self._lines and each in picture.stats]
         if missing:
-            kept = await self._door.admin.rings.read(FINE, list(map(str, missing)))
+            whole, *kept = await self._door.admin.rings.read(FINE, [WHOLE, *map(str, missing)])
+            looked = wholes(whole)
             for destination, each in zip(missing, kept, strict=True):
                 level = level_of(picture, destination)
-                self._lines[destination] = history.spark(points(each), now, destination.kind, level)
+                self._lines[destination] = history.spark(points(each), looked, now, destination.kind, level)
         return {each: self._lines[each] for each in destinations if each in self._lines}
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination, Kind, check_one
 from brokerapp.engine.destination_map import matches
-from brokerapp.errors import InvalidDestination, RequestRefused
+from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import DestinationStats
 from console import audit
 from console.access import lacking, may, visible
@@ -191,8 +191,7 @@ def _delete(kind: Kind) -> Callable[[Caller, Any, str], None]:
 
 
 def _mine(caller: Caller, destination: Destination) -> Destination:
-    if not destination.name:
-        raise InvalidDestination(destination.name, "give it a name")
+    check_one(destination)
     if not may(caller.request.user, Verb.CREATE, destination):
         raise Failure(403, DENIED, lacking(Verb.CREATE, destination))
     return destination

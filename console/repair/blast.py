@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import COUNT, brokers_word
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
 from console import naming
 from console.figures import counted
@@ -164,7 +165,7 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
     for headers in messages:
         expired += 0 < _number(headers.get("expires", "0")) < now
         once += 0 < _number(headers.get("originalExpiration", "0")) < now
-        again += headers.get("resubmitCount", "0") != "0"
+        again += COUNT in brokers_word(headers)
         if group := headers.get("JMSXGroupID"):
             groups[group] += 1
     if expired:

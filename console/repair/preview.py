@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import FAILURE
+from brokerapp.engine.brokers_word import FAILURE
 from brokerapp.handwritten import TestSend
 from brokerapp.homeward import ORIGIN
 from brokerapp.properties import EDITABLE, is_own

@@ -28,8 +28,9 @@ def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
     stats = picture.stats.get(destination)
     if stats is None:
         return {
-            "text": "new", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _writers(0),
-            "consumers": _readers(destination, 0), "reading": "idle", "says": "does not exist yet",
+            "text": "–", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _writers(0),
+            "consumers": _readers(destination, 0), "reading": "idle",
+            "says": "is not there now: it comes with the first message",
         }  # fmt: skip
     rates = picture.rates(destination)
     is_queue = destination.kind is Kind.QUEUE

@@ -10,8 +10,8 @@ from django import forms
 from django.http import QueryDict
 
 from brokerapp.definitions import Composite, Leg, MirroredQueue, VirtualTopic
-from brokerapp.destination import NAMED_KINDS, Destination, Kind, is_pattern
-from brokerapp.errors import SelectorSyntaxError
+from brokerapp.destination import NAMED_KINDS, Destination, Kind, check_one
+from brokerapp.errors import InvalidDestination, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
 from console.figures import counted
 from console.routing.changes import Item
@@ -107,6 +107,19 @@ class _DefinitionForm(forms.Form):
         ]
         return sorted(found, key=lambda option: option[1].is_rare)
 
+    @property
+    def named(self) -> Kind:
+        """The kind of what `name` names."""
+        return Kind.TOPIC
+
+    def clean_name(self) -> str:
+        """A name, or a pattern."""
+        try:
+            check_one(Destination(self.named, self.cleaned_data["name"]), or_pattern=True)
+        except InvalidDestination as wrong:
+            raise forms.ValidationError(str(wrong)) from wrong
+        return self.cleaned_data["name"]
+
     def matched(self, existing: Iterable[Destination]) -> list[Matched]:
         """What is known while the form is not right yet."""
         name = getattr(self, "cleaned_data", {}).get("name")
@@ -180,7 +193,7 @@ class LegRow:
     name: str = ""
     selector: str = ""
     name_error: str = ""
-    selector_error: str = ""
+    selector_error: SelectorSyntaxError | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -191,13 +204,16 @@ class LegRow:
         """Whether it is a target; otherwise its errors say why not."""
         if not self.name:
             self.name_error = "A target needs a name."
-        elif is_pattern(self.name):
-            self.name_error = "A target is one destination, not a pattern."
+        else:
+            try:
+                Destination.named(Kind(self.kind), self.name)
+            except InvalidDestination as wrong:
+                self.name_error = str(wrong)
         if self.selector:
             try:
                 compile_selector(self.selector)
             except SelectorSyntaxError as wrong:
-                self.selector_error = f"At position {wrong.position}: {wrong.reason}"
+                self.selector_error = wrong
         return not self.name_error and not self.selector_error
 
     def leg(self) -> Leg:
@@ -217,6 +233,11 @@ class CompositeForm(_DefinitionForm):
         self.kind = kind
         self.legs = legs if legs is not None else (_rows(self.data) if self.is_bound else [LegRow(), LegRow()])
         self.legs_error = ""
+
+    @property
+    def named(self) -> Kind:
+        """The kind of what `name` names."""
+        return self.kind
 
     def clean(self) -> dict[str, Any]:
         """Targets are checked with the rest; at least one must be left."""

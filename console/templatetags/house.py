@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from brokerapp.destination import NAMED_KINDS, Destination
 from brokerapp.errors import InvalidDestination
-from console import figures, findings, moments
+from console import figures, findings, history, moments
 from console.alerts import metrics
 
 register = template.Library()
@@ -38,6 +38,7 @@ for _filter in (
     figures.figure,
     figures.cell,
     figures.difference,
+    history.spark_area,
     moments.day,
     moments.when,
     moments.exactly,

@@ -49,8 +49,9 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
-            destination = service.create(request, Kind(kind), name)
-            messages.success(request, f"The {kind} {destination.name} exists now.")
+            destination, is_new = service.create(request, Kind(kind), name)
+            said = "exists now" if is_new else "was there already"
+            messages.success(request, f"The {kind} {destination.name} {said}. It stays until somebody deletes it.")
             return redirect(f"{kind}s")
         except BrokerError as refused:
             error = str(refused)

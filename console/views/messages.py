@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from django.contrib import messages as notes
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -15,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import BrowsePage, Tally
+from brokerapp.snapshot import BrowsePage
 from console import audit, zones
 from console.access import Verb, may, needs, queue_named
 from console.bodies import readings
@@ -23,12 +21,12 @@ from console.dead_letters import is_dead_letter_queue
 from console.gateway import gateway
 from console.listed import Listed
 from console.live.mirror import mirror
+from console.looking import PAGE_SIZE, Look, newest, url
 from console.masking import check_selector, masked
 from console.repair import jobs
 from console.repair.models import SavedSelector
 from console.views.gone import gone
 
-PAGE_SIZE = 50
 #: Selectors one user may keep.
 MAX_SELECTORS = 100
 
@@ -109,67 +107,54 @@ def _state(request: HttpRequest, queue: Destination) -> dict:
     try:
         check_selector(request.user, selector, queue)
     except SelectorSyntaxError as wrong:
-        return {"problem": f"At position {wrong.position}: {wrong.reason}"}
+        return {"wrong": wrong}
     except RequestRefused as refused:
         return {"problem": str(refused)}
     return {"is_good": bool(selector)}
 
 
 def _list(request: HttpRequest, destination: Destination) -> dict:
-    selector = request.GET.get("selector", "").strip()
-    after = _seq(request.GET.get("after"))
+    look = Look.asked(request.GET)
+    selector, follows = look.selector, request.GET.get("follow") == "1"
     context = {
-        "destination": destination, "selector": selector, "after": after, "query": _query(request),
-        "follows": request.GET.get("follow") == "1", "saved": _saved(request, destination),
+        "destination": destination, "selector": selector, "look": look, "query": _query(request),
+        "follows": follows, "saved": _saved(request, destination),
         "is_dead": _is_dead(destination), "at": request.GET.get("from", ""),
         "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
     }  # fmt: skip
     try:
         check_selector(request.user, selector, destination)
-        if request.GET.get("end") == "1":
-            after = context["after"] = gateway().place(destination, _seq(request.GET.get("before")) or None, PAGE_SIZE)
-        page = _browse(destination, after, selector)
+        known = newest(destination) if follows else 0  # before the look: what comes meanwhile is not passed over
+        page = look.page(destination)
     except SelectorSyntaxError as wrong:
-        return context | {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
-    last = page.messages[-1].seq if page.messages else after
+        return context | {"wrong": wrong}
     asked = compile_selector(selector).properties if selector else frozenset()
+    older, newer = look.older(page), look.newer(page)
     return context | {
         "page": page,
         "rows": [Listed(masked(request.user, each, destination), asked) for each in page.messages],
-        "last": last,
-        "scanned": page.scanned,
-        "tally": _tally(destination, selector, after, page),
         "partial": page.next is not None and len(page.messages) < PAGE_SIZE,
-        "next": _url(selector=selector, after=page.next) if page.next is not None else "",
-        "previous": _url(selector=selector, end=1, before=page.messages[0].seq)
-        if page.messages and after and not selector else "",
-        "first": _url(selector=selector) if after else "",
-        "newest": _url(end=1) if not selector and (page.next is not None or after) else "",
-        "at_end": request.GET.get("end") == "1" and not request.GET.get("before"),
-        "follow": _url(selector=selector, end=1, follow=1),
-        "stop": _url(selector=selector, end=1),
+        "older": older and older.url(),
+        "newer": newer and newer.url(),
+        "switch": bool(page.next) or not look.at_start,
+        "oldest": Look(selector).url(),
+        "newest": Look(selector, back=True).url(),
+        "follow": url(selector=selector, end=1, follow=1),
+        "tally": None if request.htmx else look.tally(destination, page),
+        "last": max(known, _last(look, page)),
     }  # fmt: skip
+
+
+def _last(look: Look, page: BrowsePage) -> int:
+    """The number behind which there is what the page does not have: who follows goes on from there."""
+    if page.next is not None and not look.back:
+        return page.next
+    return page.messages[-1].seq if page.messages else look.after
 
 
 def _is_dead(queue: Destination) -> bool:
     stats = mirror().current().stats.get(queue)
     return stats is not None and is_dead_letter_queue(stats)
-
-
-def _tally(destination: Destination, selector: str, after: int, page: BrowsePage) -> Tally | None:
-    """How many match in the whole queue, where the page does not show just that."""
-    if not selector or (page.next is None and not after):
-        return None
-    return gateway().count(destination, selector, None if after else page)
-
-
-def _browse(destination: Destination, after: int, selector: str) -> BrowsePage:
-    try:
-        return gateway().browse(destination, after=after, limit=PAGE_SIZE, selector=selector or None)
-    except DestinationNotFound:
-        if destination not in mirror().current().stats:
-            raise
-        return BrowsePage([], 0, None)  # a composite that only forwards: it is there, and keeps nothing
 
 
 def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
@@ -183,15 +168,7 @@ def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
             raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30")
         after = gateway().place_at(queue, int(moment.timestamp() * 1000))
     path = reverse("messages", kwargs={"name": queue.name})
-    return redirect(path + _url(selector=selector, after=after, **{"from": text}))
-
-
-def _url(**parts: str | int | None) -> str:
-    return "?" + urlencode({name: value for name, value in parts.items() if value})
-
-
-def _seq(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and len(text) < 19 else 0
+    return redirect(path + url(selector=selector, after=after, **{"from": text}))
 
 
 def _query(request: HttpRequest) -> str:
@@ -229,7 +206,7 @@ def save_selector(request: HttpRequest, name: str) -> HttpResponse:
     with audit.recording(request, "keep selector", title, before=fields):
         SavedSelector.objects.update_or_create(owner=request.user, name=title, defaults=fields)
     notes.success(request, f"The selector {title} is kept.")
-    return redirect(reverse("messages", kwargs={"name": name}) + _url(selector=text))
+    return redirect(reverse("messages", kwargs={"name": name}) + url(selector=text))
 
 
 @require_POST

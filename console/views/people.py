@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, RequestRefused
 from console import accounts, audit, effective
-from console.access import Verb, may, needs
+from console.access import Verb, needs
 from console.login import recently_proved
 from console.models import Assignment
 from console.rights import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
@@ -150,7 +150,10 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
         "person": user,
         "assignments": _listed(user),
         "groups": [(group, group in user.groups.all()) for group in Group.objects.order_by("name")],
-        "effective": [(verb, sources, may(user, verb, destination)) for verb, sources in effective.by_verb(holder)],
+        "effective": [
+            (verb, sources, effective.cell(holder, verb, destination) if destination else "yes" if sources else "no")
+            for verb, sources in effective.by_verb(holder)
+        ],
         "asked": asked,
         "wrong": wrong,
         "destination": destination,

@@ -12,12 +12,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from brokerapp.config import Outcome, export_xml, import_definitions
 from brokerapp.definitions import Definitions, Redelivery
-from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
 from console import audit, naming
 from console.access import Verb, needs, touched, visible
 from console.gateway import gateway
 from console.routing import drafts
-from console.routing.changes import SWITCHES, Change, between, definitions_of, items_of
+from console.routing.changes import SWITCHES, Change, Item, between, definitions_of, items_of
 from console.routing.facts import rows_of
 from console.routing.sight import completed, known
 from console.routing.steps import may_draft
@@ -40,10 +40,11 @@ def import_file(request: HttpRequest) -> HttpResponse:
     try:
         if len(context["text"]) > MAX_FILE:
             raise ConfigurationRefused(f"the file has more than {MAX_FILE:,} characters")
-        found, report = import_definitions(context["text"])
+        adds = context["mode"] == "merge"
+        found, report = import_definitions(context["text"], adds=adds)
         current = gateway().definitions()
         sees = touched(request.user)
-        proposed = completed(found, current, sees) if context["mode"] == "replace" else merged(current, found)
+        proposed = merged(current, found) if adds else completed(found, current, sees)
         changes = between(current, proposed)
         may_draft(request, changes)
         if "draft" in request.POST and changes:
@@ -55,8 +56,13 @@ def import_file(request: HttpRequest) -> HttpResponse:
             "kept": _kept(known(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
-        context["error"] = naming.said(str(error), visible(request.user))
+        context |= {"error": naming.said(str(error), visible(request.user)), "wrong": _wrong_selector(error)}
     return render(request, "console/routing/import.html", context, status=400 if context["error"] else 200)
+
+
+def _wrong_selector(error: BrokerError) -> SelectorSyntaxError | None:
+    """The selector for which a file is refused, if it is one."""
+    return error.__cause__ if isinstance(error.__cause__, SelectorSyntaxError) else None
 
 
 def _text_of(request: HttpRequest) -> str:
@@ -74,10 +80,10 @@ def merged(current: Definitions, found: Definitions) -> Definitions:
     return definitions_of({**items_of(current), **added}.values(), current.version)
 
 
-def _kept(current: Definitions, proposed: Definitions) -> list[str]:
-    """Ids of what is in force already, as the file has it."""
+def _kept(current: Definitions, proposed: Definitions) -> list[Item]:
+    """What is in force already, and stays as it is."""
     before = items_of(current)
-    return [id for id, each in items_of(proposed).items() if id != SWITCHES and before.get(id) == each]
+    return [each for id, each in items_of(proposed).items() if id != SWITCHES and before.get(id) == each]
 
 
 def _keep(request: HttpRequest, current: Definitions, changes: list[Change]) -> HttpResponse:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from brokerapp.definitions import Composite, VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, DestinationNotFound, InvalidDestination, SelectorSyntaxError
+from brokerapp.snapshot import END_OF_LOG
 from console.access import Verb, may, needs, require, touched
 from console.gateway import gateway
 from console.live.mirror import mirror
@@ -123,7 +124,7 @@ def _tested(selector: str, specimen: Specimen, is_strict: bool) -> dict[str, Any
     try:
         return {"clause": tested(selector, specimen, is_strict)}
     except SelectorSyntaxError as wrong:
-        return {"wrong": wrong, "before": selector[: wrong.position], "behind": selector[wrong.position :]}
+        return {"wrong": wrong}
 
 
 def _nearby(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destination | None]:
@@ -136,8 +137,7 @@ def _nearby(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destinatio
         if not may(request.user, Verb.BROWSE, queue):
             continue
         try:
-            place = gateway().place(queue, None, 1)
-            page = gateway().browse(queue, after=place, limit=1, selector=None)
+            page = gateway().browse_back(queue, END_OF_LOG, limit=1, selector=None)
         except DestinationNotFound:
             continue
         if page.messages:

@@ -224,8 +224,10 @@ def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lo
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
-def test_a_server_without_memory_dies_and_its_run_fails_with_the_reason(installation):
+def test_a_server_without_memory_dies_its_run_fails_with_the_reason_and_the_next_one_works(installation):
     hungry = installation.analyse({"kind": "hungry"})
     assert installation.server.wait(PATIENCE) != 0
     state, info = installation.end_of(hungry)
     assert (state, info["reason"].partition(" (")[0]) == ("failed", "Spark ran out of memory")
+    installation.restart_server()
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"

@@ -134,17 +134,26 @@ def test_an_archive_that_never_holds_still_is_said_to_be_so(archive, stream, sto
 
 
 @pytest.mark.spark
-def test_analyses_see_archive_and_tail_as_one(spark, archive, store, store_url, tmp_path):
-    from analytics.events import read_events
+@pytest.mark.parametrize("most_files", [0, 500])  # none is looked into, or all
+def test_analyses_see_archive_and_tail_as_one(most_files, spark, archive, store, store_url, tmp_path, monkeypatch):
+    from analytics import events
 
+    monkeypatch.setattr(events, "MAX_FILES", most_files)
     record(store, 0, 3)
     flush(store_url, archive)
     record(store, 3, 2)
     record(store, 5, 1, start_us=START_US + HOUR_US)
-    window = Window(START_US, START_US + HOUR_US)
-    events = read_events(spark, tmp_path / "archive", window, unarchived=(store_url, BROKER))
-    rows = events.select("msg_id", "kind", "destination", "broker", "hour").toArrow().to_pylist()
-    assert Counter((row["msg_id"], row["kind"], row["destination"]) for row in rows) == expected(range(5))
-    assert {(row["broker"], row["hour"]) for row in rows} == {(BROKER, "09")}
-    twice = read_events(spark, tmp_path / "archive", window, Window(window.until_us, window.until_us + HOUR_US))
-    assert twice.count() == 12  # what is archived, of both windows
+
+    def read(*windows):
+        found = events.read_events(spark, tmp_path / "archive", *windows, unarchived=(store_url, BROKER))
+        assert (found.rdd.getNumPartitions() == 1) == bool(most_files)
+        rows = found.select("msg_id", "kind", "destination", "broker", "hour").toArrow().to_pylist()
+        assert {row["broker"] for row in rows} == {BROKER}
+        assert {row["hour"] for row in rows} <= {"09", "10"}
+        return Counter((row["msg_id"], row["kind"], row["destination"]) for row in rows)
+
+    window, millisecond = Window(START_US, START_US + HOUR_US), Window(START_US, START_US + 1000)
+    assert read(window) == expected(range(5))
+    assert read(millisecond) == expected([0, 3])
+    assert read(window, Window(window.until_us, window.until_us + HOUR_US)) == expected(range(6))
+    assert read(millisecond, Window(window.until_us, window.until_us + HOUR_US)) == expected([0, 3, 5])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from analytics.depths import Course
+from analytics.request import Window
 from analytics.whatif import report
 from analytics.whatif.comparison import Target, standing_by_name
 from analytics.whatif.depths import Standing, changed, predicted, service
@@ -42,41 +43,53 @@ def test_queues_that_take_turns_get_equal_parts_to_the_message():
     assert [int(each.bytes.sum()) for each in found] == [30, 30, 20]
 
 
+ALWAYS = np.array([True] * 3)
+
+
 def test_a_draft_that_brings_a_queue_the_same_leaves_waiting_what_is_on_record():
     on_record = np.array([0, 448, 0])
     came = np.array([5, 448, 2])
-    assert list(changed(Standing(0, on_record, came), came, came, served=1)) == [0, 448, 0]
+    assert list(changed(Standing(0, on_record, came, ALWAYS), came, came, served=1)) == [0, 448, 0]
 
 
 def test_a_draft_that_brings_nothing_leaves_nothing_waiting_that_was_not_there_before():
-    stopped, came = Standing(3, np.array([3, 10, 20]), np.array([10, 10, 10])), np.array([10, 10, 10])
+    came = np.array([10, 10, 10])
+    stopped = Standing(3, np.array([3, 10, 20]), came, ALWAYS)
     assert list(changed(stopped, came, np.array([0, 0, 0]), served=10)) == [0, 3, 3]
 
 
 def test_a_draft_that_brings_more_lets_as_much_more_wait_as_consumers_cannot_take():
-    even = Standing(0, np.array([0, 0, 0]), np.array([10, 10, 10]))
+    even = Standing(0, np.array([0, 0, 0]), np.array([10, 10, 10]), ALWAYS)
     assert list(changed(even, even.came, 2 * even.came, served=15)) == [5, 10, 15]
+
+
+def test_nothing_is_served_while_nothing_was_recorded():
+    known = np.array([True, False, True])
+    stopped = Standing(0, np.array([10, 10, 0]), np.array([10, 0, 0]), known)
+    assert list(changed(stopped, stopped.came, 2 * stopped.came, served=5)) == [20, 20, 10]
 
 
 def test_what_waited_is_told_by_bucket_at_all_brokers_together():
     courses = {
-        ("a", "queue://q"): Course([7, 8, 8, 6], [2, 3, 1, 0], [0, 2, 1, 2]),
-        ("b", "queue://q"): Course([0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]),
+        ("a", "queue://q"): Course([7, 8, 8, 6], [2, 3, 1, 0], [0, 2, 1, 2], silent=[False] * 4),
+        ("b", "queue://q"): Course([0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], silent=[False, False, True, False]),
     }
     found = standing_by_name(courses, begins=[3600, 3660, 3720, 3780], slot=60, buckets=Buckets(3660, 120, 2))
     assert found["queue://q"].before == 7
     assert list(found["queue://q"].depths) == [8, 6]
     assert list(found["queue://q"].came) == [5, 0]
+    assert list(found["queue://q"].known) == [False, True]
 
 
-def test_what_waits_is_drawn_from_the_bucket_in_which_the_record_begins():
-    came, waits = np.array([0, 5, 5]), np.array([0, 5, 9])
-    keeps = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits, waits * 2)
-    topic = Target("topic://b", Series(came, came), Series(came, came), 0.0, waits[:0], waits[:0])
-    comparison = SimpleNamespace(targets=[topic, keeps], buckets=Buckets(600, 60, 3))
-    _, figure = report.chart(comparison, since_us=660_000_000)
+def test_what_waits_is_drawn_at_its_time_from_the_beginning_of_the_record_with_gaps_where_there_is_none():
+    came, waits = np.array([0, 5, 0, 5]), np.array([0, 5, 5, 9])
+    known = np.array([True, True, False, True])
+    keeps = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits, waits * 2, known)
+    topic = Target("topic://b", Series(came, came), Series(came, came), 0.0, waits[:0], waits[:0], known[:0])
+    comparison = SimpleNamespace(targets=[topic, keeps], buckets=Buckets(600, 60, 4))
+    _, figure = report.chart(comparison, Window(660_000_000, 830_000_000))
     drawn = {trace["name"]: trace["y"] for trace in figure["data"]}
-    assert drawn == {"queue://a, today": [5, 9], "queue://a": [10, 18]}
-    assert {trace["x"][0] for trace in figure["data"]} == {"1970-01-01T00:11:00Z"}
-    empty = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits * 0, waits * 0)
-    assert report.chart(SimpleNamespace(targets=[topic, empty], buckets=Buckets(600, 60, 3)), 0) is None
+    assert drawn == {"queue://a, recorded": [5, None, 9], "queue://a": [10, None, 18]}
+    assert figure["data"][0]["x"] == [f"1970-01-01T00:{moment}Z" for moment in ("12:00", "13:00", "13:50")]
+    empty = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits * 0, waits * 0, known)
+    assert report.chart(SimpleNamespace(targets=[topic, empty], buckets=Buckets(600, 60, 4)), Window(0, 1)) is None

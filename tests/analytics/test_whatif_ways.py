@@ -174,15 +174,15 @@ def test_circumstances_travel_as_plain_values():
     assert Circumstances.from_json(found.to_json()) == found
 
 
-def test_where_nothing_was_defined_today_a_leg_that_keeps_is_said_to_have_kept_what_the_target_got():
+def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_the_target_got():
     own, elsewhere = ways.Leg("new", "queue://in", "queue://in"), ways.Leg("new", "queue://in", "queue://out")
-    today = ways.Way((("queue://in", 1),), (), (), is_kept=True, problem="")
+    in_force = ways.Way((("queue://in", 1),), (), (), is_kept=True, problem="")
     both = (("queue://in", 1), ("queue://out", 1))
     draft = ways.Way(both, (), ((own, True), (elsewhere, True)), is_kept=True, problem="")
     one, none = np.array([1]), np.array([0])
     sent = Classes([("queue://in", ())], one, none, none, sent=np.array([10_441]), bytes=one, bare=0)
-    tallies = [Tally(sent, [way], 1) for way in (today, draft)]
+    tallies = [Tally(sent, [way], 1) for way in (in_force, draft)]
     found = Comparison(*tallies, Buckets(0, 60, 1), left_of={}, standing={}, sharing={})
     counts = {leg.target: (before.counts[True], after.counts[True]) for leg, before, after in found.legs}
     assert counts == {"queue://in": (10_441, 10_441), "queue://out": (0, 10_441)}
-    assert {each.name: int(each.today.messages.sum()) for each in found.targets}["queue://in"] == 10_441
+    assert {each.name: int(each.in_force.messages.sum()) for each in found.targets}["queue://in"] == 10_441

@@ -106,3 +106,18 @@ def test_a_list_names_each_destination_once(text, expected):
 def test_a_list_is_written_as_activemq_writes_where_a_message_was_sent_to(text, sent_to):
     found = list_of(text)
     assert (found and found.stomp) == sent_to
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [(" ", "give it a name"), ("a.*", "pattern"), ("a,b", "comma"), ("a?b=c", "options"), ("/topic/a", "name alone"),
+     ("a\nb", "control"), ("a::", "must follow the ::")],
+)  # fmt: skip
+def test_what_cannot_be_one_destination_is_refused_with_the_rule(text, rule):
+    with pytest.raises(InvalidDestination, match=rule):
+        Destination.named(Kind.QUEUE, text)
+
+
+def test_any_other_text_is_a_name():
+    for text in ("a//", "a b", "a:b", "q::q"):
+        assert Destination.named(Kind.QUEUE, f" {text} ") == queue(text)

@@ -12,7 +12,7 @@ NOW = 1_000_000
 HEADERS = {
     "message-id": "ID:1", "destination": "/queue/a", "timestamp": "5", "expires": "777", "priority": "7",
     "persistent": "true", "correlation-id": "c", "region": "eu", "originalAmount": "12", "dlqDeliveryFailureCause": "x",
-    "resubmitCount": "2", "content-length": "3",
+    "sluice-wrote": "dlqDeliveryFailureCause", "resubmitCount": "2", "content-length": "3",
 }  # fmt: skip
 
 

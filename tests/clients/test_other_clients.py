@@ -10,7 +10,7 @@ from tests.clients.conftest import HERE, SCHEMES, STOMPJS
 
 VERSIONS = ("1.0", "1.1", "1.2")
 STOMP_PY = [sys.executable, str(HERE / "stomp_py_client.py")]
-UNKNOWN_SELECTOR = "selector 'a =' is wrong at position 3"
+UNKNOWN_SELECTOR = "selector 'a =' is wrong at position 4"
 
 
 def what_stomp_py_saw(version: str, name: str) -> dict:

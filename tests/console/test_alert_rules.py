@@ -7,6 +7,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.history import Point, Whole
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from console.alerts.judging import was_watched
 from console.alerts.metrics import GROWTH_SECONDS, MEANINGS, Metric
 from console.alerts.past import replay
 from console.alerts.readings import BROKER, Readings
@@ -149,6 +150,30 @@ def test_what_was_counted_lately_is_told_by_the_history_whatever_a_node_that_beg
     assert look(rule, Readings(NOW, picture(*rows), recent=recent)) == Look({str(DLQ): 4})
     not_all = Readings(NOW, picture(*rows), recent=recent, knows_all=False)
     assert look(rule, not_all) == Look({str(DLQ): 4}, frozenset({str(B)})), "nobody kept what moved there"
+
+
+@pytest.mark.parametrize(
+    ("counted", "below", "expected"),
+    [(4, False, "breaking"), (3, False, "unseen"), (2, True, "unseen"), (3, True, "")],
+)
+def test_of_what_nobody_watched_all_the_time_only_what_is_enough_is_known(counted, below, expected):
+    rule = Rule(Metric.DEAD, 3, below=below)
+    recent = {DLQ: [Point(NOW - 60, 9, counted, 0, 0)]}
+    seen = look(rule, Readings(NOW, picture(stats(DLQ, DLQ=True)), recent=recent, watched=False))
+    assert [name for name in ("breaking", "unknown", "unseen") if getattr(seen, name)] == [expected] * bool(expected)
+    ended = moves(rule, {str(DLQ): Open(NOW - 99, True)}, seen, NOW).end
+    assert bool(ended) is (not expected), "what nobody saw makes nothing good"
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [(range(NOW - 600, NOW + 1, 10), True), (range(NOW - 540, NOW - 59, 60), True), ([], False),
+     (range(NOW - 530, NOW + 1, 10), False), (range(NOW - 600, NOW - 70, 10), False),
+     ([*range(NOW - 600, NOW - 300, 10), *range(NOW - 230, NOW + 1, 10)], False)],
+    ids=["always", "now and then", "never", "since a while", "until a while ago", "with a gap"],
+)  # fmt: skip
+def test_somebody_looked_all_the_time_or_not(looks, expected):
+    assert was_watched(looks, NOW) is expected
 
 
 RULE = Rule(Metric.DEPTH, 10, hold=60)

@@ -17,8 +17,9 @@ from django.utils import timezone
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
-from brokerapp.history import FINE, Point, packed
+from brokerapp.history import FINE, Point, Whole, packed
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from brokerapp.store.rings import WHOLE
 from console import due
 from console.alerts import replaying, sending, showing, webhook
 from console.alerts.judging import judge
@@ -98,6 +99,13 @@ def test_a_broker_that_does_not_answer_neither_fires_nor_ends_anything(db, asked
     assert AlertFiring.objects.get().state == "firing"
 
 
+def test_a_node_that_has_told_of_no_destination_yet_ends_nothing(db, asked):
+    rule(hold=0)
+    judge(holding(11), NOW)
+    judge(ticked(first(NOW + 5, 1, [], Picture()), NOW + 5, [NodeStatus("n", "b", 0, 0)]), NOW + 5)
+    assert AlertFiring.objects.get().state == "firing"
+
+
 def test_a_broker_without_a_node_ends_nothing_that_only_nodes_tell_of(db, asked):
     rule(metric="connections", threshold=2, hold=0)
     rule(name="none", metric="nodes", threshold=1, below=True, hold=0)
@@ -114,7 +122,11 @@ def test_dead_letters_are_told_of_as_long_as_they_are_new_though_the_node_that_c
     rule(metric="dead-letters", threshold=0, hold=0)
     gateway().run(gateway().admin.rings.append(FINE, {str(dead): packed(Point(now - 20, 3, 3, 0, 0))}, now - 20))
     began_anew = first(now, 1, [DestinationStats(dead, QueueSize=3, DLQ=True)], Picture())
-    for later, state in ((0, "firing"), (300, "firing"), (700, "ended")):
+    for later, state in ((0, "firing"), (300, "firing"), (1400, "firing"), (1401, "ended")):
+        if later > 1400:  # until then Sluice was stopped, or nobody looked: that makes nothing good
+            looked = [packed(Whole(now + each, *[0] * 8)) for each in range(790, 1401, 30)]
+            for each in looked:
+                gateway().run(gateway().admin.rings.append(FINE, {WHOLE: each}, now))
         judge(ticked(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)
         assert AlertFiring.objects.get().state == state
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 import uuid
 from datetime import timedelta
@@ -36,8 +37,8 @@ RESULT = {
             "total_rows": 2,
         }
     ],
-    "seconds": 1.5,
-}
+    "seconds": 1.5, "definition": 3,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -146,6 +147,10 @@ def test_a_finished_run_shows_charts_and_tables(run, admin, console, settings):
     assert "12 messages went through one destination." in text
     assert 'data-figure="figure-0"' in text
     assert "2.0 KiB" in text
+    facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>(?:<a [^>]*>)?([^<]+)", text))
+    assert (facts["Rows read"], facts["Analysis"]) == (f"{RESULT['rows_read']:,}", "version 3")
+    assert "Recorded up to" in facts
+    assert "last hour" in text, "the parameters it was asked with"
     assert "&lt;/script&gt;&lt;b&gt;" in text
     assert "The archive ends before the window does" in text
     assert f'href="{reverse("queue", kwargs={"name": "orders"})}?from=1700000000&amp;to=1700003600"' in text

@@ -86,6 +86,10 @@ def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, conso
     assert [each["body"] for each in first["items"]] == ["body 1", "body 2"]
     rest = call(program, "get", f"/queues/api.browse/messages?after={first['next']}")
     assert ([each["body"] for each in rest["items"]], rest["next"]) == (["body 3"], None)
+    newest = call(program, "get", "/queues/api.browse/messages?newest=true&limit=2")
+    assert [each["body"] for each in newest["items"]] == ["body 2", "body 3"]
+    before = call(program, "get", f"/queues/api.browse/messages?newest=true&before={newest['next']}&selector=price > 0")
+    assert ([each["body"] for each in before["items"]], before["next"]) == (["body 1"], None)
     [only] = call(program, "get", "/queues/api.browse/messages?selector=price = '2'")["items"]
     assert call(program, "get", f"/queues/api.browse/messages/{only['seq']}") == only
     assert only["headers"]["price"] == "2"
@@ -384,6 +388,7 @@ def test_dead_letters_come_in_groups_with_the_way_back_of_each(program, console,
     found = call(program, "get", "/dead-letters?q=boom")
     [group] = found["items"]
     assert (group["count"], group["cause"], group["queue"]) == (1, "boom", "queue://DLQ.api")
+    assert group["claimed"] == 1, "a client sent it there"
     radius = call(program, "get", f"/dead-letters/DLQ.api/radius?selector={group['selector']}")
     assert (radius["of"], radius["looked_at"]) == (1, 1)
     moved = call(program, "get", "/dead-letters/DLQ.api/radius?action=move&target=queue://api.home")

@@ -58,5 +58,5 @@ def test_a_wrong_password_is_named(broker):
 
 
 def test_a_broker_that_is_not_there_is_named():
-    with pytest.raises(demo.DemoFailed, match=r"no STOMP connection to 127\.0\.0\.1:1 "):
+    with pytest.raises(demo.DemoFailed, match=r"no STOMP connection to 127\.0\.0\.1:1$"):
         demo.run("127.0.0.1", 1, "ada", "lovelace", SECONDS)

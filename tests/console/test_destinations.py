@@ -200,9 +200,27 @@ def test_an_admin_creates_a_queue(admin, console):
     assert admin.post(reverse("new-queue"), {"name": " made.here "})["Location"] == reverse("queues")
     assert "made.here" in names_on(admin.get(reverse("queues")))
     assert AuditEntry.objects.get().object == "queue://made.here"
+    again = admin.post(reverse("new-queue"), {"name": "made.here"}, follow=True).content.decode()
+    assert "The queue made.here was there already." in again
+    assert not gateway().create(Destination.queue("made.here"))
 
 
-@pytest.mark.parametrize(("name", "reason"), [("", "give it a name"), ("orders.>", "pattern"), ("*", "pattern")])
+@pytest.mark.parametrize("name", ["a//", "a b", "ä", "a:b", "1"])
+def test_any_other_text_is_a_name_as_in_activemq(name, admin, console, seen):
+    assert admin.post(reverse("send"), {"destination": name, "body": "x", "persistent": "true"}).status_code == 200
+    seen(name, 1)
+    assert admin.get(reverse("messages", kwargs={"name": name})).context["page"].scanned == 1
+    gateway().delete(Destination.queue(name))
+
+
+WRONG_NAMES = [
+    ("", "give it a name"), ("orders.>", "pattern"), ("*", "pattern"), ("a,b", "comma"), ("a?x=1", "options"),
+    ("/queue/a", "give the name alone"), ("topic://a", "give the name alone"), ("a\x07", "control characters"),
+    ("a" * 1025, "1024 characters"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "reason"), WRONG_NAMES)
 def test_a_name_that_cannot_be_is_refused_with_the_reason(name, reason, admin, console):
     response = admin.post(reverse("new-queue"), {"name": name})
     assert response.status_code == 400

@@ -7,6 +7,7 @@ from django.http import QueryDict
 
 from brokerapp.destination import Destination
 from brokerapp.edit import Edit
+from brokerapp.engine.brokers_word import CAUSE, WROTE
 from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import BrowsedMessage
 from console.repair import jobs
@@ -52,7 +53,7 @@ def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
 
 @pytest.mark.parametrize("action", ["retry", "edit"])
 def test_its_way_is_the_one_that_the_node_takes_whatever_it_came_by(action):
-    headers = {**HEADERS, "dlqDeliveryFailureCause": "boom", "original-destination": "/topic/by"}
+    headers = {**HEADERS, CAUSE: "boom", WROTE: CAUSE, "original-destination": "/topic/by"}
     dead = replace(MESSAGE, headers=headers, original_destination="/topic/by", came_from="/queue/failed")
     asked = Wish(action, Destination.queue("a"), edit=Edit({"n": "2"}) if action == "edit" else None, reason="r")
     to, sent = way_of(dead, asked)

@@ -29,6 +29,7 @@ def test_what_adds_up_is_told_with_what_gives_it(db):
     sam.groups.add(team)
     told = places_of(effective.find("user", "sam"))
     assert told[Verb.BROWSE] == [("orders.>", "role support"), ("bills.>", "operator by group night")]
+    assert told[Verb.READ] == [("orders.>", "role support (masked)"), ("bills.>", "operator by group night")]
     assert told[Verb.REMOVE] == [("bills.>", "operator by group night")]
     assert told[Verb.USERS] == []
     assert places_of(effective.find("group", "night"))[Verb.PAUSE] == [("bills.>", "role operator")]

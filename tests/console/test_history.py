@@ -77,17 +77,42 @@ def test_a_queue_that_stood_still_is_shown_where_it_stood():
     assert [mark[1] for mark in marks_of([], looked, window, pending=3)] == [3, 3, 3, 3]
 
 
+AN_HOUR = [whole(NOW - 3600 + 10 * step) for step in range(361)]
+
+
+def stretches(line: str) -> list[list[tuple[float, float]]]:
+    """The corners of each stretch of a sparkline."""
+    return [[tuple(map(float, each.split(","))) for each in run.split()] for run in line.split("M")[1:]]
+
+
 def test_a_sparkline_ends_at_the_present_and_stays_in_its_box():
     kept = [Point(NOW - 3000, 100, 100, 0, 0), Point(NOW - 60, 40, 0, 60, 0)]
     for kind in (Kind.QUEUE, Kind.TOPIC):
-        corners = [tuple(map(float, each.split(","))) for each in spark(kept, NOW, kind, 40).split()]
-        inside = corners[2:-2]  # the corners that close the area lie beyond
-        assert inside[-1][0] == 100
-        assert all(0 <= x <= 100 and 0 <= y <= 24 for x, y in inside)
+        [corners] = stretches(spark(kept, AN_HOUR, NOW, kind, 40))
+        assert (corners[0][0], corners[-1][0]) == (0, 100)
+        assert all(0 <= x <= 100 and 0 <= y <= 24 for x, y in corners)
 
 
 def test_a_sparkline_of_what_never_moved_is_a_few_characters():
-    assert len(spark([], NOW, Kind.QUEUE, 7)) < 60
+    assert len(spark([], AN_HOUR, NOW, Kind.QUEUE, 7)) < 20
+
+
+@pytest.mark.parametrize("kind", [Kind.QUEUE, Kind.TOPIC])
+def test_a_sparkline_is_open_where_nobody_looked(kind):
+    stood = range(NOW - 1800, NOW - 900)  # before NOW - 2700 the broker had not begun yet
+    looked = [each for each in AN_HOUR if each.at >= NOW - 2700 and each.at not in stood]
+    kept = [Point(NOW - 2000, 100, 100, 0, 0), Point(NOW - 60, 40, 0, 60, 0)]
+    first, second = stretches(spark(kept, looked, NOW, kind, 40))
+    assert (first[0][0], first[-1][0]) == (24, 49)
+    assert (second[0][0], second[-1][0]) == (76, 100)
+
+
+def test_a_sparkline_of_a_broker_that_has_just_begun_is_a_dot():
+    assert spark([], [], NOW, Kind.QUEUE, 7) == "M100,4h0"
+
+
+def test_what_lies_below_a_sparkline_has_its_gaps():
+    assert history.spark_area("M0,12 30,10M100,4h0") == "M0,12 30,10V24H0ZM100,4h0V24H100Z"
 
 
 def test_a_node_that_started_is_a_flag():

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from analytics.trace import Found
 from brokerapp.destination import Destination
-from brokerapp.engine.dead_letters import CAUSE
+from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.errors import DestinationNotFound
 from console.gateway import gateway
 from console.live.mirror import mirror
@@ -350,7 +350,8 @@ def test_without_dead_letters_that_is_good_news(admin, console, monkeypatch):
 # -- journeys and search
 
 
-def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead):
+def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, monkeypatch):
+    monkeypatch.setattr("console.trace.events_of.__defaults__", (20.0,))  # a busy machine reads less in a second
     support, message = browser_of("support"), failed(dead)[0]
     support.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq, "reason": "billing is back"})
     address = reverse("message-page", kwargs={"id": message.id})
@@ -473,7 +474,7 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     address = reverse("messages", kwargs={"name": name})
     newest = admin.get(address + "?end=1").context
     assert (len(newest["rows"]), newest["rows"][-1].message.body) == (50, b"last")
-    before = admin.get(address + newest["previous"]).context
+    before = admin.get(address + newest["older"]).context
     assert before["rows"][-1].message.seq < newest["rows"][0].message.seq
     chosen = {"selector": "JMSPriority >= 0"}
     assert "50 shown of 120 that match" in text(admin.get(address, chosen))
@@ -490,16 +491,82 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     assert text(followed).count("<tr") == 1
 
 
+def test_the_newest_that_match_are_found_from_the_end_and_the_ones_before_page_by_page(admin, console, name, seen):
+    for number in range(130):
+        console.send(f"/queue/{name}", str(number), kind="odd" if number % 2 else "even")
+    seen(name, 130)
+    address, odd = reverse("messages", kwargs={"name": name}), list(range(1, 130, 2))
+
+    def shown(answer) -> list[int]:
+        return [int(row.message.body) for row in answer.context["rows"]]
+
+    oldest = admin.get(address, {"selector": "kind = 'odd'"})
+    newest = admin.get(address + oldest.context["newest"])
+    assert shown(newest) == odd[-50:]
+    assert "50 shown of 65 that match" in text(newest)
+    assert admin.get(address + newest.context["oldest"]).context["look"] == oldest.context["look"]
+    older = admin.get(address + newest.context["older"])
+    assert (shown(older), older.context["older"]) == (odd[:-50], None)
+    assert shown(admin.get(address + older.context["newer"])) == odd[-50:]
+    again = admin.get(address, {"selector": "kind = 'even'", "end": "1"})  # as the form sends it from there
+    assert shown(again)[-1] == 128
+
+
+def test_following_with_a_selector_begins_with_the_newest_and_stopping_stays_there(admin, console, name, seen):
+    for number in range(60):
+        console.send(f"/queue/{name}", str(number), kind="odd" if number % 2 else "even")
+    seen(name, 60)
+    address, chosen = reverse("messages", kwargs={"name": name}), {"selector": "kind = 'odd'"}
+    followed = admin.get(address + admin.get(address, chosen).context["follow"])
+    assert [int(row.message.body) for row in followed.context["rows"]] == list(range(1, 60, 2))
+    stopped = admin.get(address + followed.context["newest"]).context
+    assert (stopped["look"].at_end, stopped["switch"], len(stopped["rows"])) == (True, True, 30)
+    nothing = admin.get(address, {"selector": "kind = 'none'", "end": "1", "follow": "1"}).context
+    assert nothing["last"] == followed.context["last"] == gateway().last(queue(name))
+    console.send(f"/queue/{name}", "60", kind="odd")
+    more = admin.get(
+        address, chosen | {"after": followed.context["last"]}, headers={"HX-Request": "true", "HX-Target": "follow"}
+    )
+    assert text(more).count("<tr") == 1
+
+
+def test_following_gets_on_past_more_that_does_not_match_than_one_look_takes(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.gateway.Gateway.browse.__defaults__", (20,))
+    gateway().send({"destination": name, "body": "", "properties": {"kind": "dull"}}, 50, "")
+    following = {"HX-Request": "true", "HX-Target": "follow"}
+    address, last = reverse("messages", kwargs={"name": name}), 0
+    for _ in range(2):
+        part = admin.get(address, {"selector": "kind = 'rare'", "after": last}, headers=following)
+        assert 'data-more="true"' in text(part)
+        assert part.context["last"] > last
+        last = part.context["last"]
+
+
 def test_a_look_that_ends_early_says_so_and_goes_on(admin, console, name, monkeypatch):
     monkeypatch.setattr("console.gateway.Gateway.browse.__defaults__", (20,))
     gateway().send({"destination": name, "body": "", "properties": {"kind": "dull"}}, 50, "")
     console.send(f"/queue/{name}", "found", kind="rare")
     address = reverse("messages", kwargs={"name": name}) + "?selector=kind='rare'"
     page = admin.get(address)
-    assert page.context["scanned"] == 20
+    assert page.context["page"].scanned == 20
     assert "This is not all" in text(page)
     for _ in range(2):
-        page = admin.get(reverse("messages", kwargs={"name": name}) + page.context["next"])
+        page = admin.get(reverse("messages", kwargs={"name": name}) + page.context["newer"])
+    assert [row.message.body for row in page.context["rows"]] == [b"found"]
+
+
+def test_a_look_back_that_ends_early_says_so_and_goes_further_back(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.gateway.Gateway.browse_back.__defaults__", (20,))
+    monkeypatch.setattr("console.gateway.SCAN", 20)
+    console.send(f"/queue/{name}", "found", kind="rare")
+    gateway().send({"destination": name, "body": "", "properties": {"kind": "dull"}}, 50, "")
+    address = reverse("messages", kwargs={"name": name})
+    page = admin.get(address + "?selector=kind='rare'&end=1")
+    assert "20 messages were looked at, none of them matches the selector. There are older ones" in text(page)
+    assert "the newest 20 of 51 messages were looked at" in text(page)
+    for _ in range(2):
+        assert "Look further back" in text(page)
+        page = admin.get(address + page.context["older"])
     assert [row.message.body for row in page.context["rows"]] == [b"found"]
 
 

@@ -103,8 +103,8 @@ REFUSED = [
     ("no name", {"name": ""}, "This field is required"),
     ("no target", {"leg_name": ["", ""], "leg_selector": ["", ""]}, "Add a target"),
     ("target without a name", {"leg_name": ["", "x"]}, "A target needs a name"),
-    ("pattern as a target", {"leg_name": ["a.>", "x"]}, "not a pattern"),
-    ("selector", {"leg_selector": ["region = ", ""]}, "At position 8"),
+    ("pattern as a target", {"leg_name": ["a.>", "x"]}, "makes a pattern"),
+    ("selector", {"leg_selector": ["region == 1", ""]}, "region =<mark>= 1</mark>"),
     ("a loop", {"leg_name": ["bad", "x"], "leg_selector": ["", ""]}, "round for ever"),
 ]
 

@@ -47,6 +47,30 @@ def test_an_uploaded_file_is_read_too(admin, defined):
     assert ("removed", "virtualTopic:VirtualTopic.>|Consumer.*.|") in changes
 
 
+def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined):
+    adding = admin.post(reverse("routing-import"), {"text": XML, "mode": "merge"}).content.decode()
+    assert (
+        "1 definition is in force already, and stays as it is: Virtual topic <code>VirtualTopic.&gt;</code>" in adding
+    )
+    assert "takes the place of" not in adding
+    replacing = admin.post(reverse("routing-import"), {"text": XML, "mode": "replace"}).content.decode()
+    assert "it takes the place of the built-in virtual topic VirtualTopic.&gt;" in replacing
+    assert "It is taken away." in replacing
+    for text in (adding, replacing):
+        assert "Consumer.*.|" not in text
+        assert "compositeQueue:" not in text
+
+
+def test_a_wrong_selector_is_told_with_its_line_and_marked(admin, defined):
+    filtered = '<filteredDestination selector="region == 1" queue="old.eu"/>'
+    response = admin.post(reverse("routing-import"), {"text": XML.replace('<queue physicalName="old.a"/>', filtered)})
+    assert response.status_code == 400
+    text = response.content.decode()
+    assert "line 4: filteredDestination: " in text
+    assert "is wrong at position 9: " in text
+    assert "region =<mark>= 1</mark>" in text
+
+
 def kept(admin, mode: str) -> Draft:
     admin.post(reverse("routing-import"), {"text": XML, "mode": mode, "draft": "1"})
     return Draft.objects.get()

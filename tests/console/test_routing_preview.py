@@ -135,7 +135,8 @@ def test_a_selector_is_tested_clause_by_clause(admin, defined):
     assert response.context["clause"].value is None
     assert "amount is missing" in response.content.decode()
     wrong = admin.post(url, {"selector": "region = ", "headers": ""}).content.decode()
-    assert "At position 8" in wrong
+    assert "At position 9: " in wrong
+    assert "region =<mark> </mark>" in wrong
     body = {"selector": "XPATH '//order'", "headers": "", "body": "<order/>"}
     assert admin.post(url, body).context["clause"].value is True
     strict = {"selector": "n = 5", "headers": "n: 5", "strict": "on"}

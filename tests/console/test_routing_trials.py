@@ -9,7 +9,8 @@ from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
 from console import runs
 from console.models import AnalysisRun, AuditEntry
-from console.routing import drafts
+from console.rights import everything
+from console.routing import drafts, trials
 from console.routing.changes import Change
 from tests.console.conftest import waiting_tasks
 
@@ -39,16 +40,16 @@ RESULT = {
         {"name": each, "legendgroup": each, "x": [], "y": []} for each in ("queue://shop.eu", "queue://vault.all")
     ], "layout": {}}}],
     "tables": [
-        table("totals", "what unit today draft difference", ("Copies stored", "messages", 10, 14, 4)),
+        table("totals", "what unit in_force draft difference", ("Copies stored", "messages", 10, 14, 4)),
         table(
             "targets",
-            "target state today draft difference today_bytes draft_bytes served waiting_today waiting_draft",
+            "target state in_force draft difference in_force_bytes draft_bytes served waiting_recorded waiting_draft",
             ("queue://shop.in", "lost", 10, 0, -10, 100, 0, 2.0, 0, 0),
             ("queue://shop.eu", "new", 0, 4, 4, 0, 2048, 0.0, 0, 4),
             ("queue://vault.all", "new", 0, 10, 10, 0, 100, 0.0, 0, 10),
         ),
         table(
-            "legs", "leg definition at target selector today taken refused unknown",
+            "legs", "leg definition at target selector in_force taken refused unknown",
             (1, "compositeQueue:shop.in", "queue://shop.in", "queue://shop.eu", "region = 'eu'", 0, 4, 5, 1),
             (2, "compositeQueue:shop.in", "queue://shop.in", "queue://vault.all", None, 0, 10, 0, 0),
         ),
@@ -59,6 +60,10 @@ RESULT = {
         ),
     ],
 }  # fmt: skip
+
+
+#: What columns were called in results that were made before they got the names that they have.
+FORMER = {"in_force": "today", "in_force_bytes": "today_bytes", "waiting_recorded": "waiting_today"}
 
 
 def finished(run, settings):
@@ -116,6 +121,18 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
     drafts.rewrite(draft, "ann", [CHANGE], "changed")
     assert "The draft was changed since" in admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
     assert reverse("draft-trial", args=[draft.pk, run.id]) in admin.get(reverse("run", args=[run.id])).content.decode()
+
+
+def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_same():
+    former = {
+        **RESULT,
+        "tables": [
+            {**each, "columns": [{"name": FORMER.get(column["name"], column["name"])} for column in each["columns"]]}
+            for each in RESULT["tables"]
+        ],
+    }
+    assert former != RESULT
+    assert trials.shown(former, everything) == trials.shown(RESULT, everything)
 
 
 def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):

@@ -38,9 +38,9 @@ def test_a_terminal_shows_the_sentence_the_notes_and_the_tables():
         "sentence": "The draft would have changed what 1 target of 2 gets.",
         "notes": ["Sampled."],
         "tables": [
-            table("totals", "what unit today draft difference", ["Copies stored", "messages", 1000, 2500, 1500]),
+            table("totals", "what unit in_force draft difference", ["Copies stored", "messages", 1000, 2500, 1500]),
             table(
-                "targets", "target state today draft difference waiting_today waiting_draft",
+                "targets", "target state in_force draft difference waiting_recorded waiting_draft",
                 ["queue://orders.eu", "new", 0, 1500, 1500, None, 12],
             ),
         ],
@@ -49,11 +49,11 @@ def test_a_terminal_shows_the_sentence_the_notes_and_the_tables():
         "The draft would have changed what 1 target of 2 gets.",
         "note: Sampled.",
         "",
-        "what           today  draft  difference",
-        "Copies stored  1,000  2,500       1,500",
+        "what           in force  draft  difference",
+        "Copies stored     1,000  2,500       1,500",
         "... and 49 more: --json has them",
         "",
-        "target             state  today  draft  difference  waiting today  waiting draft",
-        "queue://orders.eu  new        0  1,500       1,500                            12",
+        "target             state  in force  draft  difference  waiting recorded  waiting draft",
+        "queue://orders.eu  new           0  1,500       1,500                               12",
         "... and 49 more: --json has them",
     ]

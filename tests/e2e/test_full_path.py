@@ -215,8 +215,8 @@ def test_a_file_is_tried_on_recorded_traffic_from_a_terminal(sluice):
     [targets] = [each for each in told["tables"] if each["file"] == "targets.parquet"]
     columns = [each["name"] for each in targets["columns"]]
     found = {row[0]: dict(zip(columns, row, strict=True)) for row in targets["rows"]}
-    assert (found["queue://desk.eu"]["today"], found["queue://desk.eu"]["draft"]) == (0, 3)
-    assert found["queue://desk.in"]["today"] == 5
+    assert (found["queue://desk.eu"]["in_force"], found["queue://desk.eu"]["draft"]) == (0, 3)
+    assert found["queue://desk.in"]["in_force"] == 5
     assert "queue://desk.eu" not in destinations(sluice)  # nothing was sent, nothing changed
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -24,7 +25,7 @@ from brokerapp.node import Node
 from brokerapp.nodes.members import Member, Members
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
-from brokerapp.wiring import node_config
+from brokerapp.wiring import authenticator, node_config
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import PATIENCE, RunningNode
 
@@ -43,7 +44,8 @@ class OneNode(RunningNode):
 
     async def _start(self) -> Node:
         wanted = node_config(self._config, self.redis_url)
-        node = Node(replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS))
+        named = replace(wanted, node=self._node_name, node_timeout_ms=TIMEOUT_MS)
+        node = Node(named, authenticator(self._config.authentication))
         await node.start()
         return node
 
@@ -83,7 +85,7 @@ class SeveralNodes:
     """The nodes of one broker, whose configuration says this."""
 
     def __init__(self, redis_url: str, **told: Any) -> None:
-        self.name, self.redis_url, self._told = f"several-{next(_numbers)}", redis_url, told
+        self.name, self.redis_url, self._told = f"several-{uuid4().hex[:8]}", redis_url, told  # no other one's
         self.nodes: dict[str, OneNode] = {}
 
     def __getitem__(self, name: str) -> OneNode:

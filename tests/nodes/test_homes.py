@@ -1,11 +1,14 @@
 """What a node keeps of logs that are not given out here: no more than it needs, and no longer."""
 
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
 
+from brokerapp.errors import AccessDenied, RequestRefused
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.waits import Waits
 from brokerapp.nodes.words import Word
 
 ME, OTHER = Member("a", "1"), Member("b", "2")
@@ -50,3 +53,42 @@ def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_client
         homes.heard(OTHER.session, Word.EPOCH, [epoch])
         homes.heard(OTHER.session, Word.REACHED, [epoch])
     assert reached == [OTHER.session]
+
+
+def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_and_keeps_what_came_of_them(monkeypatch):
+    homes = Homes(SimpleNamespace(session=ME.session, queues={}))
+    homes.join(Members(2, (ME, OTHER), ME.session))
+    goes, stays = [each for each in NAMES if not homes.is_here(each)][:2]
+    told, abroad, consumer = [], homes.abroad, object()
+    monkeypatch.setattr(homes, "tell", lambda _session, *facts: told.append(facts))
+    abroad._keys[consumer] = 7
+    held = {number: SimpleNamespace(log=log, seq=number) for number, log in ((1, goes), (2, goes), (3, stays))}
+    for number, each in held.items():
+        abroad._accounts[each.log].held[number] = (consumer, each)
+    abroad._waiting[consumer] = deque([held[2], held[3]])  # its client has the first
+    abroad.go_on_without(consumer, goes)
+    abroad.part(consumer, SimpleNamespace(name=goes))
+    assert told == [
+        (Word.CREDIT, 7, 2), (Word.CEASE, 7, goes), (Word.RETURNED, goes, [2], False),
+    ]  # fmt: skip
+    assert list(abroad._waiting[consumer]) == [held[3]]
+
+
+class Asking:
+    """A client, as far as what it waits for knows it."""
+
+    id = 1
+
+    def started_unit(self):
+        pass
+
+    ended_unit = started_unit
+
+
+@pytest.mark.parametrize("refusal", [AccessDenied("may not read"), RequestRefused("has a consumer")])
+def test_a_client_that_waited_for_other_nodes_is_refused_as_it_would_have_been_at_once(refusal):
+    told = []
+    client = Asking()
+    broker = SimpleNamespace(clients={1}, refuse=lambda _client, error, _receipt: told.append(error))
+    Waits(broker).wait(client, None, lambda then: then(refusal), lambda: pytest.fail("it went on"))
+    assert told == [refusal]

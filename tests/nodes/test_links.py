@@ -222,3 +222,18 @@ async def test_a_node_that_another_answers_for_is_not_known():
         await asyncio.sleep(3 * module.RETRY_SECONDS)
         assert not a.ears.met.is_set()
         assert not b.ears.met.is_set()
+
+
+async def test_a_node_that_is_a_member_no_more_and_does_not_know_it_is_not_linked_again():
+    async with listening("a") as a, listening("b") as b:
+        both = [Member("a", "a"), Member("b", "b", b.address)]
+        b.follow(Members(1, both, "b"))
+        a.follow(Members(1, both, "a"))
+        await asyncio.wait_for(b.ears.met.wait(), PATIENCE)
+        b.follow(Members(2, both[1:], "b"))
+        while b.ears.met.is_set():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(3 * module.RETRY_SECONDS)  # it calls
+        assert not b.ears.met.is_set()
+        b.tell("a", Word.EPOCH, 2)
+        assert a.ears.said.empty()

@@ -2,6 +2,9 @@
 
 import pytest
 
+from brokerapp.config import Authentication, Grant, User
+from brokerapp.destination import Destination
+from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
 
 
@@ -131,3 +134,36 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
 
 def _log(node, name):
     return node.node.broker.queues[name]
+
+
+def test_a_shared_subscription_is_kept_for_who_consumes_it_first_at_whichever_node(redis_url, name):
+    """Of a pattern that is what they may read: who joins from another node changes nothing for the others."""
+    anybody = frozenset({"all"})
+    login = Authentication((User("ann", "a", anybody), User("eve", "e", anybody | {"much"})))
+    grants = (
+        Grant(Destination.topic(f"{name}.>"), frozenset({"much"}), anybody, anybody),
+        Grant(Destination.topic(f"{name}.open"), anybody, anybody, anybody),
+        Grant(Destination.topic("ActiveMQ.Advisory.>"), anybody, anybody, anybody),
+        Grant(Destination.topic("nobody.listens"), anybody, anybody, anybody),
+    )
+    shared = {"activemq.subscriptionName": name, "activemq.shared": "true"}
+    with several_nodes(redis_url, "a", "b", authentication=login, authorization=grants) as broker:
+        is_at_a = broker["a"].node.broker.homes.is_here(f"subscription://:{name}")
+        home, other = ("a", "b") if is_at_a else ("b", "a")
+        first = broker[home].client(login="ann", passcode="a")
+        first.subscribe(f"/topic/{name}.>", **shared)
+        joins = broker[other].client(login="eve", passcode="e")
+        joins.subscribe(f"/topic/{name}.>", **shared)
+        for topic in ("closed", "open"):
+            joins.send(f"/topic/{name}.{topic}", topic, persistent="true")
+        until(lambda: first.messages.qsize() + joins.messages.qsize() > 0, "what both may read")
+        for each in (first, joins):
+            each.round_trip()
+        assert [each.body for taker in (first, joins) for each in taker.messages.queue] == ["open"]
+        joins.messages.queue.clear()
+        first.leave()
+        joins.unsubscribe()
+        joins.subscribe(f"/topic/{name}.>", **shared)  # now it is the first
+        for topic in ("closed", "open"):
+            joins.send(f"/topic/{name}.{topic}", topic, persistent="true")
+        assert joins.bodies(2) == ["closed", "open"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokerapp.config import Authentication, Grant, User
+from brokerapp.config import Authentication, Grant, TransportConnector, User
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused, RequestRefused
 from brokerapp.network_stats import ConnectorStats, NetworkStats, WayState
@@ -242,6 +242,25 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         refused = way.bridges[0].refused
         until(lambda: connector_of(a).ways[0].bridges[0].refused > refused, "another try")
         assert consumer.has_no_more()
+
+
+@pytest.mark.parametrize("option", ["wireFormat.maxDataLength", "wireFormat.maxFrameSize"])
+def test_a_message_longer_than_the_other_broker_takes_is_a_dead_letter_while_all_others_cross(
+    store, connect, name, option
+):
+    """That broker ends the connection at it, as often as it comes."""
+    listening = TransportConnector("stomp", "stomp", "127.0.0.1", 0, ((option, "5000"),))
+    with running(store, connectors=(listening,)) as b, running(store, to(b.port)) as a:
+        until(lambda: bridged(a), "the bridge")
+        consumer, sender = connect(port=b.port), connect(port=a.port)
+        consumer.subscribe(f"/queue/{name}")
+        for body in ("before", "x" * 5_000 + "x", "after"):
+            sender.send(f"/queue/{name}", body, persistent="true")
+        assert consumer.bodies(2) == ["before", "after"]
+        until(lambda: a.depth("ActiveMQ.DLQ") == 1, "the dead letter")
+        [way] = connector_of(a).ways
+        assert (way.connections, way.bridges[0].refused) == (1, 1)
+        assert f"/queue/{name} is rejected: {b.name} takes no frame of that length" in way.last_error
 
 
 def test_why_a_message_does_not_cross_is_told(store, connect, name):

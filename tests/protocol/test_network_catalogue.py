@@ -12,6 +12,7 @@ from brokerapp.config import Authentication, User
 from brokerapp.definitions import Definitions, VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.network_stats import WayState
+from brokerapp.settings import SelectorCacheSettings
 from tests.protocol.networking import (
     bridged,
     bridges_of,
@@ -278,6 +279,32 @@ def test_a_selector_aware_virtual_topic_copies_for_consumers_of_another_broker_w
         until(lambda: red.messages.qsize() + every.messages.qsize() == 6, "all six")
         until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left")
         assert all(each.body.startswith("red") for each in red.take(red.messages.qsize()))
+
+
+@pytest.mark.scenario("NB-30")
+def test_what_a_consumer_behind_a_bridge_selected_builds_up_while_it_is_away_and_nothing_else(store, connect, name):
+    topic, queue = f"VirtualTopic.{name}", f"Consumer.X.VirtualTopic.{name}"
+    included = (Destination.queue("Consumer.*.VirtualTopic.>"),)
+    remembering = {
+        "definitions": Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>", selector_aware=True),)),
+        "selector_cache": SelectorCacheSettings(),
+    }
+    with running(store) as b:
+        connector = replace(to(b.port, conduitSubscriptions="false"), dynamically_included=included)
+        with running(store, connector, **remembering) as a:
+            red, sender = connect(port=b.port), connect(port=a.port)
+            red.subscribe(f"/queue/{queue}", selector="colour = 'red'")
+            wait_for_demand(a, f"queue://{queue}")
+            red.leave()
+            wait_for_no_demand(a, f"queue://{queue}")
+            for colour in ("blue", "red"):
+                sender.send(f"/topic/{topic}", colour, persistent="true", colour=colour)
+            assert a.bodies(queue) == ["red"]
+            remembered = a.ask(lambda admin: admin.selectors())
+            assert list(remembered[Destination.queue(queue)]) == ["colour = 'red'"]
+            again = connect(port=b.port)
+            again.subscribe(f"/queue/{queue}", selector="colour = 'red'")
+            assert again.bodies() == ["red"]
 
 
 @pytest.mark.scenario("NB-19")

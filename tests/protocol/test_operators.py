@@ -325,6 +325,9 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     client = connect(port=brokerctl.node.port)
     file = tmp_path / "activemq.xml"
     file.write_text(XML)
+    assert "not in the file, so it goes: the virtual topic VirtualTopic.>" in brokerctl.said(
+        "import", str(file), "--dry-run"
+    )
     assert brokerctl("import", str(file))["version"] == 2
     brokerctl.node.wait_for_definitions(2)
     client.send("/queue/in", "by the new routing")

@@ -83,8 +83,10 @@ def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_th
         client.send("/queue/quiet.one", "a")
         client.send("/queue/told", "b")
         client.connection.disconnect()
+        quiet = node.numbers(Destination.queue("quiet.one"))
     finally:
         node.stop()
+    assert (quiet.EnqueueCount, quiet.QueueSize) == (1, 1)  # what is counted does not depend on what is recorded
     events = [row for row in recorded(store, f"{BROKER}-chosen") if row["kind"] != "depth"]
     assert {row["destination"] for row in events} == {"queue://told"}
 

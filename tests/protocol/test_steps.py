@@ -12,6 +12,8 @@ from brokerapp.edit import MAX_BODY, Edit
 from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.handwritten import TestSend
 from brokerapp.homeward import came_from, home_of
+from brokerapp.snapshot import END_OF_LOG
+from tests.protocol.running_node import until
 
 queue = Destination.queue
 
@@ -210,6 +212,26 @@ def test_what_an_edit_makes_larger_than_the_store_has_room_for_stays_as_it_is(co
     assert node.bodies(name) == ["mended", "mended"]
 
 
+def test_what_an_edit_makes_larger_than_its_queue_may_hold_stays_as_it_is_and_is_told_why(
+    connect, node, name, monkeypatch
+):
+    fill(connect, name, 2)
+    monkeypatch.setattr(node.node.broker.bounds, "of_log", lambda log: 5_000 if log == f"queue://{name}" else 0)
+    larger, smaller = Edit(body=bytes(6_000)).to_json(), Edit(body=bytes(1_500)).to_json()
+    for outcome, why in step(node, "edit", name, numbers(node, name), edit=larger).values():
+        assert outcome == "refused"
+        assert f"what comes of it does not fit: queue://{name} is full" in why
+    [first, _] = numbers(node, name)
+    message = TestSend(f"/queue/{name}", {}, bytes(6_000)).to_json()
+    with pytest.raises(RequestRefused, match=f"message {first} stays in queue://{name}: what comes of it does not fit"):
+        node.ask(lambda admin: admin.edit(queue(name), first, message, "ada"))
+    assert node.bodies(name) == ["0", "1"]
+    step(node, "edit", name, numbers(node, name), edit=smaller)
+    assert {len(each) for each in node.bodies(name)} == {1_500}
+    step(node, "remove", name, numbers(node, name)[1:])
+    assert {outcome for outcome, _ in step(node, "edit", name, numbers(node, name), edit=larger).values()} == {"done"}
+
+
 def test_what_is_not_taken_leaves_no_trace_where_it_would_have_gone(connect, node, name):
     client = fill(connect, name, 1)
     client.subscribe(f"/queue/{name}", ack="client-individual")
@@ -288,12 +310,32 @@ def test_a_place_in_a_queue_is_found_by_time_and_from_the_end(connect, node, nam
 
     async def look(admin: BrokerAdmin):
         after = await admin.place_at(queue(name), middle)
-        newest = await admin.place(queue(name), count=3)
-        before = await admin.place(queue(name), before=newest + 1, count=3)
-        pages = [await admin.browse(queue(name), after=each, limit=3) for each in (after, newest, before)]
+        newest = await admin.browse_back(queue(name), limit=3)
+        before = await admin.browse_back(queue(name), before=newest.next, limit=3)
+        pages = [await admin.browse(queue(name), after, limit=3), newest, before]
         beyond = await admin.place_at(queue(name), middle + 3_600_000)
         return [[each.body for each in page.messages] for page in pages], beyond, await admin.last(queue(name))
 
     pages, beyond, last = node.ask(look)
     assert pages == [[b"6", b"7", b"8"], [b"7", b"8", b"9"], [b"4", b"5", b"6"]]
     assert beyond == last == numbers(node, name)[-1]
+
+
+def test_the_last_that_match_are_found_from_the_end_in_bounded_looks(connect, node, name):
+    client = connect()
+    for number in range(30):
+        client.send(f"/queue/{name}", str(number), kind="rare" if number in (2, 21, 28) else "dull")
+    until(lambda: node.depth(name) == 30, "all are there")
+
+    async def look(admin: BrokerAdmin, *where):
+        page = await admin.browse_back(queue(name), *where)
+        return [int(each.body) for each in page.messages], page.scanned, page.next
+
+    rare, first = "kind = 'rare'", numbers(node, name)[0]
+    assert node.ask(lambda admin: look(admin, END_OF_LOG, 50, rare)) == ([2, 21, 28], 30, None)
+    assert node.ask(lambda admin: look(admin, END_OF_LOG, 1, rare)) == ([28], 2, first + 28)
+    assert node.ask(lambda admin: look(admin, first + 28, 50, rare, 20)) == ([21], 20, first + 8)
+    assert node.ask(lambda admin: look(admin, first + 8, 50, rare, 20)) == ([2], 8, None)
+    some = node.ask(lambda admin: admin.count_back(queue(name), END_OF_LOG, rare, 20))
+    assert (str(some), some.looked_at, some.of) == ("at least 2", 20, 30)
+    assert str(node.ask(lambda admin: admin.count_back(queue(name), END_OF_LOG, rare, 30))) == "3"

@@ -25,10 +25,12 @@ SUPERVISOR = """
 import sys
 from pathlib import Path
 from console import supervisor
+from console.processes import WORKER_UNSAID
 from console.supervisor import Part, Supervisor
 
 folder = Path(sys.argv[1])
 supervisor.FIRST_DELAY_SECONDS = 0.1
+supervisor.STILL_SECONDS = 0.2
 python = sys.executable
 
 FIRST = '''
@@ -39,6 +41,7 @@ def goodbye(*_):
 signal.signal(signal.SIGTERM, goodbye)
 pathlib.Path(sys.argv[1]).touch()
 print("first says hello")
+print("worker: Hitting Ctrl+C again will terminate all running tasks!")
 time.sleep(60)
 '''
 PARENT = '''
@@ -55,7 +58,10 @@ while True:
     time.sleep(60)
 '''
 parts = [
-    Part("first", [python, "-c", FIRST, str(folder / "ready")], ready=(folder / "ready").exists),
+    Part(
+        "first", [python, "-c", FIRST, str(folder / "ready")], unsaid=WORKER_UNSAID,
+        ready=lambda: (folder / "ready").exists() and "slow" not in sys.argv,
+    ),
     Part("parent", [python, "-c", PARENT]),
 ]
 if "stubborn" in sys.argv:
@@ -127,7 +133,22 @@ def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
     run.until_said("its child is")
     assert run.said.index("first says hello") < run.said.index("its child is")
     assert "first          | first says hello" in run.said
-    assert (run.folder / "log" / "first.log").read_text() == "first says hello\n"
+    kept = (run.folder / "log" / "first.log").read_text().splitlines()
+    assert kept[0] == "first says hello"
+    assert "Hitting Ctrl+C" in kept[1], "what nobody needs to be told is in the log"
+    assert "Hitting" not in run.said
+
+
+def test_what_starts_slowly_is_waited_for_and_said_to_go_on(started):
+    run = started("slow")
+    run.until_said("first is still starting after")
+    run.until_said("it goes on by itself")
+    assert len(run.family()) == 1, "those that need it are not started"
+
+
+@pytest.mark.parametrize(("load", "expected"), [(0.5, 10), (2, 10), (20, 100), (1000, 120)])
+def test_on_a_busy_machine_a_part_has_longer_to_end(load, expected):
+    assert supervisor.patience(10, load, 2) == expected
 
 
 def test_a_killed_part_is_started_again(started):

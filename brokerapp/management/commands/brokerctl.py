@@ -202,8 +202,9 @@ def _text(body: bytes) -> str:
 
 
 async def _create(admin: BrokerAdmin, args: Namespace) -> Answer:
-    await admin.create(Destination.parse(args.destination))
-    return {"created": args.destination}, [f"{args.destination} exists"]
+    is_new = await admin.create(Destination.parse(args.destination))
+    said = "is made" if is_new else "was there already"
+    return {"created": args.destination, "new": is_new}, [f"{args.destination} {said}; it stays until it is deleted"]
 
 
 async def _purge(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -266,13 +267,15 @@ async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
     wanted, report = import_definitions(args.file.read_bytes())
     current = await admin.definitions()
     findings = [str(finding) for finding in report]
+    kept = {each.id for each in wanted.items}
+    gone = [each.called for each in current.items if each.id not in kept]
+    lines = [*findings, *(f"not in the file, so it goes: the {each}" for each in gone)]
     if args.dry_run:
-        return {"version": current.version, "report": findings}, [
-            *findings,
-            "nothing changed: this was a dry run; an import replaces the definitions that are in force",
-        ]
+        lines.append("nothing changed: this was a dry run; an import replaces the definitions that are in force")
+        return {"version": current.version, "report": findings, "gone": gone}, lines
     new = await admin.define(replace(wanted, version=current.version), "brokerctl", f"import of {args.file.name}")
-    return {"version": new.version, "report": findings}, [*findings, f"definitions are at version {new.version}"]
+    lines.append(f"definitions are at version {new.version}")
+    return {"version": new.version, "report": findings, "gone": gone}, lines
 
 
 async def _export(admin: BrokerAdmin, _args: Namespace) -> Answer:

@@ -10,8 +10,9 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.data_folder import DataFolder
-from brokerapp.errors import BrokerError, Fenced, Unlinked
+from brokerapp.errors import BrokerError, Fenced, StoreUnavailable, Unlinked
 from brokerapp.node import Node
 from brokerapp.nodes.reach import Reach, check_reach
 from brokerapp.nodes.rejoining import Rejoining
@@ -34,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between looks at whether our own store still runs.
 WATCH_SECONDS = 0.2
-#: Seconds after which a start that is to end is told so again.
+#: Seconds after which what is to end is told so again.
 CANCEL_SECONDS = 1.0
 
 
@@ -124,18 +125,16 @@ class Command(BaseCommand):
             told, rejoining = _told_to_stop(), Rejoining()
             while not told.is_set():
                 began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
-                with contextlib.suppress(Fenced, Unlinked):  # then it has failed with it
-                    if not await self._starts(node, told):
-                        await node.abandon()
-                        break
-                following = follow(options["config"], properties, period, node) if period else None
-                if await self._runs(node, store, following, told):
-                    await node.stop()
+                beside = [partial(_keep_alive, store)] if store is not None else []
+                if period:
+                    beside.append(partial(follow, options["config"], properties, period, node))
+                error = await self._runs(node, beside, told)
+                if error is None:
                     break
-                expelled, lasted = await node.was_expelled(), time.monotonic() - began
-                pause = rejoining.pause(node.failed.exception(), expelled=expelled, lasted=lasted)
+                expelled = await _unless(told, node.was_expelled())
+                pause = 0.0 if expelled is None else rejoining.pause(error, expelled.result(), time.monotonic() - began)
                 if pause is None:
-                    node.failed.result()
+                    raise error
                 await node.abandon()
                 logger.warning("node %s joins again in %g s", wanted.node, pause)
                 with contextlib.suppress(TimeoutError):
@@ -144,35 +143,42 @@ class Command(BaseCommand):
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
-    async def _starts(self, node: Node, told: asyncio.Event) -> bool:
-        """Start the node, which may wait long for others; False: we were told to stop before that was done."""
-        starting, stop = asyncio.ensure_future(node.start()), asyncio.ensure_future(told.wait())
-        await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if not starting.done():
-            while not starting.done():  # a cancel that meets the end of one of the driver's reads gets lost
-                starting.cancel()
-                await asyncio.wait({starting}, timeout=CANCEL_SECONDS)
-            return False
-        starting.result()
+    async def _runs(
+        self, node: Node, beside: Iterable[Callable[[], Coroutine[Any, Any, None]]], told: asyncio.Event
+    ) -> BaseException | None:
+        """Run the node, and this beside it, until it cannot start or go on, and why; None: it stopped as we were told
+        to.
+        """
+        try:
+            if (started := await _unless(told, node.start())) is None:
+                await node.abandon()
+                return None
+            started.result()
+        except (Fenced, Unlinked, StoreUnavailable) as error:
+            return error
         self.stdout.write("ready")
         self.stdout.flush()
-        return True
-
-    async def _runs(
-        self,
-        node: Node,
-        store: EmbeddedStore | None,
-        following: Coroutine[Any, Any, None] | None,
-        told: asyncio.Event,
-    ) -> bool:
-        """Run the node until we are told to stop, or it cannot go on; whether it still could."""
-        stop = asyncio.create_task(told.wait())
-        beside = [asyncio.create_task(each) for each in (store and _keep_alive(store), following) if each is not None]
-        await asyncio.wait({stop, node.failed}, return_when=asyncio.FIRST_COMPLETED)
-        for each in (*beside, stop):
+        running = [asyncio.create_task(each()) for each in beside]
+        await _unless(told, asyncio.wait({node.failed}))
+        for each in running:
             each.cancel()
-        return not node.failed.done()
+        if node.failed.done():
+            return node.failed.exception()
+        await node.stop()
+        return None
+
+
+async def _unless(told: asyncio.Event, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any] | None:
+    """This work, done, which may wait long for others; None: we were told to stop before that."""
+    doing, stop = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
+    await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if doing.done():
+        return doing
+    while not doing.done():  # a cancel that meets the end of one of the driver's reads gets lost
+        doing.cancel()
+        await asyncio.wait({doing}, timeout=CANCEL_SECONDS)
+    return None
 
 
 def _told_to_stop() -> asyncio.Event:

@@ -13,6 +13,7 @@
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
 --   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once
+--   n, then n times: index of a log             of which the node wants to know what stood last in it before
 --   n, then n units, or runs of units that are alike. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
@@ -24,6 +25,7 @@
 local FIRST_LOG = 10
 local RUN = 'run'
 local MINUS = 45
+local ASKED = -1
 
 -- The batch as it begins; nil with an answer when there is nothing to do: the session is fenced, or the batch was done before.
 local function begin(keys, args)
@@ -45,6 +47,7 @@ local function begin(keys, args)
     droppable = {}, -- by unit and message: ranges of copies
     log_limits = {}, some_log_limited = false, -- by index
     grown = {}, -- by index: bytes
+    last = {}, some_asked = false, -- by index, of logs that are asked about: what stood last before this batch; ASKED: it appended nothing yet
     urgent = {}, -- by index: the key of the places of a prioritized log, or false
     shut = {}, any_shut = false, -- by index: what refused those who appended to this log
     handovers = {}, some_handed_over = false, -- by unit: what it is known by
@@ -86,6 +89,13 @@ local function log_used(batch, index)
   return (tonumber(redis.call('HGET', batch.used, batch.keys[index])) or 0) + (batch.grown[index] or 0)
 end
 
+-- Note what stands last in a log that the batch is about to append to, if that is asked; 0: nothing.
+local function note_last(batch, index)
+  if batch.last[index] ~= ASKED then return end
+  local found = redis.call('XREVRANGE', batch.keys[index], '+', '-', 'COUNT', 1)[1]
+  batch.last[index] = found and tonumber(string.match(found[1], '^%d+')) or 0
+end
+
 -- The key of the places of a prioritized log, or false.
 local function urgent_of(batch, index)
   if batch.urgent[index] == nil then
@@ -116,5 +126,8 @@ local function read_conditions(batch)
   end
   for at in rows(batch, 2) do
     batch.handovers[tonumber(args[at])], batch.some_handed_over = args[at + 1], true
+  end
+  for at in rows(batch, 1) do
+    batch.last[tonumber(args[at]) + FIRST_LOG], batch.some_asked = ASKED, true
   end
 end

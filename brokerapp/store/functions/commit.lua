@@ -2,7 +2,8 @@
 -- Returns the SEQ before the batch's first message; of each unit refused its number (from 1) and why: what is full, a
 -- log's index, STORE, TEMP (what is volatile), or GONE for a job that is no more; of each copy not kept for want of room the numbers
 -- of unit, message and copy; the bytes that all messages take now; of each log with a limit its index and the bytes it holds;
--- the bytes that are volatile; and of each copy not kept because it was handed over before the numbers of unit, message and copy.
+-- the bytes that are volatile; of each copy not kept because it was handed over before the numbers of unit, message and copy; and,
+-- if asked, of each log appended to its index and the SEQ that stood last in it before (0: none).
 
 -- Do a run, whose first argument is read. Returns the number of its last unit.
 local function do_run(batch, unit)
@@ -50,9 +51,13 @@ local function commit(keys, args)
   for index = FIRST_LOG, batch.some_log_limited and #keys or 0 do
     if batch.log_limits[index] > 0 then table.insert(held, { index - FIRST_LOG, log_used(batch, index) }) end
   end
+  local last = {}
+  for index, seq in pairs(batch.last) do
+    if seq ~= ASKED then table.insert(last, { index - FIRST_LOG, seq }) end
+  end
   if batch.some_handed_over then forget_handovers(batch) end
   add_to_used(batch.used, keys, batch.grown)
-  local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated }
+  local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated, last }
   redis.call('HSET', batch.state, 'batch:' .. args[1], args[2], 'reply:' .. args[1], cjson.encode(reply), 'seq', batch.seq, 'bytes', batch.bytes,
     'expiring', batch.expiring, 'returned', batch.returned, 'temp', temp)
   return reply

@@ -24,18 +24,16 @@ local function rows_of(log, ids, payload_prefix, room)
   return result
 end
 
--- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count, bytes)
--- Returns entries, see row_of, in order.
-local function read(keys, args)
-  local after, left, room = args[2], tonumber(args[3]), tonumber(args[4])
+-- Up to `left` rows, fewer once they have `room` bytes; `more(at, count)` gives entries behind the SEQ `at`.
+local function rows_behind(more, at, left, payload_prefix, room)
   local result, bytes = {}, 0
   local step = 1 -- grows as far as what was seen so far allows: sizes are not known before
   repeat
-    local entries = redis.call('XRANGE', keys[1], '(' .. after .. '-0', '+', 'COUNT', step)
+    local entries = more(at, step)
     for _, entry in ipairs(entries) do
-      local row = row_of(entry, args[1])
+      local row = row_of(entry, payload_prefix)
       result[#result + 1] = row
-      after, bytes = row[1], bytes + #row[2]
+      at, bytes = row[1], bytes + #row[2]
       if bytes >= room then return result end
     end
     local at_end = #entries < step
@@ -44,7 +42,26 @@ local function read(keys, args)
   until at_end or step < 1
   return result
 end
+
+-- read(KEYS = log, ARGV = payload prefix, SEQ to read after, count, bytes)
+-- Returns entries, see row_of, in order.
+local function read(keys, args)
+  local function more(after, count)
+    return redis.call('XRANGE', keys[1], '(' .. after .. '-0', '+', 'COUNT', count)
+  end
+  return rows_behind(more, args[2], tonumber(args[3]), args[1], tonumber(args[4]))
+end
 reads('read', read)
+
+-- read_back(KEYS = log, ARGV = payload prefix, SEQ to read before, count, bytes)
+-- Returns entries, see row_of, the newest first.
+local function read_back(keys, args)
+  local function more(before, count)
+    return redis.call('XREVRANGE', keys[1], '(' .. before .. '-0', '-', 'COUNT', count)
+  end
+  return rows_behind(more, args[2], tonumber(args[3]), args[1], tonumber(args[4]))
+end
+reads('read_back', read_back)
 
 -- first(KEYS = log, ARGV = payload prefix): the broker's fields of the first message, or nothing.
 local function first(keys, args)

@@ -279,7 +279,7 @@ class Chart {
     return this.marks.reduce((most, mark) => Math.max(most, mark[index]), 0);
   }
 
-  // The points in stretches without a gap.
+  // The points in stretches without a gap; one that stands alone twice, so that it is drawn as a dot.
   runs() {
     const stretches = [];
     let last = -Infinity;
@@ -288,7 +288,7 @@ class Chart {
       stretches[stretches.length - 1].push(mark);
       last = mark[0];
     }
-    return stretches;
+    return stretches.map((run) => (run.length > 1 ? run : [run[0], run[0]]));
   }
 
   // -- the same as a table, made when somebody opens it

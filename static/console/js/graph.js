@@ -83,4 +83,11 @@ document.addEventListener("htmx:afterSwap", () => {
   focused = null;
 });
 
+// What was just applied is told once: a reload, or the address sent to somebody, shows the routing as it stands.
+const address = new URL(location.href);
+if (address.searchParams.has("fresh")) {
+  address.searchParams.delete("fresh");
+  history.replaceState(history.state, "", address);
+}
+
 map()?.querySelector(".node-focused, [data-fresh-way]")?.scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -1,7 +1,7 @@
 // The live socket of this tab. Containers name a topic (`data-topic`); elements inside name the cell they show.
 //
 //   data-cell="NAME"         text                     data-cell-html="NAME"   markup the server rendered
-//   data-cell-points="NAME"  points of a polyline     data-cell-value="NAME"  value of a progress bar
+//   data-cell-spark="NAME"   line of a sparkline      data-cell-value="NAME"  value of a progress bar
 //   data-cell-state="NAME"   becomes data-state       data-cell-flag="NAME"   becomes data-flag
 //
 // Rows of a list carry `data-row`; their cells come as `rows: {ROW: {NAME: VALUE}}`, or, from runs and jobs, flat as
@@ -171,7 +171,7 @@ function fill(scope, cells, isContainer = false) {
     changed(element);
   }
   each("cellHtml", "[data-cell-html]", (element, value) => { element.innerHTML = value; });
-  each("cellPoints", "[data-cell-points]", (element, value) => element.setAttribute("points", value));
+  each("cellSpark", "[data-cell-spark]", drawSpark);
   each("cellValue", "[data-cell-value]", (element, value) => { element.value = value; });
   each("cellState", "[data-cell-state]", (element, value) => { element.dataset.state = value; });
   each("cellFlag", "[data-cell-flag]", (element, value) => { element.dataset.flag = String(value); });
@@ -182,6 +182,13 @@ function fill(scope, cells, isContainer = false) {
       if (element.dataset[key] !== undefined && value !== undefined && value !== null && isMine(element)) change(element, value);
     }
   }
+}
+
+// A sparkline and what lies below it: each stretch of the line goes down, back and up.
+function drawSpark(svg, line) {
+  const [area, stroke] = svg.children;
+  stroke.setAttribute("d", line);
+  area.setAttribute("d", line.replace(/M(\d+),[^M]*/g, `$&V${svg.viewBox.baseVal.height}H$1Z`));
 }
 
 function flash(element) {

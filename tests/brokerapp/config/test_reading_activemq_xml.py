@@ -151,7 +151,11 @@ def test_a_section_of_its_own_replaces_the_built_in_topic_and_the_report_says_so
     config = read(composite('<queue physicalName="B"/>'))
     assert DEFAULT_VIRTUAL_TOPIC not in config.definitions.virtual_destinations
     assert found(config, Outcome.ADAPTED) == [
-        (3, "destinationInterceptors", "as a section of its own it replaces the built-in " + DEFAULT_VIRTUAL_TOPIC.id)
+        (
+            3,
+            "destinationInterceptors",
+            "as a section of its own it takes the place of the built-in virtual topic VirtualTopic.>",
+        )
     ]
     assert found(read(virtual('<virtualTopic name="VirtualTopic.>"/>')), Outcome.ADAPTED) == []
 
@@ -502,6 +506,34 @@ def test_fragments_are_read(text):
     assert report
 
 
+WHOLE = """<broker brokerName="b" persistent="false"><destinationInterceptors><virtualDestinationInterceptor>
+<virtualDestinations><compositeQueue name="A"><forwardTo><queue physicalName="B"/></forwardTo></compositeQueue>
+</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+<plugins><redeliveryPlugin/><simpleAuthenticationPlugin><users><authenticationUser username="a" groups="g"/></users>
+</simpleAuthenticationPlugin></plugins>
+<transportConnectors><transportConnector name="s" uri="stomp://127.0.0.1:61613"/></transportConnectors></broker>"""
+
+
+def test_an_import_says_taken_of_what_it_takes_and_of_nothing_else():
+    report = import_definitions(WHOLE)[1]
+    taken = {each.element for each in report if each.what in (Outcome.TAKEN, Outcome.ADAPTED)}
+    assert taken == {"destinationInterceptors", "compositeQueue", "redeliveryPlugin"}
+    ignored = {each.element: each.why for each in report if each.what is Outcome.IGNORED}
+    assert "an import takes virtual destinations, policies and redelivery" in ignored["transportConnector"]
+    assert {"broker@persistent", "simpleAuthenticationPlugin"} <= set(ignored)
+    assert not any("cannot connect" in each.why for each in report)
+    assert {"transportConnector", "broker@persistent"} <= {each for _, each, _ in found(read(WHOLE), Outcome.TAKEN)}
+
+
+def test_what_is_added_takes_the_place_of_nothing_and_brings_nothing_that_is_not_in_the_text():
+    definitions, report = import_definitions(WHOLE, adds=True)
+    assert definitions.virtual_destinations == (Composite(queue("A"), (Leg(queue("B")),)),)
+    assert not any("takes the place" in each.why for each in report)
+    for text in ("<destinationPolicy/>", "<broker/>"):
+        assert import_definitions(text)[0].virtual_destinations == (DEFAULT_VIRTUAL_TOPIC,)
+        assert import_definitions(text, adds=True)[0].virtual_destinations == ()
+
+
 def test_text_that_declares_an_encoding_can_be_imported():
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><compositeQueue name="Größe"><forwardTo/></compositeQueue>'
     for each in (text, text.encode("latin-1")):
@@ -557,7 +589,7 @@ REFUSED = [
     (
         broker("<destinationInterceptors><mirroredQueue/><mirroredQueue/></destinationInterceptors>"),
         3,
-        "mirroredQueue is defined twice",
+        "the mirroring of every queue is defined twice",
     ),
     (broker("<destinations/><destinations/>"), 3, "one in line 3 already"),
     (virtual('<compositeQueue name="A"/>'), 4, "no forwardTo"),
@@ -565,7 +597,7 @@ REFUSED = [
     (composite('<queue physicalName=" "/>'), 4, "names no destination"),
     (composite("<queue/>"), 4, "name is missing"),
     (composite("<frob/>"), 4, "forwardTo takes"),
-    (composite('<filteredDestination selector="a ="  queue="B"/>'), 4, "position 3"),
+    (composite('<filteredDestination selector="a ="  queue="B"/>'), 4, "position 4"),
     (composite('<filteredDestination selector="a"/>'), 4, "says where to"),
     (composite('<filteredDestination selector="a" queue="B" topic="C"/>'), 4, "says where to"),
     (composite('<filteredDestination selector="a" queue="B" colour="red"/>'), 4, "no attribute 'colour'"),

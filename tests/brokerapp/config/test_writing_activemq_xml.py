@@ -236,7 +236,7 @@ def test_what_the_format_cannot_say_is_refused():
     twice = Definitions(
         virtual_destinations=(Composite(Destination.queue("A")), Composite(Destination.topic("A"))),
     )
-    with pytest.raises(DefinitionRefused, match="compositeQueue:A and compositeTopic:A"):
+    with pytest.raises(DefinitionRefused, match="the composite queue A and the composite topic A"):
         export_xml(twice, "b")
     with pytest.raises(DefinitionRefused, match="XML cannot hold"):
         export_xml(Definitions(virtual_destinations=(VirtualTopic("a\x00b"),)), "b")

@@ -610,6 +610,27 @@ def test_nothing_is_given_early_where_another_node_may_have_confirmed_what_is_ol
     assert not log.give_early(coming(1))
 
 
+def test_what_follows_all_that_is_known_of_a_log_of_several_nodes_is_given_without_being_read_back():
+    log = log_of(consumer())
+    log.shared = True
+    log.offer_run([entry(1), entry(2)], before=0)
+    assert dispatched(log) == [("c", 1), ("c", 2)]
+    log.offer_run([entry(5)], before=2)
+    assert dispatched(log) == [("c", 5)]
+    assert not log.wants_page
+
+
+@pytest.mark.parametrize("before", [4, None])
+def test_what_follows_a_message_of_another_node_is_read_from_the_store_behind_it(before):
+    log = log_of(consumer())
+    log.shared = True
+    log.offer_run([entry(1)], before=0)
+    log.offer_run([entry(5)], before)  # the other node has not told of 4 yet
+    assert dispatched(log) == [("c", 1)]
+    page(log, [4, 5])
+    assert dispatched(log) == [("c", 4), ("c", 5)]
+
+
 def test_what_was_given_early_and_is_gone_is_passed_over_by_what_was_read_before_it_was_removed():
     log = log_of(consumer())
     log.shared = True

@@ -106,12 +106,10 @@ def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
     assert asyncio.run(stop()) == (1, [])
 
 
-def test_who_accepts_and_never_answers_is_tried_less_and_less_often(monkeypatch):
-    monkeypatch.setattr("brokerapp.network.link.CONNECT_SECONDS", 0.05)
-
+def test_who_accepts_and_never_answers_is_given_up_as_its_address_says_and_tried_less_and_less_often():
     async def attempts():
         server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
-        address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]})"
+        address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}?connectionTimeout=50)"
         quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
         connections = Connections(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")], believed)
         await connections.resume("deaf")

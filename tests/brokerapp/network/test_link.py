@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 
-from brokerapp.network.link import SILENT_SECONDS, Link
+import pytest
+
+from brokerapp.network.link import SILENT_SECONDS, Link, LinkLost
 
 
 class Wire:
@@ -50,3 +52,17 @@ def test_a_login_that_is_given_up_leaves_no_connection_behind():
         return link.lost.done()
 
     assert asyncio.run(give_up())
+
+
+@pytest.mark.scenario("NB-69")
+def test_a_broker_of_another_make_is_none_that_a_bridge_can_end_at_and_it_is_named():
+    async def answered():
+        link = Link("bridge")
+        link.connection_made(Wire())
+        login = asyncio.create_task(link.open({"client-id": "of the bridge"}))
+        await asyncio.sleep(0)
+        link.data_received(b"CONNECTED\nversion:1.2\nserver:RabbitMQ/3.12.1\n\n\0")
+        await login
+
+    with pytest.raises(LinkLost, match=r"it is neither Sluice nor ActiveMQ Classic, but RabbitMQ/3\.12\.1"):
+        asyncio.run(answered())

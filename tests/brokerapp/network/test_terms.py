@@ -32,6 +32,17 @@ def test_a_uri_names_brokers(uri, addresses):
     assert terms(uri).addresses == tuple(Address(host, port) for host, port in addresses)
 
 
+def test_how_long_a_broker_may_take_to_answer_is_said_with_its_address():
+    first, second = terms("static:(tcp://a:1?connectionTimeout=2500&soTimeout=1,tcp://b:2)").addresses
+    assert (first.patience, second.patience) == (2.5, None)
+
+
+@pytest.mark.parametrize("wrong", ["soon", "0", "-1", "600001"])
+def test_how_long_is_a_number_of_milliseconds(wrong):
+    with pytest.raises(ConfigurationRefused, match="connectionTimeout=MILLISECONDS, at most 600000"):
+        terms(f"static:(tcp://a:1?connectionTimeout={wrong})")
+
+
 @pytest.mark.parametrize("text", ["tcp://a:1", "ssl://[::1]:5", "ws://a:1", "wss://a:1/stomp"])
 def test_an_address_is_written_as_it_is_read(text):
     assert str(address_of(text)) == text

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
+from brokerapp.snapshot import END_OF_LOG
 from brokerapp.store import DISCARDED, STORE, Batch, Limits, Unit
 from brokerapp.store.keys import Keys
 from brokerapp.store.redis import RedisStore
@@ -58,6 +59,22 @@ async def test_a_read_is_bounded_by_bytes_but_always_gets_on(store, session, mon
         pages += 1
     assert [len(each.message.body) for each in found] == sizes
     assert pages < 20
+    back = []
+    while page := await store.read_back("q", back[-1].seq if back else END_OF_LOG, 1000):
+        assert sum(each.size for each in page[:-1]) < 10_000
+        back += page
+    assert [each.seq for each in reversed(back)] == [each.seq for each in found]
+
+
+async def test_reading_back_begins_before_a_number_and_stops_at_a_count(store, session):
+    for number in range(10):
+        await session.append("q", body=b"%d" % number)
+    page = await store.read_back("q", END_OF_LOG, 4)
+    rest = await store.read_back("q", page[-1].seq, 100)
+    assert [each.message.body for each in (*page, *rest)] == [b"%d" % number for number in reversed(range(10))]
+    assert len(page) == 4
+    assert await store.read_back("q", rest[-1].seq, 10) == []
+    assert await store.read_back("nowhere", END_OF_LOG, 10) == []
 
 
 # -- references
@@ -112,6 +129,7 @@ async def test_bytes_are_accounted_for_once_in_all_and_by_each_log(store, sessio
     await session.append("a", "b", body=b"x" * 100)
     await session.append("a", body=b"x" * 100)
     assert await used(store) == (2 * size + 3 * ENTRY, 3 * size)
+    assert await store.used() == (2 * size + 3 * ENTRY, {"a": 2 * size, "b": size}), "told by the names of the logs"
     await session.settle(*await entries(store, "a"))
     assert await used(store) == (size + ENTRY, size)
     await session.settle(*await entries(store, "b"))
@@ -487,6 +505,15 @@ async def test_trace_batches_are_kept_for_the_archiver(store):
     await store.record(b"batch", 17)
     [(_, fields)] = await store._do("XRANGE", store.keys.trace, "-", "+")
     assert fields == [b"b", b"batch", b"n", b"17"]
+
+
+async def test_trace_batches_take_no_more_than_so_much_and_the_oldest_go(store, monkeypatch):
+    monkeypatch.setattr("brokerapp.store.redis.TRACE_BATCHES", 100)
+    for number in range(350):
+        await store.record(b"%d" % number, 1)
+    kept = [int(fields[1]) for _, fields in await store._do("XRANGE", store.keys.trace, "-", "+")]
+    assert kept == list(range(350 - len(kept), 350))
+    assert len(kept) <= 200  # whole pages of it go, of 100 entries each
 
 
 def test_every_key_of_a_broker_carries_its_hash_tag(store_url):

@@ -60,6 +60,16 @@ async def test_nodes_of_several_names_write_beside_each_other_and_numbers_stay_o
     assert members == {"main": {"session": "me"}, "other": {"session": "you", "link": "127.0.0.1:1"}}
 
 
+async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_appends_to(store, session):
+    await store.claim("you", "other")
+    await session.append("a", "b")
+    theirs = await Session(store, "you").append("a")
+    two = [Unit([append("a")]), Unit([append("a", "b", "c")])]
+    assert (await session.commit(*two, asks=lambda log: log != "c")).before == {"a": theirs, "b": 1}
+    assert (await session.commit(Unit([append("d")]), asks=lambda _log: True)).before == {"d": 0}
+    assert (await session.commit(*two)).before == {}
+
+
 async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote_meanwhile(store):
     await store.claim("you", "other")
     batch = Batch(1, [Unit([append("a")])])

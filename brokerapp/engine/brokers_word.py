@@ -1,0 +1,42 @@
+"""The broker's word: what it alone says of a message's failures, its way and who sent it. Pure.
+
+Clients may send properties of the same names, such as a consumer that forwards a dead letter with all it says: they are
+passed on, as in ActiveMQ. So that nobody takes them for the broker's word, a message says in WROTE which of them the
+broker wrote; that one nobody else sends (decision 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: ActiveMQ's header that says why a message failed.
+CAUSE = "dlqDeliveryFailureCause"
+#: When it failed, milliseconds since the epoch.
+FAILED_AT = "dlqTime"
+#: What a dead letter says of its failure: not true any more when it is tried again. Its way (`dlqRoute`) stays.
+FAILURE = (CAUSE, "dlqDeliveryCount", "dlqConsumer", FAILED_AT)
+#: The header that names the places where it was sent and where it lay, in order; also of what operators moved.
+ROUTE = "dlqRoute"
+#: How often a message was sent again, by whom and when (milliseconds since the epoch); and of which message, which has
+#: another id, an edited one was made.
+COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
+#: The operator who sent it as a test.
+SENT_BY = "sentBy"
+#: The names of all these.
+NAMES = frozenset({
+    *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, SENT_BY, "originalExpiration", "originalDeliveryMode",
+})  # fmt: skip
+#: The header with the names, by comma, of those that the broker wrote.
+WROTE = "sluice-wrote"
+
+
+def brokers_word(headers: Mapping[str, str]) -> dict[str, str]:
+    """Of a message's headers, those of NAMES that the broker wrote."""
+    return {name: headers[name] for name in headers.get(WROTE, "").split(",") if name in NAMES and name in headers}
+
+
+def signed(before: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str | None]:
+    """What the broker changes of a message's headers (None: taken away), with what says that it was the broker."""
+    kept = brokers_word(before).keys() - changed.keys()
+    names = kept | {name for name, value in changed.items() if name in NAMES and value is not None}
+    return {**changed, WROTE: ",".join(sorted(names)) or None}

@@ -1,0 +1,42 @@
+"""What of a message's headers is the broker's word."""
+
+from brokerapp.definitions import DeadLetterStrategy
+from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import CAUSE, COUNT, NAMES, ROUTE, WROTE, brokers_word, signed
+from brokerapp.engine.dead_letters import Death, dead_letter
+from brokerapp.homeward import home_of
+from brokerapp.message import Message
+from brokerapp.stomp.send_headers import properties_of
+
+
+def test_what_a_client_says_is_delivered_and_is_not_the_brokers_word():
+    forged = dict.fromkeys(NAMES, "x") | {WROTE: CAUSE}
+    sent = properties_of(forged)
+    assert all(f"{name}:x\n" in sent for name in NAMES)
+    assert WROTE not in sent
+    assert brokers_word(dict.fromkeys(NAMES, "x")) == {}
+
+
+def test_what_the_broker_writes_is_its_word_until_it_takes_it_away():
+    headers = {CAUSE: "by a client", COUNT: "7"}
+    dead = {**headers, **signed(headers, {CAUSE: "rejected", ROUTE: "/queue/a"})}
+    assert brokers_word(dead) == {CAUSE: "rejected", ROUTE: "/queue/a"}
+    again = signed(dead, {CAUSE: None, COUNT: "1"})
+    merged = {name: value for name, value in {**dead, **again}.items() if value is not None}
+    assert brokers_word(merged) == {COUNT: "1", ROUTE: "/queue/a"}
+    assert signed({}, {"original-destination": "/queue/a"})[WROTE] is None
+
+
+def test_a_death_believes_nothing_that_the_message_came_with():
+    head = b"message-id:1\nresubmitCount:9\nresubmittedBy:boss\ndlqRoute:/queue/elsewhere\ndlqConsumer:somebody\n"
+    death = Death("rejected", Destination.queue("orders"), "", 5, 1, "")
+    dead = dead_letter(Message("1", head, b"", persistent=True), death, DeadLetterStrategy())
+    word = brokers_word(dead.headers)
+    assert word == {CAUSE: "rejected", "dlqDeliveryCount": "1", "dlqTime": "5", ROUTE: "/queue/orders"}
+    assert dead.headers["resubmittedBy"] == "boss"
+
+
+def test_an_edited_message_goes_home_only_from_where_the_broker_says_that_it_failed():
+    here, headers = Destination.queue("here"), {CAUSE: "x"}
+    assert home_of(headers, "/queue/home", here) == here
+    assert home_of({**headers, **signed({}, headers)}, "/queue/home", here) == Destination.queue("home")

@@ -1,0 +1,160 @@
+"""Who wants a named subscription whose consumer is at another node, which may be gone, or cannot say."""
+
+import itertools
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.named_subscription import NamedSubscription
+from brokerapp.nodes.contending import Contending
+from brokerapp.nodes.homes import Homes
+from brokerapp.nodes.known import Known
+from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.words import Word
+from tests.nodes.conftest import several_nodes
+from tests.protocol.running_node import until
+
+LOG = "subscription://client:news"
+
+
+class Nodes:
+    """What the home `h` of a log says to others, which answer when they are made to."""
+
+    def __init__(self):
+        self.said, self.later = [], []
+        timers = SimpleNamespace(at=lambda _at_ms, then: self.later.append(then))
+        broker = SimpleNamespace(timers=timers)
+        self.homes = homes = SimpleNamespace(me="h", tell=lambda *said: self.said.append(said))
+        homes.known = self.known = Known(broker, homes)
+        homes.guests = SimpleNamespace(behind=lambda _log: self.lost)
+        self.lost, self.tried = [], []
+        self.contending = Contending(broker, homes)
+
+    def log(self, *nodes):
+        """One with a consumer at each of these."""
+        return SimpleNamespace(name=LOG, consumers=[SimpleNamespace(guest_of=each) for each in nodes])
+
+    def come(self, key, *nodes, at="c", id=1):
+        """A consumer at a node wants the log, which these have."""
+        rivals = self.contending.rivals(self.log(*nodes), at=at)
+        self.contending.contend((at, key, LOG), id, rivals, "taken", lambda: self.tried.append((at, key)))
+
+    def answer(self, session, refusal=""):
+        """A node that was asked says this."""
+        id = next(facts[0] for to, word, *facts in self.said if to == session and word is Word.CONSUMED)
+        self.known.answered(session, id, refusal)
+
+    def wait(self):
+        """A moment."""
+        later, self.later[:] = list(self.later), []
+        for each in later:
+            each()
+
+    @property
+    def told(self):
+        """What those that came were told."""
+        return [(to, *facts) for to, word, *facts in self.said if word is Word.KNOWN]
+
+
+@pytest.fixture
+def nodes():
+    return Nodes()
+
+
+def test_who_comes_is_refused_when_the_node_of_the_one_consumer_says_that_it_is_there(nodes):
+    nodes.come(7, "a")
+    assert nodes.told == []
+    nodes.answer("a", "it is consumed")
+    assert nodes.told == [("c", 1, "taken")]
+    assert not nodes.tried
+
+
+@pytest.mark.parametrize("rival", ["", "c"])
+def test_and_at_once_when_that_is_here_or_at_the_same_node(nodes, rival):
+    nodes.come(7, rival)
+    assert nodes.told == [("c", 1, "taken")]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_who_comes_waits_for_a_node_that_does_not_answer_and_tries_again_when_that_is_gone(nodes, lost):
+    nodes.lost = ["a"] if lost else []
+    nodes.come(7, *([] if lost else ["a"]))
+    nodes.wait()
+    assert (nodes.tried, nodes.told) == ([], [])
+    nodes.known.gone("a")
+    nodes.wait()
+    assert nodes.tried == [("c", 7)]
+    nodes.come(7, "a", id=2)  # Homes does not go by that yet: it looks again in a moment, and asks nobody
+    assert nodes.later
+
+
+def test_the_rest_of_its_node_waits_for_no_such_answer(nodes):
+    nodes.come(7, "a")
+    went_on = []
+    nodes.known.when_known(lambda: went_on.append(True))
+    assert went_on
+
+
+def test_who_wants_it_no_longer_is_answered_and_does_not_come_to_be_a_consumer(nodes):
+    nodes.come(7, "a")
+    nodes.contending.ceased(("c", 7, LOG))
+    assert nodes.told == [("c", 1, "")]
+    nodes.known.gone("a")
+    nodes.wait()
+    assert not nodes.tried
+
+
+def test_nor_does_who_says_it_again_after_its_link_was_lost_do_so_twice(nodes):
+    nodes.come(7, "a")
+    nodes.contending.unlinked("c")
+    nodes.come(7, "a", id=2)
+    nodes.known.gone("a")
+    nodes.wait()
+    assert nodes.tried == [("c", 7)]
+
+
+def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
+    queues, said = {}, []
+    homes = Homes(SimpleNamespace(session="a", committer=SimpleNamespace(), queues=queues))
+    homes.open(SimpleNamespace(tell=lambda *facts: said.append(facts)))
+    homes.join(Members(1, [Member("a", "a"), Member("h", "h")], "a"))
+    said.clear()
+    log = queues[LOG] = SimpleNamespace(name=LOG, away=True)
+    homes.contending.heard("h", 1, LOG)
+    homes.abroad._accounts[LOG].consumers["somebody"] = True
+    homes.contending.heard("h", 2, LOG)
+    log.away = False  # it came home: who asked is its home no more
+    homes.contending.heard("h", 3, LOG)
+    assert [facts[2:] for facts in said] == [(1, ""), (2, "it is consumed"), (3, "")]
+
+
+def test_who_fails_over_to_a_durable_subscription_of_a_node_that_died_is_served_when_that_is_known(redis_url, name):
+    with several_nodes(redis_url, "a", "b", "c") as broker:
+        shares_id = {"client-id": name, "shared-client-id": "true"}
+        home = broker["b"].node.broker.homes
+        of_b = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_here(str(_log(name, each))))
+        durables = {node: next(of_b) for node in "bc"}  # at home at b
+        holder, newcomers = broker["a"].client(**shares_id), {node: broker[node].client(**shares_id) for node in "bc"}
+
+        def subscribe(client, durable):
+            headers = {"activemq.subscriptionName": durable, "activemq.shared": "false"}
+            client.subscribe(f"/topic/{durable}", id=durable, **headers)
+
+        for each in durables.values():
+            subscribe(holder, each)
+        broker.crash("a")
+        at_once = [threading.Thread(target=subscribe, args=(newcomers[at], durables[at])) for at in durables]
+        for each in at_once:
+            each.start()
+        for each in at_once:
+            each.join()
+        until(lambda: broker.members() == {"b", "c"}, "a is taken for dead", 60)
+        for at, durable in durables.items():
+            newcomers[at].send(f"/topic/{durable}", at, persistent="true")
+            assert newcomers[at].bodies() == [at]
+            assert newcomers[at].errors.empty()
+
+
+def _log(client_id, name):
+    return NamedSubscription(client_id, name, ()).log(1)
