@@ -104,7 +104,8 @@ def _rolled_up(
     picture: Picture, window: history.Window, destination: Destination | None, sees: Sees
 ) -> list[history.Mark]:
     if destination is not None or sees is everything:
-        return past.marks(past.rollups(), window, destination)
+        is_gone = destination is not None and destination not in picture.stats
+        return past.marks(past.rollups(), window, destination, is_gone)
     queues = sorted((each for each in picture.stats.values() if each.destination.is_queue), key=_busy)
     return past.marks_together(past.rollups(), window, [each.destination for each in queues])
 

@@ -29,9 +29,10 @@ def rollups() -> Past:
     return Past(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
 
 
-def marks(past: Past, window: Window, destination: Destination | None) -> list[Mark]:
-    """A chart's points. A stretch of time in which the broker recorded nothing is a gap."""
-    return _marks(past, window, [WHOLE if destination is None else str(destination)])
+def marks(past: Past, window: Window, destination: Destination | None, is_gone: bool = False) -> list[Mark]:
+    """A chart's points. A stretch of time in which the broker recorded nothing is a gap; of what is gone, all that
+    follows the last that happened there."""
+    return _marks(past, window, [WHOLE if destination is None else str(destination)], is_gone)
 
 
 def marks_together(past: Past, window: Window, destinations: Sequence[Destination]) -> list[Mark]:
@@ -39,13 +40,13 @@ def marks_together(past: Past, window: Window, destinations: Sequence[Destinatio
     return _marks(past, window, [str(each) for each in destinations[:MOST_TOGETHER]])
 
 
-def _marks(past: Past, window: Window, names: list[str]) -> list[Mark]:
+def _marks(past: Past, window: Window, names: list[str], is_gone: bool = False) -> list[Mark]:
     begin, end, width = window.start, window.end, window.resolution.step
     levels = past.depths_before(begin, names)
-    level = sum(levels.values())
+    level, last = sum(levels.values()), 0
     together = {start: [0, 0, 0] for start, *_ in past.flows(begin, end, width, [WHOLE])}  # came, left, rose
     for start, name, came, left, depth in past.flows(begin, end, width, names):
-        sums = together.setdefault(start, [0, 0, 0])
+        sums, last = together.setdefault(start, [0, 0, 0]), start
         sums[0] += came
         sums[1] += left
         if depth is not None:
@@ -53,6 +54,8 @@ def _marks(past: Past, window: Window, names: list[str]) -> list[Mark]:
             levels[name] = depth
     found: list[Mark] = []
     for start, (came, left, rose) in together.items():
+        if is_gone and start > last:
+            break
         level += rose
         found.append([(start + width) * 1000, level, round(came / width, 2), round(left / width, 2)])
     return found if names else []

@@ -237,8 +237,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.node_config", "brokerapp.nodes.company", "=brokerapp.store", "brokerapp.store.nodes",
         "brokerapp.store.redis",
     ),
+    "brokerapp.pump": (*PARTS_OF_CORE, "brokerapp.nodes.membership"),
     "brokerapp.node": (
-        *PARTS_OF_CORE, "brokerapp.cluster", "brokerapp.in_force", "brokerapp.interpreter", "brokerapp.listeners",
+        *PARTS_OF_CORE, "brokerapp.pump", "brokerapp.cluster", "brokerapp.in_force", "brokerapp.interpreter",
+        "brokerapp.listeners",
         "brokerapp.network", "brokerapp.node_config", "brokerapp.nodes.company",
         "brokerapp.nodes.membership", "brokerapp.predecessors", "brokerapp.reporting", "brokerapp.requests",
         "brokerapp.serving", "brokerapp.stomp", "brokerapp.store.durability", "brokerapp.store.redis",
@@ -312,7 +314,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
         "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
-        "brokerapp.nodes.links", "brokerapp.nodes.past", "brokerapp.predecessors",
+        "brokerapp.nodes.links", "brokerapp.nodes.past", "brokerapp.predecessors", "brokerapp.pump",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.serving", "brokerapp.steps",
         "brokerapp.tasks", "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback",
         "brokerapp.network.connections",

@@ -117,7 +117,7 @@ def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | No
     )  # fmt: skip
     if wish.returns and looked.looked_at < looked.of:
         looked.notes.append(
-            f"Each says itself where it goes: beyond the first {looked.looked_at}, it may be elsewhere."
+            f"Each message names where it goes: those beyond the first {looked.looked_at} may go elsewhere."
         )
     return looked
 

@@ -52,9 +52,12 @@ def _last_moved(destination: Destination, now: int) -> int | None:
         kept = []
     if any(kept):
         return max(each[-1].at for each in kept if each)
-    whole = history.Window.read({"window": "30d"}, now)
-    cells = past.rollups().points(whole.start, whole.end, whole.resolution.step, str(destination))
-    return cells[-1].start + whole.resolution.step if cells else None
+    for name in ("24h", "30d"):  # to the minute, or else to the hour
+        window = history.Window.read({"window": name}, now).rolled_up(now)
+        cells = past.rollups().points(window.start, window.end, window.resolution.step, str(destination))
+        if cells:
+            return min(now, cells[-1].start + window.resolution.step)
+    return None
 
 
 def _window(request: HttpRequest, last: int, now: int) -> history.Window:

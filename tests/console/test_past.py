@@ -71,6 +71,16 @@ def test_a_chart_over_days_has_what_was_counted_and_gaps_where_nothing_was(rollu
     assert [mark[1:] for mark in past.marks(past.rollups(), window, Destination.parse(B))] == [[7, 0, 0], [0, 0, 0]]
 
 
+def test_of_what_is_gone_nothing_is_drawn_after_the_last_that_happened(rollups):
+    fill(rollups, NOW)
+    later = {("queue://later", "", NOW // HOUR * 60 - 60): cell(enqueue=60, forward=60)}
+    rollups.add([Counted(later, [])], 2)
+    window = Window.read({"window": "7d"}, NOW)
+    there = past.marks(past.rollups(), window, Destination.parse(B))
+    assert [mark[1:] for mark in there] == [[7, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert past.marks(past.rollups(), window, Destination.parse(B), is_gone=True) == there[:2]
+
+
 def test_who_sees_some_destinations_is_told_of_those_together(rollups):
     fill(rollups, NOW)
     window = Window.read({"window": "7d"}, NOW)

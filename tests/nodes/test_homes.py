@@ -16,7 +16,7 @@ NAMES = [f"queue://{number}" for number in range(20)]
 @pytest.fixture
 def homes():
     """Of a node that is alone."""
-    return Homes(SimpleNamespace(session=ME.session, committer=SimpleNamespace(), queues=dict.fromkeys(NAMES, "a log")))
+    return Homes(SimpleNamespace(session=ME.session, queues=dict.fromkeys(NAMES, "a log")))
 
 
 def entry(number):
@@ -42,7 +42,7 @@ def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or
 
 
 def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_clients_hold(monkeypatch):
-    homes, reached = Homes(SimpleNamespace(session=ME.session, committer=SimpleNamespace(), queues={})), []
+    homes, reached = Homes(SimpleNamespace(session=ME.session, queues={})), []
     monkeypatch.setattr(homes.guests, "reached", reached.append)
     homes.join(Members(2, (ME, OTHER), ME.session))
     homes.joined()
@@ -54,7 +54,7 @@ def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_client
 
 
 def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_and_keeps_what_came_of_them(monkeypatch):
-    homes = Homes(SimpleNamespace(session=ME.session, committer=SimpleNamespace(), queues={}))
+    homes = Homes(SimpleNamespace(session=ME.session, queues={}))
     homes.join(Members(2, (ME, OTHER), ME.session))
     goes, stays = [each for each in NAMES if not homes.is_here(each)][:2]
     told, abroad, consumer = [], homes.abroad, object()

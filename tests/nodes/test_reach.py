@@ -117,6 +117,8 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
     for each in nodes.values():  # a node that is linked is none the worse for it
         monkeypatch.setattr(each.node.membership.silences, "_warn", 0.5)
     nodes[weaker.session].do(sever)
+    # a queue that is new has to be known to all nodes: its first receipt comes when one of the two has gone
+    client(stronger.config.node).send(f"/queue/{name}.new", "waits", persistent="true")
     until(weaker.failed.done, "one has failed", 60)
     error = weaker.failed.exception()
     assert isinstance(error, Unlinked)
