@@ -209,7 +209,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.transfers": (*PARTS_OF_CORE, "brokerapp.homeward"),
     "brokerapp.admin": (
-        *VALUES, "brokerapp.admin", "brokerapp.cluster.status", "brokerapp.homeward",
+        *VALUES, "brokerapp.admin", "brokerapp.cluster.status",
         "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.brokers_word", "brokerapp.engine.checking",
         "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
         "brokerapp.store.redis", "brokerapp.network.definition", "brokerapp.network.registry",
