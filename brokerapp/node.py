@@ -31,6 +31,7 @@ from brokerapp.node_config import NodeConfig
 from brokerapp.nodes.company import CLUSTERED
 from brokerapp.nodes.membership import Membership
 from brokerapp.predecessors import check_beside, found_logs, until_gone
+from brokerapp.pump import Pump
 from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
@@ -48,8 +49,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
-#: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
-UNSURE_SECONDS = 0.05
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -69,13 +68,12 @@ class Node:
         self._in_force = InForce(self._store)
         self._tasks = Tasks(self._give_up)
         self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
-        self._pumping = False
+        self._pump = Pump(self.failed)
         self._applying: Applying | None = None
         self.cluster_links: Links | None = None
         self.membership: Membership | None = None  #: once it is about to join
         self._seat: Seat | None = None  # the same
         self._listeners: Listeners | None = None  # the same
-        self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
     # -- life
 
@@ -103,13 +101,14 @@ class Node:
             self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
             unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
+        self._pump.serve(self.broker, self.membership)
         last = await self.membership.join()
         alone = not self.broker.homes.others
         if alone:
             await self._store.clear_stats()
-        self.broker.homes.pump = self._request_pump
+        self.broker.homes.pump = self._pump.request
         self.broker.homes.is_sure = lambda: self.membership.is_sure
-        self._listeners = Listeners(self.broker, self._authenticate, self._request_pump)
+        self._listeners = Listeners(self.broker, self._authenticate, self._pump.request)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
         trust = ClientContexts(config.tls)
@@ -163,10 +162,10 @@ class Node:
     async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
         record = read_record(*await self._store.cluster_record())
-        desk = Desk(self.broker, self._committer, self._request_pump, self._refresh)
+        desk = Desk(self.broker, self._committer, self._pump.request, self._refresh)
         self._applying = Applying(self.broker, desk)
         self.broker.cluster = Cluster(
-            self.broker, terms, record, self.config.destinations, self._applying, self._request_pump
+            self.broker, terms, record, self.config.destinations, self._applying, self._pump.request
         )
         self.broker.cluster.recording.begin()
         self.cluster_links = Links(self.config.broker, self.broker.cluster, trust)
@@ -182,7 +181,7 @@ class Node:
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
             of_log=lambda log: self.broker.bounds.of_log(log),
         )
-        self._committer = Committer(self._store, self.session, self._limits, self._pump)
+        self._committer = Committer(self._store, self.session, self._limits, self._pump.run)
         (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
         recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
         broker = Broker(
@@ -192,6 +191,7 @@ class Node:
         if self.config.grants is not None:
             broker.access = Access(self.config.grants)
         self._committer.announce = broker.homes.known.announce
+        self._committer.asks = broker.storing.asks
         return broker
 
     async def _find_place(self, last: int) -> None:
@@ -259,8 +259,7 @@ class Node:
         await self._control.close()
 
     async def _end_tasks(self) -> None:
-        if self._unsure is not None:
-            self._unsure.cancel()
+        self._pump.stop()
         await self._tasks.end()
 
     async def was_expelled(self) -> bool:
@@ -289,29 +288,6 @@ class Node:
                 await self.membership.leave()
         await self._store.close()
         await self._control.close()
-
-    # -- once a tick of the event loop
-
-    def _request_pump(self) -> None:
-        if not self._pumping:
-            self._pumping = True
-            asyncio.get_running_loop().call_soon(self._pump)
-
-    def _pump(self) -> None:
-        self._pumping = False
-        if self.failed.done():
-            return
-        if self.broker.homes.others:
-            self.broker.homes.flush()
-        if self.membership.is_sure:
-            self.broker.homes.abroad.go_on()
-            self.broker.delivery.pump()
-        elif self._unsure is None:
-            self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._look_again)
-
-    def _look_again(self) -> None:
-        self._unsure = None
-        self._request_pump()
 
     # -- periodic and following work; each step survives a store that is away
 
@@ -344,7 +320,7 @@ class Node:
         while True:
             moved.clear()
             timers.run(now_ms())
-            self._request_pump()
+            self._pump.request()
             due = timers.next_ms
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(moved.wait(), None if due is None else max(0, due - now_ms()) / 1000)
@@ -366,4 +342,4 @@ class Node:
             logger.info("routing by definitions version %d", definitions.version)
 
     async def _answer(self, request: Request, desk: NetworkDesk) -> Request:
-        return await answer(self.broker, self._committer, self._request_pump, self._refresh, request, desk.verbs)
+        return await answer(self.broker, self._committer, self._pump.request, self._refresh, request, desk.verbs)

@@ -8,7 +8,8 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.errors import Fenced
-from brokerapp.node import UNSURE_SECONDS, Node
+from brokerapp.node import Node
+from brokerapp.pump import UNSURE_SECONDS, Pump
 from brokerapp.wiring import node_config
 
 
@@ -59,17 +60,17 @@ async def test_who_has_not_logged_in_yet_is_let_go_of_as_others_are_when_a_node_
 
 
 async def test_a_node_looks_once_at_a_time_whether_it_may_give_anything_out_and_no_more_when_it_failed(monkeypatch):
-    node = Node(node_config(default_config("unsure", 0), "redis://127.0.0.1:1"))
-    node.broker = SimpleNamespace(homes=SimpleNamespace(others=()))
-    node.membership = SimpleNamespace(is_sure=False)
-    pumps, pump = [], node._pump
-    monkeypatch.setattr(node, "_pump", lambda: (pumps.append(1), pump()))
+    failed = asyncio.get_running_loop().create_future()
+    pump = Pump(failed)
+    pump.serve(SimpleNamespace(homes=SimpleNamespace(others=())), SimpleNamespace(is_sure=False))
+    pumps, run = [], pump.run
+    monkeypatch.setattr(pump, "run", lambda: (pumps.append(1), run()))
     for _ in range(20):
-        node._pump()
+        pump.run()
     pumps.clear()
     await asyncio.sleep(3 * UNSURE_SECONDS)
     assert 1 <= len(pumps) <= 3
-    node.failed.set_result(None)
+    failed.set_result(None)
     await asyncio.sleep(2 * UNSURE_SECONDS)
     pumps.clear()
     await asyncio.sleep(2 * UNSURE_SECONDS)
