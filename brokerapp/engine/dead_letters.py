@@ -38,12 +38,12 @@ def dead_letter_destination(
         return None
     if (expired and not strategy.process_expired) or not (message.persistent or strategy.process_non_persistent):
         return None
-    if _is_dead_letter_queue(strategy, source):
+    if is_dead_letter_queue(strategy, source):
         return None
     return _target(strategy, source, durable)
 
 
-def _is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> bool:
+def is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> bool:
     """Whether messages come to be there because they failed: what fails there again has nowhere to go."""
     if strategy.kind == "shared":
         return source == _target(strategy, source, "")
