@@ -25,7 +25,7 @@ from analytics.question import Question
 from analytics.request import AnalysisRequest, Window
 from analytics.results import Findings
 from analytics.runs import Runs
-from analytics.session import SparkUnavailable, connected, interrupt_elsewhere, is_alive
+from analytics.session import SparkUnavailable, connected, fetch, interrupt_elsewhere, is_alive
 from analytics.spark_server import ran_out_of_memory
 from analytics.stream import NODE_DELAY_US, TraceStream
 from analytics.whatif.trial import Trial
@@ -152,7 +152,7 @@ class Execution:
             raise RunCancelled
         self._title, self._part, self._step = title, 0.0, self._step + 1
         self._tell("")
-        return frame.toArrow()
+        return fetch(frame)
 
     # Spark calls with these very keywords, and an exception in here would fail the query.
     def _progress(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from analytics import class_archive
 from analytics.spark_server import CALL_SITES, LOOPBACK, token
@@ -66,6 +68,15 @@ def interrupt_elsewhere(environment: Environment, session_id: str, tag: str) -> 
         return client.interrupt_tag(tag) or []
     finally:
         client.close()
+
+
+def fetch(frame: DataFrame) -> pa.Table:
+    """What a frame of the server comes to.
+
+    `toArrow` asks for its schema first: another round trip, for which Spark analyses the query apart.
+    """
+    table, schema = frame._to_table()
+    return table.cast(to_arrow_schema(schema, timezone="UTC"))
 
 
 def is_alive(session: SparkSession) -> bool:

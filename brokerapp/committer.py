@@ -74,8 +74,9 @@ class Committer:
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
-        self.accompanied = False  #: whether other nodes write to the same logs
-        #: Of logs that the batch being reported appended to, the number of what stood last before; if accompanied.
+        #: Whether to ask, of a log that a batch appends to, what stood last in it before; see `before`.
+        self.asks: Callable[[str], bool] = lambda _log: False
+        #: The answers, numbers by log, while the batch is reported.
         self.before: Mapping[str, int] = {}
         #: Told of logs that were declared or removed; what follows of the batch waits until all nodes know of it.
         self.announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None
@@ -279,9 +280,7 @@ class Committer:
         if not (taken or self._declarations or self._marks or self._returned):
             return None, reads
         self._number += 1
-        batch = Batch(
-            self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.accompanied
-        )
+        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks)
         self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
 

@@ -136,15 +136,15 @@ class Durables:
         found = self._by_key.get(wanted.key)
         return found if found is not None and found.log.away and self._must_go(found, wanted) else None
 
-    def refusal(self, wanted: NamedSubscription) -> str:
-        """Why `claim` would refuse this; "" where it would not."""
+    def refusal(self, wanted: NamedSubscription) -> RequestRefused | None:
+        """Why `claim` would refuse this; None where it would not."""
         found = self._by_key.get(wanted.key)
         try:
             if found is not None:
                 self._must_go(found, wanted)
         except RequestRefused as error:
-            return str(error)
-        return ""
+            return error
+        return None
 
     def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
         same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)

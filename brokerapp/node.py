@@ -191,6 +191,7 @@ class Node:
         if self.config.grants is not None:
             broker.access = Access(self.config.grants)
         self._committer.announce = broker.homes.known.announce
+        self._committer.asks = broker.storing.asks
         return broker
 
     async def _find_place(self, last: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,18 +19,18 @@ from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
 from brokerapp.edit import Edit
-from brokerapp.engine.brokers_word import ACTOR, COUNT, EDITED_FROM, FAILURE, TIME, brokers_word
+from brokerapp.engine.brokers_word import ACTOR, COUNT, EDITED_FROM, FAILURE, ORIGIN, TIME, brokers_word
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
 from brokerapp.handwritten import TestSend
-from brokerapp.homeward import ORIGIN, home_of
+from brokerapp.homeward import home_of
 from brokerapp.message import Message
 from brokerapp.properties import NOT_SET, check
 from brokerapp.recording.schema import DROP
-from brokerapp.store import StoredEntry
+from brokerapp.store import STORE, StoredEntry
 from brokerapp.transfers import NOTHING, Transfers, check_here
 
 #: Messages of one step: bounds how long who asks for it waits.
@@ -58,6 +59,7 @@ class Deal:
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
     ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of those that were found
     edited: dict[int, Placed] = field(default_factory=dict)  #: by number: what edited ones became
+    used: dict[str, int] = field(default_factory=dict)  #: of an edit: bytes that each log holds
 
     def new_id(self, seq: int) -> str:
         """The message-id of what an edited one became; "" for any other."""
@@ -109,6 +111,10 @@ class Steps:
         return {"id": deal.new_id(seq), "places": _places(deal.edited[seq])}
 
     async def _carry_out(self, deal: Deal, seqs: list[int]) -> None:
+        if deal.anew is not None and deal.takes:
+            answer = asyncio.get_running_loop().create_future()
+            self._broker.committer.ask(lambda store: store.used(), answer.set_result)
+            _, deal.used = await answer
         await self._each_page(deal, seqs)
         await self._broker.committer.barrier()
         self._broker.delivery.touched[deal.log] = None
@@ -189,7 +195,7 @@ class Steps:
         taken = [entry for entry in entries if entry.seq in ways]
         if not taken:
             return None
-        if deal.anew is not None and deal.takes and (full := self._full_by(taken, ways)):
+        if deal.anew is not None and deal.takes and (full := self._full_by(deal, taken, ways)):
             deal.outcomes |= dict.fromkeys(ways, (REFUSED, full))
             return None
         if deal.takes:
@@ -223,15 +229,28 @@ class Steps:
         headers = self._resubmitted(entry, deal.actor) if deal.action == RETRY else NOTHING
         return self._transfers.placed(deal.log, entry, target, headers)
 
-    def _full_by(self, taken: Sequence[Entry], ways: Mapping[int, Placed | None]) -> str:
+    def _full_by(self, deal: Deal, taken: Sequence[Entry], ways: Mapping[int, Placed | None]) -> str:
         """Why these cannot be stored in the place of what they are made of, which no limit stands in the way of; "".
 
-        What is moved takes the room that it had. What is edited may take more.
+        What is moved takes the room that it had. What is edited may take more: of the store, and of each queue that its
+        policy bounds, as a client's send would find it. A queue that holds nothing else takes any one message.
         """
-        committer = self._broker.committer
-        more = sum(len(way.stored) for way in ways.values() if way is not None) - sum(each.size for each in taken)
-        limit = committer.limits.total
-        return "the broker's store is full" if limit and 0 < more > limit - committer.used else ""
+        committer, bounds = self._broker.committer, self._broker.bounds
+        placed, freed = [way for way in ways.values() if way is not None], sum(each.size for each in taken)
+        more, limit = sum(len(way.stored) for way in placed) - freed, committer.limits.total
+        if limit and 0 < more > limit - committer.used:
+            return bounds.describe(STORE)
+        coming = [(log.name, len(way.stored)) for way in placed for group in way.route.groups for log in group.logs]
+        counts, added = Counter(name for name, _ in coming), Counter({deal.log.name: -freed})
+        for name, size in coming:
+            added[name] += size
+        for name, size in added.items():
+            left, limit = deal.used.get(name, 0) - (freed if name == deal.log.name else 0), bounds.of_log(name)
+            if limit and 0 < size > limit - deal.used.get(name, 0) and (left > 0 or counts[name] > 1):
+                return f"what comes of it does not fit: {bounds.describe(name)}"
+        for name, size in added.items():
+            deal.used[name] = deal.used.get(name, 0) + size
+        return ""
 
     def _anew(self, entry: Entry, wanted: TestSend, actor: str) -> Message:
         """The edited message, under an id of its own: it says of which one it was made, and who sent that."""

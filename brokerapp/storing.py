@@ -72,6 +72,11 @@ class Storing:
         else:
             self._broker.committer.submit(request, given)
 
+    def asks(self, log: str) -> bool:
+        """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
+        found = self._broker.queues.get(log)
+        return found is not None and found.asks
+
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed

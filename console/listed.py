@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, NAMES, ROUTE, WROTE, brokers_word
+from brokerapp.engine.brokers_word import CAUSE, CLAIMED, COUNT, FAILED_AT, NAMES, ROUTE, WROTE, brokers_word
 from brokerapp.properties import STANDARD
 from brokerapp.selectors.values import DECIMAL_NUMBER
 from brokerapp.snapshot import BrowsedMessage
@@ -92,7 +92,7 @@ class Listed:
     @property
     def pairs(self) -> list[Pair]:
         """All properties: what is no standard header."""
-        claimed = NAMES - self.word.keys()
+        claimed = (NAMES | {CLAIMED}) - self.word.keys()
         return [_pair(name, value, name in claimed) for name, value in self.properties]
 
     @property

@@ -21,12 +21,12 @@ WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked t
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY = "celery --quiet -A console.celery"
-WORKER_ENVIRONMENT = {
+#: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
+UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
+WORKER_ENVIRONMENT = UNCHECKED | {
     # A worker that is told to end must not finish an analysis first: that may take an hour. It gets the few seconds of
     # worker_soft_shutdown_timeout and hands back what it has not done.
     "REMAP_SIGTERM": "SIGQUIT",
-    # Django's checks need every page of the console loaded, which a worker has no use for: half of its start.
-    "CELERY_SKIP_CHECKS": "1",
     # Celery warns about workers of root because of pickled tasks; ours are JSON.
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
@@ -74,7 +74,7 @@ def parts(environment: Environment) -> list[Part]:
         ),
         Part("archiver", _module("analytics.archiver")),
         worker("default", SHORT_TASKS),
-        Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}")),
+        Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"), environment=UNCHECKED),
     ]
     return [store, *others] if environment.owns_store else others
 

@@ -10,9 +10,8 @@ from functools import partial
 
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import FAILED_AT, TIME, brokers_word
+from brokerapp.engine.brokers_word import FAILED_AT, ORIGIN, TIME, brokers_word
 from brokerapp.engine.job import Job
-from brokerapp.homeward import ORIGIN
 from brokerapp.message import Message
 from brokerapp.selectors import Seen, compile_selector
 from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, Tally, WaitingMessage

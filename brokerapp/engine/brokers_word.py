@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+#: The header that says where a message was before: where it failed, or where an operator took it from. No client's.
+ORIGIN = "original-destination"
 #: ActiveMQ's header that says why a message failed.
 CAUSE = "dlqDeliveryFailureCause"
 #: When it failed, milliseconds since the epoch.
@@ -17,12 +19,15 @@ FAILED_AT = "dlqTime"
 FAILURE = (CAUSE, "dlqDeliveryCount", "dlqConsumer", FAILED_AT)
 #: The header that names the places where it was sent and where it lay, in order; also of what operators moved.
 ROUTE = "dlqRoute"
+#: Places where it was by the word of whoever sent it, which the broker's own ROUTE would else have replaced. A claim:
+#: nobody believes it, but what is masked there stays masked.
+CLAIMED = "dlqClaimedRoute"
 #: How often a message was sent again, by whom and when (milliseconds since the epoch); and of which message, which has
 #: another id, an edited one was made.
 COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
 #: The operator who sent it as a test.
 SENT_BY = "sentBy"
-#: The names of all these.
+#: The names of all these that the broker answers for.
 NAMES = frozenset({
     *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, SENT_BY, "originalExpiration", "originalDeliveryMode",
 })  # fmt: skip

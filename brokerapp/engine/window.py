@@ -129,11 +129,14 @@ class Window:
         self.ready.extend(entries)
         self.ready_bytes += size
 
+    @property
+    def asks(self) -> bool:
+        """Whether it matters what stands last in the store when more is appended: all that is known of was read."""
+        return self.shared and bool(self.consumers) and not (self.unloaded or self.paging or self.rules.prioritized)
+
     def _has_all_to(self, before: int | None) -> bool:
         """Whether nothing up to this number is in the store alone, from whichever node."""
-        if before is None or self.unloaded or self.paging or self.rules.prioritized:
-            return False
-        return before <= self.loaded
+        return before is not None and self.asks and before <= self.loaded
 
     def offer_unseen(self, count: int = 1) -> None:
         """Messages were stored, and are read when they are wanted."""

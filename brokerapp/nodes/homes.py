@@ -193,7 +193,6 @@ class Homes:
 
     def _take(self, members: Members) -> None:
         self.members, self.others = members, [each.session for each in members.others]
-        self._broker.committer.accompanied = bool(self.others)
         self.coming.moved()
         for session in self.others:
             self.tell(session, Word.EPOCH, members.epoch)

@@ -30,7 +30,7 @@ from brokerapp.actions import (
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.message import escape, unescape
-from brokerapp.network_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, read_path
+from brokerapp.network_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, read_path
 from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
@@ -243,7 +243,9 @@ class StompSession:
         if ack_id is None:
             raise _without(frame.command, name)
         subscription = headers.get("subscription") if self.version == "1.1" else None
-        return Settle(ack_id, subscription, frame.command == "ACK", headers.get("transaction"), headers.get("receipt"))
+        reason = headers.get(REASON_HEADER, "") if self.bridge is not None else ""
+        transaction, receipt = headers.get("transaction"), headers.get("receipt")
+        return Settle(ack_id, subscription, frame.command == "ACK", transaction, receipt, reason)
 
     def _transaction(self, headers: dict[str, str], frame: Frame) -> Action:
         name = headers.get("transaction")

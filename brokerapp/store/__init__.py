@@ -165,7 +165,8 @@ class Batch:
     )  #: log name, JSON; None: it is removed if empty
     marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
     returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
-    accompanied: bool = False  #: other nodes write to the same logs: tell what stood last in those appended to
+    #: Whether the answer is to say of a log that it appends to what stood last in it before.
+    asks: Callable[[str], bool] = lambda _log: False
 
     @property
     def numbered(self) -> Iterator[tuple[int, Unit | Run]]:
@@ -181,8 +182,8 @@ class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
     name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
     now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
-    unit, its copies that had been kept before. Last, if the batch asked, by log the SEQ of what stood last in it before
-    (0: nothing).
+    unit, its copies that had been kept before. Last, by log that the batch asks about, the SEQ of what stood last in
+    it before (0: nothing).
     """
 
     base: int

@@ -50,15 +50,7 @@ def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple
     logs, units = _encode_units(batch.units)
     prefix = keys.log_prefix
     prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
-    args: list[Any] = [
-        session,
-        batch.number,
-        limits.total,
-        *prefixes,
-        limits.server,
-        limits.temp,
-        int(batch.accompanied),
-    ]
+    args: list[Any] = [session, batch.number, limits.total, *prefixes, limits.server, limits.temp]
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")
@@ -67,6 +59,7 @@ def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple
     args += map(limits.of_log, logs)
     args += _rows(droppable)
     args += _rows([(unit, asked.handover) for unit, asked in batch.numbered if asked.handover])
+    args += _rows([(index,) for index, log in enumerate(logs) if batch.asks(log)])
     args += units
     fixed = (
         keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,

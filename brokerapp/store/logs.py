@@ -41,7 +41,8 @@ class Logs(Server):
     async def used(self) -> tuple[int, dict[str, int]]:
         """Bytes of messages: of all that is stored, and of each log."""
         total, by_log = await self._many([("HGET", self.keys.state, "bytes"), ("HGETALL", self.keys.used)])
-        return int(total or 0), {name.decode(): int(size) for name, size in pairs(by_log)}
+        prefix = self.keys.log_prefix
+        return int(total or 0), {key.decode().removeprefix(prefix): int(size) for key, size in pairs(by_log)}
 
     async def temp_used(self) -> int:
         """Bytes of messages that are not persistent."""

@@ -14,6 +14,7 @@ from brokerapp.edit import MAX_BODY, body_of
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors import compile_selector
 from brokerapp.sending import MAX_COUNT, TestSend
+from brokerapp.snapshot import END_OF_LOG
 from console import audit
 from console.access import require, visible
 from console.api.destinations import of_address
@@ -47,7 +48,7 @@ class BrowsedOut(Schema):
 
 
 class BrowsePageOut(Schema):
-    """Part of a queue, in order. Ask on with `after=next`, which is null at the end."""
+    """Part of a queue, in order. Ask on with `after=next` (of the newest: `before=next`), which is null at the end."""
 
     items: list[BrowsedOut]
     scanned: int = Field(description="Messages looked at for this page")
@@ -60,6 +61,13 @@ class BrowseQuery(Schema):
     after: Annotated[int, Field(ge=0)] = 0
     limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     selector: str = ""
+
+
+class QueueQuery(BrowseQuery):
+    """The same, or from the end back."""
+
+    newest: bool = Field(False, description="The last ones, in order; ask on with `before=next`")
+    before: Annotated[int, Field(ge=0, description="0: from the end")] = 0
 
 
 class Written(Schema):
@@ -113,12 +121,15 @@ class Edited(Schema):
 
 
 @operation(router, "GET", "/{path:name}/messages", Verb.BROWSE, of_address, response=BrowsePageOut)
-def browse_messages(request: HttpRequest, name: str, query: Annotated[BrowseQuery, Query()]) -> Any:
+def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery, Query()]) -> Any:
     """Browse a queue without consuming it."""
     queue = Destination.queue(name)
     if query.selector:
         check_selector(request.user, compile_selector(query.selector), queue)
-    page = gateway().browse(queue, query.after, query.limit, query.selector or None)
+    browse, start = gateway().browse, query.after
+    if query.newest:
+        browse, start = gateway().browse_back, query.before or END_OF_LOG
+    page = browse(queue, start, query.limit, query.selector or None)
     items = [shown(masked(request.user, each, queue)) for each in page.messages]
     return {"items": items, "scanned": page.scanned, "next": page.next}
 

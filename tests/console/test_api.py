@@ -86,6 +86,10 @@ def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, conso
     assert [each["body"] for each in first["items"]] == ["body 1", "body 2"]
     rest = call(program, "get", f"/queues/api.browse/messages?after={first['next']}")
     assert ([each["body"] for each in rest["items"]], rest["next"]) == (["body 3"], None)
+    newest = call(program, "get", "/queues/api.browse/messages?newest=true&limit=2")
+    assert [each["body"] for each in newest["items"]] == ["body 2", "body 3"]
+    before = call(program, "get", f"/queues/api.browse/messages?newest=true&before={newest['next']}&selector=price > 0")
+    assert ([each["body"] for each in before["items"]], before["next"]) == (["body 1"], None)
     [only] = call(program, "get", "/queues/api.browse/messages?selector=price = '2'")["items"]
     assert call(program, "get", f"/queues/api.browse/messages/{only['seq']}") == only
     assert only["headers"]["price"] == "2"
@@ -308,6 +312,7 @@ def test_the_description_is_complete_and_its_viewer_needs_no_other_server(browse
     assert all(each["security"] for each in operations)
     page = browser_of("viewer").get("/api/docs")
     assert "cdn" not in page.content.decode()
+    assert "js/reference.js" in page.content.decode()  # it follows the theme
     assert "unsafe" not in page["Content-Security-Policy"]
     assert Client().get("/api/docs").status_code == 302
 

@@ -1,11 +1,15 @@
 """Dead letters that failed alike: what of a cause counts, and the selector that finds a group again."""
 
+from dataclasses import replace
+
 import pytest
 
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, signed
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
-from console.dead_letters import Cluster, pattern_of, survey
+from console.dead_letters import Cluster, clustered, histogram, pattern_of, survey
+from console.searching import parse, why
 
 
 @pytest.mark.parametrize(
@@ -59,3 +63,30 @@ def test_the_whole_is_the_sum_of_its_queues_as_they_were_read():
 
 def test_a_long_word_without_a_digit_is_looked_at_once():
     assert pattern_of("a-" * 100_000) == ("a-" * 100_000)[:200]
+
+
+def test_the_times_of_a_group_are_those_the_broker_wrote_and_its_history_counts_them_by_parts():
+    queue, failed = Destination.queue("DLQ"), {CAUSE: "boom", FAILED_AT: "1500", "dlqConsumer": "w", COUNT: "2"}
+    written = {**failed, **signed({}, failed), "timestamp": "100"}
+    forged = {**failed, FAILED_AT: "1900", "timestamp": "1100"}
+    [group] = clustered(
+        (queue, BrowsedMessage(seq, f"ID:{seq}", queue.stomp, None, headers, b"", 0))
+        for seq, headers in enumerate((written, forged))
+    )
+    assert (group.count, group.claimed, group.resubmitted) == (2, 1, 1)
+    assert (sorted(group.times), group.worst) == ([1100, 1500], ["w"])
+    assert group.bars(1000, 2000, 4) == [1, 0, 1, 0]
+    assert histogram([999, 1000, 1999, 2000, 2001], 1000, 2000, 2) == [1, 2], "what lies outside is not counted"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ID:1", "message id"), ("correlation:c-7", "correlation-id"), ("c-7", "correlation-id"),
+        ("order:4711", "order"), ("4711", "order"), ("correlation:4711", ""), ("order:c-7", ""), ("other", ""),
+    ],
+)  # fmt: skip
+def test_a_message_is_found_by_its_id_its_correlation_id_and_indexed_properties(text, found, settings):
+    settings.SLUICE = replace(settings.SLUICE, indexed=("correlation-id", "order"))
+    headers = {"correlation-id": "c-7", "order": "4711", "secret": "other"}
+    assert why(BrowsedMessage(1, "ID:1", "/queue/a", None, headers, b"", 0), *parse(text)) == found

@@ -161,6 +161,13 @@ def test_jolokia_answers_by_path_by_parameter_and_by_body(monitor, orders):
         assert document["request"] == {"type": "read", "mbean": mbean, "attribute": "QueueSize"}
 
 
+def test_the_bytes_of_a_queue_are_those_of_its_messages(monitor, orders):
+    found = monitor.get(f"{JOLOKIA}/read/{bean('Orders.In')}/MemoryUsageByteCount,StoreMessageSize").json()["value"]
+    assert found["MemoryUsageByteCount"] == found["StoreMessageSize"] > len("12345123")
+    gateway().purge(Destination.queue("Orders.In"))
+    assert monitor.get(f"{JOLOKIA}/read/{bean('Orders.In')}/StoreMessageSize").json()["value"] == 0
+
+
 def test_many_requests_get_as_many_answers_in_their_order(monitor, orders):
     asked = [
         {"type": "read", "mbean": bean("Orders.In"), "attribute": "QueueSize"},

@@ -30,6 +30,31 @@ def test_what_is_sent_at_a_node_is_consumed_at_any_wherever_the_queue_is_at_home
     assert broker.depth(queue) == 0
 
 
+def test_a_home_reads_back_what_other_nodes_stored_and_not_what_its_own_clients_send(broker, client, name):
+    queue = broker.queue_at("a", name)
+    at_home, away, taker = client("a"), client("b"), client("a")
+    taker.subscribe(f"/queue/{queue}")
+    committer, reads = broker["a"].node.broker.committer, []
+    read = committer.read
+    committer.read = lambda *which: reads.append(which) or read(*which)
+
+    at_home.send(f"/queue/{queue}", "first", persistent="true")  # whether the log was read to its end is not known yet
+    assert taker.bodies(1) == ["first"]
+    reads.clear()
+    for number in range(5):
+        at_home.send(f"/queue/{queue}", str(number), persistent="true")
+        assert taker.bodies(1) == [str(number)]
+    assert not reads
+
+    sent = []
+    for number in range(20):
+        for sender in (away, at_home):
+            sent.append(f"{sender is away} {number}")
+            sender.send(f"/queue/{queue}", sent[-1], persistent="true")  # each is stored before the next is sent
+    assert taker.bodies(40) == sent
+    assert reads
+
+
 @pytest.mark.parametrize("home", ["a", "b"])
 def test_a_backlog_is_consumed_from_another_node_in_order(broker, client, name, home):
     queue = broker.queue_at(home, name)

@@ -212,6 +212,26 @@ def test_what_an_edit_makes_larger_than_the_store_has_room_for_stays_as_it_is(co
     assert node.bodies(name) == ["mended", "mended"]
 
 
+def test_what_an_edit_makes_larger_than_its_queue_may_hold_stays_as_it_is_and_is_told_why(
+    connect, node, name, monkeypatch
+):
+    fill(connect, name, 2)
+    monkeypatch.setattr(node.node.broker.bounds, "of_log", lambda log: 5_000 if log == f"queue://{name}" else 0)
+    larger, smaller = Edit(body=bytes(6_000)).to_json(), Edit(body=bytes(1_500)).to_json()
+    for outcome, why in step(node, "edit", name, numbers(node, name), edit=larger).values():
+        assert outcome == "refused"
+        assert f"what comes of it does not fit: queue://{name} is full" in why
+    [first, _] = numbers(node, name)
+    message = TestSend(f"/queue/{name}", {}, bytes(6_000)).to_json()
+    with pytest.raises(RequestRefused, match=f"message {first} stays in queue://{name}: what comes of it does not fit"):
+        node.ask(lambda admin: admin.edit(queue(name), first, message, "ada"))
+    assert node.bodies(name) == ["0", "1"]
+    step(node, "edit", name, numbers(node, name), edit=smaller)
+    assert {len(each) for each in node.bodies(name)} == {1_500}
+    step(node, "remove", name, numbers(node, name)[1:])
+    assert {outcome for outcome, _ in step(node, "edit", name, numbers(node, name), edit=larger).values()} == {"done"}
+
+
 def test_what_is_not_taken_leaves_no_trace_where_it_would_have_gone(connect, node, name):
     client = fill(connect, name, 1)
     client.subscribe(f"/queue/{name}", ack="client-individual")

@@ -27,7 +27,7 @@ local function keep(batch, unit, m, message)
     else
       local at = first + 3 * (c - 1)
       local index, original, shown = tonumber(args[at]) + FIRST_LOG, args[at + 1], args[at + 2]
-      if batch.last then note_last(batch, index) end
+      if batch.some_asked then note_last(batch, index) end
       if original == '' and shown == '' then
         redis.call('XADD', keys[index], id, field, value)
       else

@@ -1,8 +1,7 @@
 -- The batch of a commit: what the call says, and what has become of the broker so far.
 --
 -- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile,
---               1 if the node wants to know what stood last in the logs it appends to (else 0), ...)
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, ...)
 --
 -- `limit` and the limit of what is volatile: bytes that may be stored (0: no limit). `full` (0: nobody needs to look): how many bytes
 -- the server may use, by whatever takes them, before nothing more is kept. ARGV goes on with
@@ -14,6 +13,7 @@
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
 --   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once
+--   n, then n times: index of a log             of which the node wants to know what stood last in it before
 --   n, then n units, or runs of units that are alike. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
@@ -25,6 +25,7 @@
 local FIRST_LOG = 10
 local RUN = 'run'
 local MINUS = 45
+local ASKED = -1
 
 -- The batch as it begins; nil with an answer when there is nothing to do: the session is fenced, or the batch was done before.
 local function begin(keys, args)
@@ -33,7 +34,7 @@ local function begin(keys, args)
   if not known[1] then return nil, redis.error_reply(FENCED) end
   if known[2] == args[2] then return nil, cjson.decode(known[3]) end
   local batch = {
-    keys = keys, args = args, at = 12, -- where the next argument stands
+    keys = keys, args = args, at = 11, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
     prioritized = keys[8], audit = keys[9],
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
@@ -46,7 +47,7 @@ local function begin(keys, args)
     droppable = {}, -- by unit and message: ranges of copies
     log_limits = {}, some_log_limited = false, -- by index
     grown = {}, -- by index: bytes
-    last = args[11] == '1' and {} or nil, -- by index: what stood last before this batch
+    last = {}, some_asked = false, -- by index, of logs that are asked about: what stood last before this batch; ASKED: it appended nothing yet
     urgent = {}, -- by index: the key of the places of a prioritized log, or false
     shut = {}, any_shut = false, -- by index: what refused those who appended to this log
     handovers = {}, some_handed_over = false, -- by unit: what it is known by
@@ -88,9 +89,9 @@ local function log_used(batch, index)
   return (tonumber(redis.call('HGET', batch.used, batch.keys[index])) or 0) + (batch.grown[index] or 0)
 end
 
--- Note what stands last in a log that the batch is about to append to; 0: nothing.
+-- Note what stands last in a log that the batch is about to append to, if that is asked; 0: nothing.
 local function note_last(batch, index)
-  if batch.last[index] then return end
+  if batch.last[index] ~= ASKED then return end
   local found = redis.call('XREVRANGE', batch.keys[index], '+', '-', 'COUNT', 1)[1]
   batch.last[index] = found and tonumber(string.match(found[1], '^%d+')) or 0
 end
@@ -125,5 +126,8 @@ local function read_conditions(batch)
   end
   for at in rows(batch, 2) do
     batch.handovers[tonumber(args[at])], batch.some_handed_over = args[at + 1], true
+  end
+  for at in rows(batch, 1) do
+    batch.last[tonumber(args[at]) + FIRST_LOG], batch.some_asked = ASKED, true
   end
 end

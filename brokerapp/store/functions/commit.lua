@@ -52,7 +52,9 @@ local function commit(keys, args)
     if batch.log_limits[index] > 0 then table.insert(held, { index - FIRST_LOG, log_used(batch, index) }) end
   end
   local last = {}
-  for index, seq in pairs(batch.last or {}) do table.insert(last, { index - FIRST_LOG, seq }) end
+  for index, seq in pairs(batch.last) do
+    if seq ~= ASKED then table.insert(last, { index - FIRST_LOG, seq }) end
+  end
   if batch.some_handed_over then forget_handovers(batch) end
   add_to_used(batch.used, keys, batch.grown)
   local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated, last }

@@ -2,8 +2,8 @@
 
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import CAUSE, COUNT, NAMES, ROUTE, WROTE, brokers_word, signed
-from brokerapp.engine.dead_letters import Death, dead_letter
+from brokerapp.engine.brokers_word import CAUSE, CLAIMED, COUNT, NAMES, ROUTE, WROTE, brokers_word, signed
+from brokerapp.engine.dead_letters import Death, dead_letter, way_from
 from brokerapp.homeward import home_of
 from brokerapp.message import Message
 from brokerapp.stomp.send_headers import properties_of
@@ -34,6 +34,23 @@ def test_a_death_believes_nothing_that_the_message_came_with():
     word = brokers_word(dead.headers)
     assert word == {CAUSE: "rejected", "dlqDeliveryCount": "1", "dlqTime": "5", ROUTE: "/queue/orders"}
     assert dead.headers["resubmittedBy"] == "boss"
+
+
+def test_places_that_a_message_came_with_are_kept_as_a_claim_however_often_the_broker_writes_its_way():
+    queue, way = Destination.queue, {}
+    came = Message("1", b"message-id:1\ndlqRoute:/queue/a,/queue/b,/queue/a\ndlqClaimedRoute:/queue/c\n", b"")
+    for each in ("parked", "dead", "moved"):
+        way = signed(came.headers, way_from(came, "", queue(each)))
+        came = came.with_headers(way)
+    assert brokers_word(came.headers) == {ROUTE: "/queue/parked,/queue/dead,/queue/moved"}
+    assert came.headers[CLAIMED] == "/queue/c,/queue/a,/queue/b"
+    assert CLAIMED not in way_from(Message("2", b"message-id:2\n", b""), "/topic/t", queue("x"))
+
+
+def test_where_another_broker_had_a_message_is_kept_when_a_copy_comes_by_way_of_a_topic_here():
+    bridged = Message("1", b"message-id:1\noriginal-destination:/queue/there\nsluice-wrote:\n", b"")
+    way = way_from(bridged, "/topic/by", Destination.queue("here"))
+    assert way == {ROUTE: "/topic/by,/queue/here", CLAIMED: "/queue/there"}
 
 
 def test_an_edited_message_goes_home_only_from_where_the_broker_says_that_it_failed():

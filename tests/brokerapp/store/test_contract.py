@@ -129,6 +129,7 @@ async def test_bytes_are_accounted_for_once_in_all_and_by_each_log(store, sessio
     await session.append("a", "b", body=b"x" * 100)
     await session.append("a", body=b"x" * 100)
     assert await used(store) == (2 * size + 3 * ENTRY, 3 * size)
+    assert await store.used() == (2 * size + 3 * ENTRY, {"a": 2 * size, "b": size}), "told by the names of the logs"
     await session.settle(*await entries(store, "a"))
     assert await used(store) == (size + ENTRY, size)
     await session.settle(*await entries(store, "b"))

@@ -65,7 +65,8 @@ async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_a
     await session.append("a", "b")
     theirs = await Session(store, "you").append("a")
     two = [Unit([append("a")]), Unit([append("a", "b", "c")])]
-    assert (await session.commit(*two, accompanied=True)).before == {"a": theirs, "b": 1, "c": 0}
+    assert (await session.commit(*two, asks=lambda log: log != "c")).before == {"a": theirs, "b": 1}
+    assert (await session.commit(Unit([append("d")]), asks=lambda _log: True)).before == {"d": 0}
     assert (await session.commit(*two)).before == {}
 
 
