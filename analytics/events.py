@@ -40,13 +40,12 @@ def read_events(
     if paths:
         frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
         frame = frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
-        parts.append(frame if _are_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
+        parts.append(frame if are_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
     tail = pa.concat_tables([_tail(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
     if tail.num_rows or not paths:
         parts.append(session.createDataFrame(tail, EVENTS))
     events = reduce(DataFrame.unionAll, parts)
-    is_few = footers is not None and sum(each.rows for each in footers) + tail.num_rows <= FEW
-    return events.coalesce(1) if is_few else events
+    return events.coalesce(1) if are_few(footers, tail.num_rows) else events
 
 
 def _footers(paths: Sequence[Path]) -> list[Footer] | None:
@@ -59,7 +58,12 @@ def _footers(paths: Sequence[Path]) -> list[Footer] | None:
         return None
 
 
-def _are_within(footers: list[Footer] | None, windows: Sequence[Window]) -> bool:
+def are_few(footers: Sequence[Footer] | None, others: int) -> bool:
+    """Whether one task reads the events of these files, and so many others; None when nobody looked into them."""
+    return footers is not None and sum(each.rows for each in footers) + others <= FEW
+
+
+def are_within(footers: Sequence[Footer] | None, windows: Sequence[Window]) -> bool:
     """Whether no file needs to be filtered. Bounds are written into the code that Spark makes of a query: without them
     it has that code from the run before, compiled.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -136,15 +136,15 @@ class Durables:
         found = self._by_key.get(wanted.key)
         return found if found is not None and found.log.away and self._must_go(found, wanted) else None
 
-    def refusal(self, wanted: NamedSubscription) -> str:
-        """Why `claim` would refuse this; "" where it would not."""
+    def refusal(self, wanted: NamedSubscription) -> RequestRefused | None:
+        """Why `claim` would refuse this; None where it would not."""
         found = self._by_key.get(wanted.key)
         try:
             if found is not None:
                 self._must_go(found, wanted)
         except RequestRefused as error:
-            return str(error)
-        return ""
+            return error
+        return None
 
     def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
         same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
@@ -257,7 +257,7 @@ class Durables:
         if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
             return False
         self._lead_nowhere(durable)
-        durable.feed.subscription = replace(known, groups=wanted.groups, leads_to=wanted.leads_to)
+        durable.feed.subscription = known.left_to(wanted.groups, wanted.leads_to)
         self._lead(durable)
         self._broker.topology.plans.clear()
         return True

@@ -34,7 +34,7 @@ def journey_of(id: str, sees: Sees = everything) -> Journey:
 
 
 def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
-    """By place, the definition that copies there today what is sent so."""
+    """By place, the definition in force that copies there what is sent so."""
     try:
         [route] = gateway().routes([(Destination.parse(sent_to), headers)])
         told = None if sees is everything else set(items_of(known(gateway().definitions(), sees)))

@@ -6,6 +6,7 @@ Properties are tried with some hundred examples, others in each run: what few of
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import os
 import sys
@@ -40,14 +41,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on there is garbage again, but not of what is there now."""
+    """From here on there is garbage again, but not of what is there now, until libraries count what is left of them."""
     gc.enable()
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Libraries count what is left of them at the end."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

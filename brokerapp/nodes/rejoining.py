@@ -1,6 +1,7 @@
 """Rejoining: whether a node that had to end begins again, and when. Pure.
 
-One that others took for dead begins at once, and waits for a store that is away. One that stepped back, as it and
+One that others took for dead begins at once, unless that happens to it again and again: each time all logs move. It
+waits for a store that is away. One that stepped back, as it and
 another node did not reach each other, would be in the others' way again until it is reached: it waits, longer each
 time.
 """
@@ -13,13 +14,17 @@ from brokerapp.errors import StoreUnavailable, Unlinked
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 #: Seconds between two where the store was away. A first start ends with that: its URL may be wrong.
 AWAY_PAUSE = 1.0
+#: The same of one that others took for dead again before it had run for that long; the first begins at once.
+FIRST_REST, LONGEST_REST = 1.0, 60.0
+#: Seconds after which a run was no short one.
+STEADY = 60.0
 
 
 class Rejoining:
     """Of one node, through all its runs."""
 
     def __init__(self) -> None:
-        self._next = FIRST_PAUSE
+        self._next, self._rest = FIRST_PAUSE, 0.0
         self._begins_again = False
 
     def pause(self, error: BaseException, expelled: bool, lasted: float) -> float | None:
@@ -28,7 +33,9 @@ class Rejoining:
             return AWAY_PAUSE if self._begins_again else None
         self._begins_again = True
         if expelled:
-            return 0.0
+            rest = 0.0 if lasted > STEADY else self._rest
+            self._rest = min(2 * rest or FIRST_REST, LONGEST_REST)
+            return rest
         if not isinstance(error, Unlinked):
             return None
         if lasted > LONGEST_PAUSE:  # it was reached for long

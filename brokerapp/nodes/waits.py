@@ -12,8 +12,8 @@ from brokerapp.errors import RequestRefused
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
-#: Told with "" when it can be done, or with why it cannot.
-Then = Callable[[str], None]
+#: Told with "" when it can be done, or with why it cannot: as other nodes say, or as this one would refuse it.
+Then = Callable[[str | RequestRefused], None]
 
 
 class Waits:
@@ -31,12 +31,12 @@ class Waits:
         client.started_unit()
         self._open[client] += 1
 
-        def done(refusal: str) -> None:
+        def done(refusal: str | RequestRefused) -> None:
             client.ended_unit()
             if client.id in self._broker.clients:  # else nobody wants the rest
                 try:
                     if refusal:
-                        raise RequestRefused(refusal)
+                        raise refusal if isinstance(refusal, RequestRefused) else RequestRefused(refusal)
                     then()
                 except RequestRefused as error:
                     self._broker.refuse(client, error, receipt)

@@ -26,6 +26,8 @@ KIND = "whatif"
 USUAL_WINDOW = "24h"
 #: Earlier trials of a draft that are listed.
 LISTED = 10
+#: Columns by what they are called in results of the first version of the analysis, which are kept.
+RENAMED = {"today": "in_force", "today_bytes": "in_force_bytes", "waiting_today": "waiting_recorded"}
 
 
 def start(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
@@ -92,7 +94,7 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
 
 
 def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    names = [column["name"] for column in table["columns"]]
+    names = [RENAMED.get(column["name"], column["name"]) for column in table["columns"]]
     for row in table["rows"]:
         yield dict(zip(names, row, strict=True))
 

@@ -1,4 +1,4 @@
-"""Try a draft on recorded traffic: choose a window, run, and compare with today."""
+"""Try a draft on recorded traffic: choose a window, run, and compare with what is in force."""
 
 from __future__ import annotations
 

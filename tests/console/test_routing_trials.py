@@ -9,7 +9,8 @@ from brokerapp.definitions import Composite, Leg
 from brokerapp.destination import Destination
 from console import runs
 from console.models import AnalysisRun, AuditEntry
-from console.routing import drafts
+from console.rights import everything
+from console.routing import drafts, trials
 from console.routing.changes import Change
 from tests.console.conftest import waiting_tasks
 
@@ -59,6 +60,10 @@ RESULT = {
         ),
     ],
 }  # fmt: skip
+
+
+#: What columns were called in results that were made before they got the names that they have.
+FORMER = {"in_force": "today", "in_force_bytes": "today_bytes", "waiting_recorded": "waiting_today"}
 
 
 def finished(run, settings):
@@ -116,6 +121,18 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
     drafts.rewrite(draft, "ann", [CHANGE], "changed")
     assert "The draft was changed since" in admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
     assert reverse("draft-trial", args=[draft.pk, run.id]) in admin.get(reverse("run", args=[run.id])).content.decode()
+
+
+def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_same():
+    former = {
+        **RESULT,
+        "tables": [
+            {**each, "columns": [{"name": FORMER.get(column["name"], column["name"])} for column in each["columns"]]}
+            for each in RESULT["tables"]
+        ],
+    }
+    assert former != RESULT
+    assert trials.shown(former, everything) == trials.shown(RESULT, everything)
 
 
 def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
+import redis
 import requests
 from django.test import Client
 from django.urls import reverse
@@ -16,6 +18,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.history import Point
 from brokerapp.snapshot import DestinationStats
 from brokerapp.store import Batch, Limits, Run
+from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
 from console import history
 from console.gateway import SCAN, gateway
@@ -54,6 +57,15 @@ ROUNDS = 6
 
 def name_of(number: int) -> str:
     return f"shop.region-{number % 40:02}.orders.incoming-{number:05}"
+
+
+@pytest.fixture(scope="module")
+def store_url(tmp_path_factory) -> Iterator[str]:
+    """A store of the module's own, in memory: what many messages cost on the way to a disk is measured elsewhere."""
+    with EmbeddedStore(tmp_path_factory.mktemp("crowded")) as store:
+        with redis.Redis.from_url(store.url) as client:
+            client.config_set("appendonly", "no")
+        yield store.url
 
 
 @pytest.fixture(scope="module")

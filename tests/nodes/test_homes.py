@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from brokerapp.errors import AccessDenied, RequestRefused
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.members import Member, Members
+from brokerapp.nodes.waits import Waits
 from brokerapp.nodes.words import Word
 
 ME, OTHER = Member("a", "1"), Member("b", "2")
@@ -70,3 +72,23 @@ def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_a
         (Word.CREDIT, 7, 2), (Word.CEASE, 7, goes), (Word.RETURNED, goes, [2], False),
     ]  # fmt: skip
     assert list(abroad._waiting[consumer]) == [held[3]]
+
+
+class Asking:
+    """A client, as far as what it waits for knows it."""
+
+    id = 1
+
+    def started_unit(self):
+        pass
+
+    ended_unit = started_unit
+
+
+@pytest.mark.parametrize("refusal", [AccessDenied("may not read"), RequestRefused("has a consumer")])
+def test_a_client_that_waited_for_other_nodes_is_refused_as_it_would_have_been_at_once(refusal):
+    told = []
+    client = Asking()
+    broker = SimpleNamespace(clients={1}, refuse=lambda _client, error, _receipt: told.append(error))
+    Waits(broker).wait(client, None, lambda then: then(refusal), lambda: pytest.fail("it went on"))
+    assert told == [refusal]

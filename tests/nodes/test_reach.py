@@ -6,7 +6,7 @@ from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unl
 from brokerapp.nodes.members import Member
 from brokerapp.nodes.pulse import BEATS
 from brokerapp.nodes.reach import Reach, check_reach
-from brokerapp.nodes.rejoining import AWAY_PAUSE, FIRST_PAUSE, LONGEST_PAUSE, Rejoining
+from brokerapp.nodes.rejoining import AWAY_PAUSE, FIRST_PAUSE, LONGEST_PAUSE, STEADY, Rejoining
 from brokerapp.nodes.silences import PATIENCE_TIMEOUTS, WARN_TIMEOUTS, Silences
 from tests.protocol.running_node import until
 
@@ -85,13 +85,19 @@ def test_what_stands_for_all_addresses_of_a_machine_is_refused_as_nobody_can_cal
         Reach.parse(text)
 
 
-def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_does_not():
+def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_begins_at_once():
     rejoining, error = Rejoining(), Unlinked("b lives")
     assert [rejoining.pause(error, False, 40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
     assert rejoining.pause(error, False, LONGEST_PAUSE + 1) == FIRST_PAUSE
     assert rejoining.pause(Fenced(), True, 1) == 0
     assert rejoining.pause(Fenced(), False, 1) is None
     assert rejoining.pause(OSError(), False, 1) is None
+
+
+def test_a_node_that_is_expelled_again_and_again_rests_longer_each_time_until_it_ran_for_a_while():
+    rejoining = Rejoining()
+    assert [rejoining.pause(Fenced(), True, 1) for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert [rejoining.pause(Fenced(), True, lasted) for lasted in (STEADY + 1, 1)] == [0, 1]
 
 
 def test_a_node_that_joins_again_waits_for_its_store_and_one_that_starts_does_not():
