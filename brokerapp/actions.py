@@ -94,13 +94,17 @@ class Unsubscribe:
 
 @dataclass(slots=True)
 class Settle:
-    """ACK or NACK (`accepted` False). `subscription` is None where the protocol version does not name it."""
+    """ACK or NACK (`accepted` False). `subscription` is None where the protocol version does not name it.
+
+    `reason` is a bridge's: why the message can never cross, so that it need not be tried again.
+    """
 
     ack_id: str
     subscription: str | None
     accepted: bool
     transaction: str | None
     receipt: str | None
+    reason: str = ""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,14 @@ from brokerapp.client import Placed
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.advisory_topics import is_advisory
-from brokerapp.engine.dead_letters import DEFAULT_STRATEGY, Death, dead_letter, dead_letter_destination, is_discarded
+from brokerapp.engine.dead_letters import (
+    DEFAULT_STRATEGY,
+    Death,
+    dead_letter,
+    dead_letter_destination,
+    is_dead_letter_queue,
+    is_discarded,
+)
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Message
@@ -148,6 +155,11 @@ class Failures:
                 logger.info("%d messages were dropped that would have been dead letters", self._discarded)
             return None
         return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
+
+    def is_in_grave(self, log: MessageLog, entry: Entry) -> bool:
+        """Whether it lies where dead letters do: when it fails there again it is dropped."""
+        source, _ = self.source(log, entry)
+        return is_dead_letter_queue(self._strategy(source), source)
 
     def source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
         """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE, brokers_word
 
-#: The header that says where a message was before: where it failed, or where an operator took it from.
-ORIGIN = "original-destination"
-
 
 def came_from(origin: str | None) -> Destination | None:
     """Where a message that is resubmitted goes; None: it does not say, or that was temporary.

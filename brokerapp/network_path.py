@@ -15,6 +15,8 @@ HELD_HEADER = "sluice-held"
 TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
 #: ... which consumers it is for, and whether it stands aside while another bridge is there for one of them.
 CONSUMERS_HEADER, SUPPRESS_HEADER = "sluice-consumers", "sluice-suppress"
+#: ... and why it rejects a message (NACK) that can never cross.
+REASON_HEADER = "sluice-reason"
 #: How queues of ActiveMQ begin in which bridges record what they passed on.
 RECORDS = "Sluice.Bridge."
 #: How the names of durable subscriptions begin that bridges have; and what a bridge says when it needs no others of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from brokerapp.engine.brokers_word import NAMES, WROTE
+from brokerapp.engine.brokers_word import CLAIMED, NAMES, WROTE
 from brokerapp.engine.schedule import HEADERS as SCHEDULE
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors.values import DECIMAL_NUMBER
@@ -24,7 +24,7 @@ STANDARD = frozenset(
 #: Of those, the ones that are given, set and removed like a property.
 EDITABLE = ("correlation-id", "reply-to", "type", "content-type")
 #: What the broker writes about a message: not the application's own, so not in an edited copy.
-BROKERS_OWN = NAMES | {WROTE, "scheduledJobId", "transformation-error", "sluice-path"}
+BROKERS_OWN = NAMES | {WROTE, CLAIMED, "scheduledJobId", "transformation-error", "sluice-path"}
 #: What only the broker says of who sent a message and how it was delivered: it stays, and nobody sets it.
 NOT_SET = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
 #: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.

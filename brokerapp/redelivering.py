@@ -37,16 +37,15 @@ class Redelivering:
         self._broker = broker
         broker.jobs.does[Purpose.RETURN] = self._come_back
 
-    def reject(self, log: MessageLog, entry: Entry, consumer: str) -> None:
-        """A consumer said that it cannot use a message (NACK)."""
-        cause = f"rejected by {consumer} (NACK)"
+    def reject(self, log: MessageLog, entry: Entry, consumer: str, cause: str, *, again: bool) -> None:
+        """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
         now_ms = clock.now_ms()
         failures = self._broker.failures
         source, _ = failures.source(log, entry)
         plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)
         if 0 < entry.message.expires <= now_ms:
             failures.expire(log, entry)
-        elif policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
+        elif again and policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
             delay = delay_ms(policy, entry.deliveries + 1, random.uniform(-1, 1))
             self._put_off(log, entry, now_ms + delay, f"{cause}: again in {delay} ms", consumer)
         elif policy is None and (plan.fallback_to_dead_letter or not plan.policies):

@@ -43,7 +43,9 @@ class Settling:
         if not settle.accepted:
             if settle.transaction is not None:
                 raise RequestRefused("a NACK cannot be part of a transaction")
-            self._reject(client, subscription, key)
+            if settle.reason:
+                self._check_grave(subscription.unacked[key])
+            self._reject(client, subscription, key, settle.reason)
             self._broker.barrier(client, settle.receipt)
             return
         transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
@@ -127,6 +129,14 @@ class Settling:
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
 
+    def _check_grave(self, entry: Entry) -> None:
+        """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
+        log = self._broker.queues.get(entry.log)
+        if from_log(entry) and log is not None and self._broker.failures.is_in_grave(log, entry):
+            raise RequestRefused(
+                f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
+            )
+
     def late(self, client: Client, ack_id: str) -> None:
         """Another broker of the cluster finds a message past its time, before its consumer there had it."""
         held = client.held(ack_id, None)
@@ -138,18 +148,19 @@ class Settling:
         if (log := self._broker.queues.get(entry.log)) is not None:
             self._broker.failures.expire(log, entry)
 
-    def _reject(self, client: Client, subscription: Subscription, key: str) -> None:
+    def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         if subscription.abroad:
             self._broker.homes.abroad.give_credit(subscription, (entry,))
         self._broker.delivery.resume(subscription)
-        cause = f"rejected by {client.client_id} (NACK)"
+        cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
         if client.bridge:
-            self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, None)
+            self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
         if from_log(entry):
-            self._broker.redelivering.reject(self._broker.queues[entry.log], entry, client.client_id)
+            log, again = self._broker.queues[entry.log], not reason
+            self._broker.redelivering.reject(log, entry, client.client_id, cause, again=again)
         elif isinstance(entry, RemoteEntry):
             entry.keeper.rejected(entry)
         else:

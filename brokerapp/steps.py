@@ -19,14 +19,14 @@ from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
 from brokerapp.edit import Edit
-from brokerapp.engine.brokers_word import ACTOR, COUNT, EDITED_FROM, FAILURE, TIME, brokers_word
+from brokerapp.engine.brokers_word import ACTOR, COUNT, EDITED_FROM, FAILURE, ORIGIN, TIME, brokers_word
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
 from brokerapp.handwritten import TestSend
-from brokerapp.homeward import ORIGIN, home_of
+from brokerapp.homeward import home_of
 from brokerapp.message import Message
 from brokerapp.properties import NOT_SET, check
 from brokerapp.recording.schema import DROP

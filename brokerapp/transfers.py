@@ -16,15 +16,15 @@ from types import MappingProxyType
 from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.brokers_word import ROUTE, signed
+from brokerapp.engine.brokers_word import ORIGIN, signed
 from brokerapp.engine.choosing import selector_headers
-from brokerapp.engine.dead_letters import route_from
+from brokerapp.engine.dead_letters import way_from
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
-from brokerapp.homeward import ORIGIN, came_from
+from brokerapp.homeward import came_from
 from brokerapp.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.store import StoredEntry, Unit
@@ -211,8 +211,8 @@ class Transfers:
         Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
         """
         message, here = entry.message, log.destination
-        way = route_from(message, entry.original or message.headers.get(ORIGIN, ""), here)
-        changed = signed(message.headers, {ORIGIN: here.stomp, ROUTE: way, **headers})
+        way = way_from(message, entry.original or message.headers.get(ORIGIN, ""), here)
+        changed = signed(message.headers, {ORIGIN: here.stomp, **way, **headers})
         return self.on_its_way(message.with_headers(changed), target)
 
     def on_its_way(self, message: Message, target: Destination) -> Placed:

@@ -111,17 +111,26 @@ def _rolled_up(
 
 
 def _marks_of_seen(picture: Picture, window: history.Window, looked: list) -> list[history.Mark]:
-    """The points of the queues that somebody sees, summed: those of the broker would tell of the others too."""
+    """The points of the queues that somebody sees, summed: those of the broker would tell of the others too. As there,
+    dead letters do not count as pending.
+    """
     queues = [stats for stats in picture.stats.values() if stats.destination.is_queue]
     queues = sorted(queues, key=_busy)
     kept = history.past(gateway(), window.resolution, [each.destination for each in queues[:MAX_SUMMED]])
     moved = [pair for pair in zip(kept, queues, strict=False) if pair[0]]
-    standing = sum(stats.QueueSize for stats in queues) - sum(stats.QueueSize for _, stats in moved)
-    of_each = [history.marks_of(points, looked, window, stats.QueueSize) for points, stats in moved]
+    still = sum(map(_pending, queues)) - sum(_pending(stats) for _, stats in moved)
+    of_each = [history.marks_of([], looked, window, still)]
+    for points, stats in moved:
+        marks = history.marks_of(points, looked, window, stats.QueueSize)
+        of_each.append([[at, 0 if stats.DLQ else depth, *rates] for at, depth, *rates in marks])
     return [
-        [at[0][0], standing + sum(each[1] for each in at), *(round(sum(each[n] for each in at), 2) for n in (2, 3))]
+        [at[0][0], sum(each[1] for each in at), *(round(sum(each[n] for each in at), 2) for n in (2, 3))]
         for at in zip(*of_each, strict=True)
     ]
+
+
+def _pending(stats: DestinationStats) -> int:
+    return 0 if stats.DLQ else stats.QueueSize
 
 
 def _busy(stats: DestinationStats) -> int:

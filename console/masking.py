@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from brokerapp.destination import LIST_SEPARATOR, Destination
-from brokerapp.engine.brokers_word import ROUTE
+from brokerapp.engine.brokers_word import CLAIMED, ROUTE
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier
@@ -96,8 +96,12 @@ def sees_all(user: AnyUser, where: Destination) -> bool:
 
 
 def _ways(message: BrowsedMessage, where: Destination) -> tuple[Destination, ...]:
-    """Where the message is and was: what is masked there stays masked when it is moved or becomes a dead letter."""
-    texts = (message.destination, message.original_destination, message.came_from, message.headers.get(ROUTE))
+    """Where the message is and was: what is masked there stays masked when it is moved or becomes a dead letter.
+
+    Whoever wrote it, the broker or a client: a place too many only masks more.
+    """
+    said = (message.headers.get(name) for name in (ROUTE, CLAIMED))
+    texts = (message.destination, message.original_destination, message.came_from, *said)
     names = LIST_SEPARATOR.join(filter(None, texts)).split(LIST_SEPARATOR)
     return (where, *(place for each in names if (place := _place(each)) is not None))
 

@@ -152,13 +152,13 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.demand": (*VALUES, "brokerapp.engine", "brokerapp.network", "brokerapp.selectors.joining"),
     "brokerapp.network.why": (*VALUES, "brokerapp.engine", "brokerapp.network"),
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
-    "brokerapp.network.refusals": (),
+    "brokerapp.network.limits": ("brokerapp.stomp.frames",),
     "brokerapp.network.dialect": (
-        "brokerapp.engine.schedule", "brokerapp.errors", "brokerapp.network_path", "brokerapp.stomp.session",
+        "brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session",
     ),
     "brokerapp.network.link": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
-        "brokerapp.network.websocket", "brokerapp.stomp",
+        "brokerapp.network.limits", "brokerapp.network.websocket", "brokerapp.stomp",
     ),
     "brokerapp.network.websocket": (
         "brokerapp.connector", "brokerapp.network.address", "brokerapp.stomp.carrying", "brokerapp.stomp.frames",
@@ -170,7 +170,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.intake": ("brokerapp.network", "brokerapp.network_path", "brokerapp.stomp"),
-    "brokerapp.network.bridge": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
+    "brokerapp.network.bridge": (*VALUES, "brokerapp.engine.brokers_word", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.telling": (*VALUES, "brokerapp.network"),
@@ -209,7 +209,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.transfers": (*PARTS_OF_CORE, "brokerapp.homeward"),
     "brokerapp.admin": (
-        *VALUES, "brokerapp.admin", "brokerapp.cluster.status", "brokerapp.homeward",
+        *VALUES, "brokerapp.admin", "brokerapp.cluster.status",
         "brokerapp.clock", "brokerapp.engine.bindings", "brokerapp.engine.brokers_word", "brokerapp.engine.checking",
         "brokerapp.engine.circumstances", "brokerapp.engine.job", "brokerapp.selectors", "=brokerapp.store",
         "brokerapp.store.redis", "brokerapp.network.definition", "brokerapp.network.registry",
@@ -280,7 +280,7 @@ PURE = (
     "=brokerapp.store", "brokerapp.store.keys", "brokerapp.commit_store", "brokerapp.entries",
     "brokerapp.cluster.status", "brokerapp.cluster.passing",
     "brokerapp.network.definition", "brokerapp.network.group", "brokerapp.network.terms", "brokerapp.network.demand",
-    "brokerapp.network.dialect", "brokerapp.network.permitted", "brokerapp.network.why",
+    "brokerapp.network.dialect", "brokerapp.network.limits", "brokerapp.network.permitted", "brokerapp.network.why",
     "brokerapp.network.address", "brokerapp.network.names", "brokerapp.stomp.compression",
     "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip

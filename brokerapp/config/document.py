@@ -38,8 +38,9 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "k": 1 << 10, "mb": 1 << 20, "m": 1 << 20, "gb": 1 << 30, "g": 1 << 30}
 _SIZE = re.compile(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*")
 
-#: Elements in which definitions stand, within a broker or alone.
+#: Elements in which definitions stand, within a broker or alone, and those that give placeholders their values.
 _DEFINING = frozenset({
+    "bean",
     "destinationInterceptors", "destinationPolicy", "redeliveryPlugin",
     "virtualTopic", "compositeQueue", "compositeTopic", "mirroredQueue",
 })  # fmt: skip

@@ -82,7 +82,10 @@ def _folders(conf: Path) -> dict[str, str]:
 
 
 #: Why an import does not take what a broker starts with.
-_NOT_DEFINED = "an import takes virtual destinations, policies and redelivery; a broker that starts from it takes this"
+_NOT_DEFINED = (
+    "no part of an import, which takes virtual destinations, policies and redelivery; "
+    "a broker that starts from the file takes it"
+)
 #: What the findings say that tell of somebody kept out of a broker that starts from the file.
 _LOCKED = re.compile("(nobody can|cannot) connect|nobody may do anything")
 

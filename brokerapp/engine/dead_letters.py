@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import MAX_NAME, Destination
-from brokerapp.engine.brokers_word import CAUSE, FAILED_AT, ROUTE, brokers_word, signed
+from brokerapp.engine.brokers_word import (
+    CAUSE,
+    CLAIMED,
+    FAILED_AT,
+    LIVED_UNTIL,
+    MODE,
+    ORIGIN,
+    ROUTE,
+    brokers_word,
+    signed,
+)
 from brokerapp.message import Message
 from brokerapp.settings import Discarding
 
@@ -27,12 +38,12 @@ def dead_letter_destination(
         return None
     if (expired and not strategy.process_expired) or not (message.persistent or strategy.process_non_persistent):
         return None
-    if _is_dead_letter_queue(strategy, source):
+    if is_dead_letter_queue(strategy, source):
         return None
     return _target(strategy, source, durable)
 
 
-def _is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> bool:
+def is_dead_letter_queue(strategy: DeadLetterStrategy, source: Destination) -> bool:
     """Whether messages come to be there because they failed: what fails there again has nowhere to go."""
     if strategy.kind == "shared":
         return source == _target(strategy, source, "")
@@ -92,33 +103,48 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
     changed: dict[str, str | None] = {
         "expires": str(expires),
         "persistent": "true",
-        "original-destination": death.source.stomp,
+        ORIGIN: death.source.stomp,
         CAUSE: death.cause,
         "dlqDeliveryCount": str(death.deliveries),
         "dlqConsumer": death.consumer or None,
         FAILED_AT: str(death.time_ms),
-        ROUTE: route_from(message, death.sent_to, death.source),
+        **way_from(message, death.sent_to, death.source),
     }
     if message.expires:
-        changed["originalExpiration"] = str(message.expires)
+        changed[LIVED_UNTIL] = str(message.expires)
     if not message.persistent:
-        changed["originalDeliveryMode"] = "NON_PERSISTENT"
+        changed[MODE] = "NON_PERSISTENT"
     return message.with_headers(signed(message.headers, changed), expires=expires, persistent=True, deliveries=0)
 
 
-def route_from(message: Message, sent_to: str, place: Destination) -> str:
-    """What `dlqRoute` says of a message that leaves this place: where it was sent and where it lay, in order.
+def way_from(message: Message, sent_to: str, place: Destination) -> dict[str, str]:
+    """What headers say of the way of a message that leaves this place: where it was sent and where it lay, in order.
 
     `sent_to` is where it was sent to come here, STOMP form; "" when that was here. When there are too many, each is
-    named once, where it was last: whoever asks where the message ever was finds all the same.
+    named once, where it was last: whoever asks where the message ever was finds all the same. Places that it names and
+    the broker did not write stay, as claims.
     """
-    places = [each for each in brokers_word(message.headers).get(ROUTE, "").split(",") if each]
+    places = _places(brokers_word(message.headers).get(ROUTE))
     if sent_to and sent_to not in places[-1:]:
         places.append(sent_to)
     places.append(place.stomp)
     if len(places) > MAX_PLACES:
         places = list(dict.fromkeys(reversed(places)))[MAX_PLACES - 1 :: -1]
-    return ",".join(places)
+    way = {ROUTE: ",".join(places)}
+    if claimed := _claimed(message.headers, places):
+        way[CLAIMED] = ",".join(claimed)
+    return way
+
+
+def _claimed(headers: Mapping[str, str], places: list[str]) -> list[str]:
+    """Where a message says to have been, each place once: as many as came with it; and where another broker had it."""
+    route = None if ROUTE in brokers_word(headers) else headers.get(ROUTE)
+    there = [each for each in _places(headers.get(ORIGIN)) if each not in places]
+    return list(dict.fromkeys([*_places(headers.get(CLAIMED)), *_places(route), *there]))
+
+
+def _places(text: str | None) -> list[str]:
+    return [each for each in (text or "").split(",") if each]
 
 
 def is_discarded(plugin: Discarding, source: Destination) -> bool:

@@ -6,7 +6,6 @@ may be in both, and is passed on again when a link breaks.
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.intake import Intake
 from brokerapp.network.link import Link
 from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.permitted import held_for
-from brokerapp.network.refusals import DOUBT_SECONDS, Refusals
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import HELD_HEADER, UNLIMITED, read_path, write_path
+from brokerapp.network_path import HELD_HEADER, REASON_HEADER, UNLIMITED, read_path, write_path
 from brokerapp.stomp.compression import packed
 from brokerapp.stomp.frames import Frame
 from brokerapp.transformations import ADVISORY_JSON
@@ -62,13 +61,19 @@ class BridgeNumbers:
 class _UnderWay:
     """A message that the target has not confirmed yet."""
 
-    number: int  #: its place among all that were passed on
+    called: str  #: what tells it from all others, to people too: its destination and its message-id
     subscription: str
     size: int  #: bytes of its body
     told: Frame | None  #: the message, where somebody wants to hear of it if it is refused
 
 
-_NOTHING = _UnderWay(0, "", 0, None)
+_NOTHING = _UnderWay("", "", 0, None)
+
+
+def _named(id: str) -> str:
+    """A message, to people."""
+    destination, _, message = id.rpartition(" ")
+    return f"message {message} of {destination}"
 
 
 class Bridge:
@@ -86,7 +91,6 @@ class Bridge:
         self._prefix = prefix_of(name)
         #: By ack id.
         self._under_way: dict[str, _UnderWay] = {}
-        self._numbers, self._refusals = itertools.count(1), Refusals()
         self._heard_of = 0  # advisories
         self.intake = Intake(source, here, there, terms, self._prefix, self._forward)
         #: Told of what the target refused: the message and the reason, where that is wished for; a sentence, always.
@@ -195,28 +199,47 @@ class Bridge:
         body = frame.body
         if self.terms.use_compression and self._target.dialect.knows_rivals:
             passed_on, body = packed(passed_on, body)
-        if not self._target.takes(passed_on, body):
-            self._reject(frame, f"{self.there} takes no frame of that length")
-            return
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
+        sent = {**passed_on, "receipt": self._prefix + ack} if sure else passed_on
+        if too_long := self._target.limits.exceeded(sent, body, len(frame.body)):
+            self._too_long(frame, id, too_long)
+            return
         told = frame if self.terms.advisory_for_failed_forward else None
-        self._under_way[ack] = _UnderWay(next(self._numbers), headers["subscription"], len(frame.body), told)
+        self._under_way[ack] = _UnderWay(id, headers["subscription"], len(frame.body), told)
         self._outbox.send(PassedOn(ack, id, passed_on, body, sure))
 
-    def _reject(self, frame: Frame, why: str) -> None:
-        """A message can not cross: it becomes a dead letter where it is, unless its policy says otherwise."""
+    def _too_long(self, frame: Frame, id: str, why: str) -> None:
+        """A message can never cross: it becomes a dead letter where it is.
+
+        One that is a dead letter already has nowhere to go there, it would be dropped: its queue is set aside.
+        """
         self.numbers.refused += 1
-        said = f"message {frame.headers['message-id']} of {frame.headers['destination']} is rejected: {why}"
-        logger.warning("network connector %s: %s", self.terms.name, said)
-        self.complained(said)
         if self.terms.advisory_for_failed_forward:
             self.told_refused(frame, why)
-        self._source.send("NACK", {"id": frame.headers["ack"]})
+        wanted = self._wanted(frame.headers["subscription"])
+        if wanted is not None and wanted.destination.is_queue and CAUSE in frame.headers:
+            self._set_aside(wanted, id, why)
+            self._unsubscribe_idle()
+        else:
+            self._reject(frame.headers["ack"], id, why)
+
+    def _reject(self, ack: str, id: str, why: str) -> None:
+        """A message has nowhere to go at the target."""
+        self._complain(f"{self.there} never takes {_named(id)}, which is rejected here: {why}")
+        self._source.send("NACK", {"id": ack, REASON_HEADER: f"{self.there} never takes it: {why}"})
+
+    def _complain(self, said: str) -> None:
+        logger.warning("network connector %s: %s", self.terms.name, said)
+        self.complained(said)
+
+    def _wanted(self, subscription: str) -> Wanted | None:
+        """For whom a subscription is; None: for nobody any more."""
+        return self.demand.wanted.get(subscription.removeprefix(self._prefix))
 
     def _goes_to(self, headers: Mapping[str, str]) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
-        wanted = self.demand.wanted.get(headers["subscription"].removeprefix(self._prefix))
+        wanted = self._wanted(headers["subscription"])
         if wanted is not None and wanted.destination.address:
             return wanted.destination.stomp
         return headers["destination"]
@@ -235,13 +258,8 @@ class Bridge:
             sent = self._under_way.pop(each, _NOTHING)
             self.numbers.forwarded += 1
             self.numbers.forwarded_bytes += sent.size
-            if (wanted := self.demand.wanted.get(sent.subscription.removeprefix(self._prefix))) is not None:
+            if (wanted := self._wanted(sent.subscription)) is not None:
                 wanted.forwarded += 1
-            for refused in self._refusals.taken(sent.subscription, sent.number):
-                logger.warning(
-                    "%s: a message that %s refuses, and no other of its kind, is rejected", self.name, self.there
-                )
-                self._source.send("NACK", {"id": refused})
         self._source.ack(acks, receipt)
         self._unsubscribe_idle()
 
@@ -260,10 +278,9 @@ class Bridge:
         """A broker does not do what this is about; whether it was this bridge that asked for it.
 
         A subscription that the source refuses is tried again. What was for a temporary destination of the target that
-        is gone has nowhere to go any more. A message that is refused while later ones of its destination are taken is
-        rejected at the source, where it becomes a dead letter. Else the destination is set aside: it stays at the
-        source, while all others cross. Where it was more than one message the bridge ends, and the next one tries
-        again.
+        is gone has nowhere to go any more. For any other message its destination is set aside, as nobody knows for
+        whose sake it is refused, or for how long: it stays at the source, while all others cross. Where it was more
+        than one message the bridge ends, and the next one tries again.
         """
         receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
@@ -280,49 +297,26 @@ class Bridge:
         self.numbers.refused += 1
         if sent.told is not None:
             self.told_refused(sent.told, reason)
-        wanted = self.demand.wanted.get(sent.subscription.removeprefix(self._prefix))
+        wanted = self._wanted(sent.subscription)
         if wanted is not None and wanted.destination.is_temporary:
-            logger.warning("%s: %s does not take a message: %s", self.name, self.there, reason)
-            self._source.send("NACK", {"id": ack})
+            self._reject(ack, sent.called, reason)
         elif wanted is not None:
-            self._doubt(wanted, sent, ack, frame)
+            self._set_aside(wanted, sent.called, reason)
         self._unsubscribe_idle()
         return True
-
-    def _doubt(self, wanted: Wanted, sent: _UnderWay, ack: str, refusal: Frame) -> None:
-        """A message is refused, or all of its destination: what comes after it will tell."""
-        reason = refusal.headers.get("message", "")
-        if self._target.dialect.means_all(refusal.headers) or wanted.id in self.intake.aside:
-            self._set_aside(wanted, reason)
-        elif self._refusals.note(sent.subscription, ack, sent.number):
-            said = f"{self.there} does not take a message of {wanted.destination}: {reason}"
-            logger.warning("network connector %s: %s", self.terms.name, said)
-            self.complained(said)
-            self._source.later(DOUBT_SECONDS, lambda: self._still_doubted(wanted.id, sent.subscription, ack, reason))
-        else:
-            self._set_aside(wanted, reason)
-
-    def _still_doubted(self, id: str, subscription: str, ack: str, reason: str) -> None:
-        wanted = self.demand.wanted.get(id)
-        if wanted is not None and self._refusals.is_open(subscription, ack):
-            self._set_aside(wanted, reason)
-            self._unsubscribe_idle()
 
     def _not_given(self, receipt: str, reason: str) -> None:
         """The source refuses a subscription."""
         wanted = self.intake.refused(receipt, self.demand.wanted, f"{self.here} refuses it, for now: {reason}")
         if wanted is not None:
-            said = f"{self.here} gives nothing of {wanted.destination}, for now: {reason}"
-            logger.warning("network connector %s: %s", self.terms.name, said)
-            self.complained(said)
+            self._complain(f"{self.here} gives nothing of {wanted.destination}, for now: {reason}")
 
-    def _set_aside(self, wanted: Wanted, reason: str) -> None:
+    def _set_aside(self, wanted: Wanted, id: str, reason: str) -> None:
         if wanted.id not in self.intake.aside:
-            said = f"{self.there} takes nothing of {wanted.destination}, which stays here for now: {reason}"
-            logger.warning("network connector %s: %s", self.terms.name, said)
-            self.complained(said)
-        self._refusals.forget(self._prefix + wanted.id)
-        self.intake.set_aside(wanted, f"the other broker refuses it, for now: {reason}")
+            self._complain(
+                f"{self.there} does not take {_named(id)}: {wanted.destination} stays here, for now: {reason}"
+            )
+        self.intake.set_aside(wanted, f"the other broker refuses it, for now ({_named(id)}): {reason}")
 
     @property
     def under_way(self) -> int:

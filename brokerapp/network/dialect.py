@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from brokerapp.engine.schedule import HEADERS as SCHEDULING
-from brokerapp.errors import AccessDenied
 from brokerapp.network_path import (
     HELD_HEADER,
     PATH_HEADER,
@@ -60,9 +59,6 @@ class Dialect(Protocol):
     def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """What an advisory tells of a consumer, with the path of its demand."""
 
-    def means_all(self, refusal: Headers) -> bool:
-        """Whether an ERROR about a message says that none of its destination is taken, for want of a right."""
-
 
 class Sluice:
     """A broker of our own."""
@@ -89,10 +85,6 @@ class Sluice:
     def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """It says all there is to say."""
         return info
-
-    def means_all(self, refusal: Headers) -> bool:
-        """By its code."""
-        return refusal.get("code") == AccessDenied.code
 
 
 class ActiveMQ:
@@ -136,10 +128,6 @@ class ActiveMQ:
         known = (info.get("brokerPath") or {}).get("BrokerId", [])
         known = [known] if isinstance(known, Mapping) else known
         return {**info, "selector": None, "brokerPath": {"BrokerId": [*known, {"value": bridged}]}}
-
-    def means_all(self, refusal: Headers) -> bool:
-        """By the words of its authorization plugin."""
-        return "not authorized" in refusal.get("message", "")
 
 
 def may_cross(to: str, message_ttl: int) -> str:

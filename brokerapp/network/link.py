@@ -12,6 +12,7 @@ from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError
 from brokerapp.message import escape, unescape
 from brokerapp.network.address import Address
 from brokerapp.network.dialect import SLUICE, Dialect, dialect_of
+from brokerapp.network.limits import Limits, read_limits
 from brokerapp.network.websocket import Tunnel
 from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
 from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
@@ -21,8 +22,6 @@ CONNECT_SECONDS = 10.0
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
 HEART_BEAT_MS = 5_000
 SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
-#: Bytes that the header of a receipt may add to a frame.
-MAX_RECEIPT = 256
 #: Bytes waiting for the socket at which the bridge passes on nothing more for now.
 WRITE_HIGH_WATER = 1024 * 1024
 #: In the first bytes that ActiveMQ writes where it speaks OpenWire.
@@ -84,7 +83,7 @@ class Link(asyncio.Protocol):
         self.name, self._patience = name, patience or CONNECT_SECONDS
         self.remote = ""  #: the name of the broker there, as it says itself
         self.dialect: Dialect = SLUICE  #: what it speaks
-        self._max_body, self._max_frame = 0, 0  # bytes that it takes; 0: as many as there are, for all that is known
+        self.limits = Limits()  #: of what it takes
         self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
         self.receipt: Callable[[str], None] = lambda _id: None
         self.refused: Callable[[Frame], None] = lambda _frame: None
@@ -128,8 +127,10 @@ class Link(asyncio.Protocol):
             raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
         self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
-        limits = answer.headers.get(LIMITS_HEADER, "0,0").split(",")
-        self._max_body, self._max_frame = map(int, limits)
+        try:
+            self.limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
+        except ValueError as error:
+            raise LinkLost(f"its answer to CONNECT is wrong: {LIMITS_HEADER}: {error}") from error
         if answer.headers.get("heart-beat", "0,0") != "0,0":
             self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
 
@@ -138,14 +139,6 @@ class Link(asyncio.Protocol):
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Write a frame, at the end of this tick."""
         self._write(encode(command, headers, body))
-
-    def takes(self, headers: Mapping[str, str], body: bytes) -> bool:
-        """Whether a SEND of this is not longer than what the broker there takes, as far as it says: it ends the
-        connection at what is.
-        """
-        if self._max_frame and len(encode("SEND", headers, body)) + MAX_RECEIPT > self._max_frame:
-            return False
-        return not self._max_body or len(body) <= self._max_body
 
     def _write(self, data: bytes) -> None:
         self._out.append(data)

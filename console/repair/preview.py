@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import FAILURE
+from brokerapp.engine.brokers_word import FAILURE, ORIGIN
 from brokerapp.handwritten import TestSend
-from brokerapp.homeward import ORIGIN
 from brokerapp.properties import EDITABLE, is_own
 from brokerapp.snapshot import BrowsedMessage
 from console.bodies import as_typed

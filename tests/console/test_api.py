@@ -312,6 +312,7 @@ def test_the_description_is_complete_and_its_viewer_needs_no_other_server(browse
     assert all(each["security"] for each in operations)
     page = browser_of("viewer").get("/api/docs")
     assert "cdn" not in page.content.decode()
+    assert "js/reference.js" in page.content.decode()  # it follows the theme
     assert "unsafe" not in page["Content-Security-Policy"]
     assert Client().get("/api/docs").status_code == 302
 

@@ -9,12 +9,14 @@ from analytics.counting import Counted, Depth
 from analytics.rollups import Rollups
 from brokerapp.destination import Destination, Kind
 from brokerapp.history import COARSE, FINE, Point, Whole, packed
+from brokerapp.snapshot import DestinationStats
 from brokerapp.store.rings import WHOLE
-from console import history, past
+from console import chart, history, past
 from console.events import starts_of_nodes
 from console.gateway import Gateway, gateway
 from console.history import Window, marks_of, marks_of_whole, spark
 from console.live.mirror import Mirror, mirror
+from console.live.picture import Picture
 from console.models import AuditEntry
 from console.watch import LEASE, Watch
 from tests.conftest import until
@@ -75,6 +77,22 @@ def test_a_queue_that_stood_still_is_shown_where_it_stood():
     assert levels == [4, 8, 8, 8]  # before its first point: what it must have held
     assert [mark[2] for mark in marks_of(kept, looked, window, pending=8)] == [0, 0.5, 0, 0]
     assert [mark[1] for mark in marks_of([], looked, window, pending=3)] == [3, 3, 3, 3]
+
+
+def test_the_chart_of_who_sees_some_queues_leaves_dead_letters_out_as_that_of_the_broker_does(monkeypatch):
+    stats = [
+        DestinationStats(Destination.queue("moves"), QueueSize=3),
+        DestinationStats(Destination.queue("dead"), QueueSize=40, DLQ=True),
+        DestinationStats(Destination.queue("stands"), QueueSize=5),
+    ]
+    kept = {"moves": [Point(NOW, 3, 3, 0, 0)], "dead": [Point(NOW, 40, 1, 0, 0)]}
+    monkeypatch.setattr(chart, "gateway", lambda: None)
+    monkeypatch.setattr(history, "past", lambda _door, _step, queues: [kept.get(each.name, []) for each in queues])
+    picture, looked = Picture(stats={each.destination: each for each in stats}), [whole(NOW - 10), whole(NOW)]
+    marks = chart._marks_of_seen(picture, Window.read({}, NOW), looked)
+    assert [mark[1:] for mark in marks] == [[5, 0, 0], [8, 0.4, 0]]
+    kept.clear()
+    assert [mark[1] for mark in chart._marks_of_seen(picture, Window.read({}, NOW), looked)] == [8, 8]
 
 
 AN_HOUR = [whole(NOW - 3600 + 10 * step) for step in range(361)]

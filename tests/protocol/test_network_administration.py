@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from brokerapp.config import Authentication, Grant, TransportConnector, User
+from brokerapp.definitions import Definitions, Redelivery, RedeliveryPolicy
 from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused, RequestRefused
 from brokerapp.network_stats import ConnectorStats, NetworkStats, WayState
@@ -260,7 +261,36 @@ def test_a_message_longer_than_the_other_broker_takes_is_a_dead_letter_while_all
         until(lambda: a.depth("ActiveMQ.DLQ") == 1, "the dead letter")
         [way] = connector_of(a).ways
         assert (way.connections, way.bridges[0].refused) == (1, 1)
-        assert f"/queue/{name} is rejected: {b.name} takes no frame of that length" in way.last_error
+        assert f"of /queue/{name}, which is rejected here: its " in way.last_error
+        assert option.removeprefix("wireFormat.") in way.last_error
+
+
+def test_what_is_too_long_dies_at_once_saying_why_and_is_not_lost_where_dead_letters_lie(store, connect, name):
+    """Whatever the redelivery policy says: it would be as long the next time. Dead letters that fail are dropped."""
+    for_ever = Definitions(redelivery=Redelivery((RedeliveryPolicy(Destination.parse("queue://>"), -1),)))
+    short = TransportConnector("stomp", "stomp", "127.0.0.1", 0, (("wireFormat.maxDataLength", "5000"),))
+    with running(store, connectors=(short,)) as b, running(store, to(b.port), definitions=for_ever) as a:
+        until(lambda: bridged(a), "the bridge")
+        consumer, sender, long = connect(port=b.port), connect(port=a.port), "x" * 5_001
+        for id, queue in enumerate((name, "ActiveMQ.DLQ")):
+            consumer.subscribe(f"/queue/{queue}", id=str(id))
+        wait_for_demand(a, f"queue://{name}", "queue://ActiveMQ.DLQ")
+        sender.send("/queue/ActiveMQ.DLQ", long, persistent="true")
+        until(lambda: "ActiveMQ.DLQ stays there" in connector_of(a).ways[0].last_error, "what became of it")
+        sender.send(f"/queue/{name}", long, persistent="true")
+
+        def aside() -> list[str]:
+            [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
+            return [each.aside for each in demand if each.aside and each.destination == "queue://ActiveMQ.DLQ"]
+
+        until(aside, "the dead letter to be given to the bridge")
+        why = "its body has 5,001 bytes, and at most 5,000 are taken (maxDataLength)"
+        assert why in aside()[0]
+        until(lambda: a.depth("ActiveMQ.DLQ") == 2, "both")
+        reader = connect(port=a.port)
+        reader.subscribe("/queue/ActiveMQ.DLQ", browser="true")
+        _, dead = reader.take(2)
+        assert dead.headers["dlqDeliveryFailureCause"].endswith(f"({b.name} never takes it: {why}), delivery 1")
 
 
 def test_why_a_message_does_not_cross_is_told(store, connect, name):

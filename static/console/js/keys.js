@@ -56,7 +56,7 @@ const links = () => [...document.querySelectorAll("main tbody tr > th[scope=row]
 
 function step(by) {
   const all = links();
-  const here = all.findIndex((link) => link.closest("tr, li, article").contains(document.activeElement));
+  const here = all.findIndex((link) => (link.closest("tr, li, article") ?? link).contains(document.activeElement));
   all[Math.max(0, Math.min(all.length - 1, here + by))]?.focus();
 }
 

@@ -519,7 +519,10 @@ def test_an_import_says_taken_of_what_it_takes_and_of_nothing_else():
     taken = {each.element for each in report if each.what in (Outcome.TAKEN, Outcome.ADAPTED)}
     assert taken == {"destinationInterceptors", "compositeQueue", "redeliveryPlugin"}
     ignored = {each.element: each.why for each in report if each.what is Outcome.IGNORED}
-    assert "an import takes virtual destinations, policies and redelivery" in ignored["transportConnector"]
+    assert (
+        "no part of an import, which takes virtual destinations, policies and redelivery"
+        in ignored["transportConnector"]
+    )
     assert {"broker@persistent", "simpleAuthenticationPlugin"} <= set(ignored)
     assert not any("cannot connect" in each.why for each in report)
     assert {"transportConnector", "broker@persistent"} <= {each for _, each, _ in found(read(WHOLE), Outcome.TAKEN)}

@@ -66,3 +66,16 @@ def test_a_broker_of_another_make_is_none_that_a_bridge_can_end_at_and_it_is_nam
 
     with pytest.raises(LinkLost, match=r"it is neither Sluice nor ActiveMQ Classic, but RabbitMQ/3\.12\.1"):
         asyncio.run(answered())
+
+
+def test_a_broker_that_tells_its_limits_wrongly_is_named_with_the_header():
+    async def answered():
+        link = Link("bridge")
+        link.connection_made(Wire())
+        login = asyncio.create_task(link.open({"client-id": "of the bridge"}))
+        await asyncio.sleep(0)
+        link.data_received(b"CONNECTED\nversion:1.2\nsluice-broker:b\nsluice-limits:many\n\n\0")
+        await login
+
+    with pytest.raises(LinkLost, match="sluice-limits: 'many' is not two numbers of bytes"):
+        asyncio.run(answered())

@@ -1,0 +1,55 @@
+"""Limits: how long a message may be for the broker that a bridge leads to, as far as that says. Pure.
+
+It ends the connection at what is longer, as often as it comes: such a message can never cross.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from brokerapp.stomp.frames import encode
+
+#: Digits of each limit in the header that tells them: of more than any memory.
+_HEADER = re.compile(r"([0-9]{1,18}),([0-9]{1,18})").fullmatch
+#: Bytes that a character of a header may become, and those of its line besides.
+_PER_CHARACTER, _PER_LINE = 4, len(":")
+_COMMAND = "SEND"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes; 0: as many as there are, for all that is known."""
+
+    body: int = 0
+    frame: int = 0  #: headers and body together, without the line ends of the headers
+
+    def exceeded(self, headers: Mapping[str, str], body: bytes, unpacked: int) -> str:
+        """Why a SEND of this is too long; "" when it is not. `unpacked` is the body's length when it is not packed."""
+        if self.body and unpacked > self.body:
+            return f"its body has {unpacked:,} bytes, and at most {self.body:,} are taken (maxDataLength)"
+        if not self.frame or len(body) + _most(headers) <= self.frame:
+            return ""
+        length = _length(headers) + len(body)
+        if length <= self.frame:
+            return ""
+        return f"its frame has {length:,} bytes, and at most {self.frame:,} are taken (maxFrameSize)"
+
+
+def _most(headers: Mapping[str, str]) -> int:
+    """Bytes that these headers have at most: only near the limit they are written to be counted."""
+    characters = sum(map(len, headers)) + sum(map(len, headers.values()))
+    return _PER_CHARACTER * characters + _PER_LINE * len(headers) + len(_COMMAND)
+
+
+def _length(headers: Mapping[str, str]) -> int:
+    head = encode(_COMMAND, headers).removesuffix(b"\0\n")
+    return len(head) - head.count(b"\n")
+
+
+def read_limits(text: str) -> Limits:
+    """What the header says: the limit of bodies, then that of frames. Raises ValueError."""
+    if (found := _HEADER(text)) is None:
+        raise ValueError(f"{text[:40]!r} is not two numbers of bytes, body,frame")
+    return Limits(int(found[1]), int(found[2]))

@@ -1,0 +1,125 @@
+"""What becomes of a message that the broker at the other end of a bridge does not take, and of others of its kind."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.config import NetworkConnector
+from brokerapp.destination import Destination
+from brokerapp.network.bridge import Bridge, BridgeNumbers
+from brokerapp.network.demand import Change, Wanted
+from brokerapp.network.dialect import ACTIVEMQ, SLUICE
+from brokerapp.network.limits import Limits
+from brokerapp.network.outbox import OneByOne
+from brokerapp.network.terms import terms_of
+from brokerapp.stomp.frames import Frame
+
+
+class Ends:
+    """Both ends of a bridge that is to pass on all of one destination, to a broker that takes short bodies."""
+
+    def __init__(self, wanted, dialect):
+        self.nacked, self.acked, self.due, self.unsubscribed, self.said = {}, [], [], [], []
+        source = SimpleNamespace(
+            dialect=SLUICE, subscribe=lambda id, *_: setattr(self, "subscription", id),
+            unsubscribe=self.unsubscribed.append, ack=lambda acks, _receipt: self.acked.extend(acks),
+            send=self._told, later=lambda _seconds, call: self.due.append(call),
+        )  # fmt: skip
+        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, limits=Limits(body=9))
+        terms, _ = terms_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
+        self.numbers = BridgeNumbers()
+        self.bridge = Bridge("out", source, target, "here", "there", terms, OneByOne(target, "out:"), self.numbers)
+        self.bridge.complained = self.said.append
+        self.bridge.demand.wanted["1"] = wanted
+        self.bridge._follow(Change(begin=(wanted,)))
+
+    def _told(self, command, headers):
+        assert command == "NACK"
+        self.nacked[headers["id"]] = headers["sluice-reason"]
+
+    def given(self, *acks, body=b"x", destination="/queue/q", persistent="true", **more):
+        for ack in acks:
+            headers = {"destination": destination, "message-id": ack, "ack": ack, "persistent": persistent, **more}
+            self.bridge._forward(Frame("MESSAGE", {**headers, "subscription": self.subscription}, body))
+
+    def taken(self, *acks):
+        for ack in acks:
+            assert self.bridge.confirmed(f"out:{ack}")
+
+    def refused(self, ack, **headers):
+        said = {"receipt-id": f"out:{ack}", "message": "it is odd", "code": "refused", **headers}
+        assert self.bridge.refused(Frame("ERROR", said, b""))
+
+    @property
+    def is_aside(self):
+        return bool(self.bridge.intake.aside)
+
+
+def ends(destination="/queue/q", dialect=SLUICE, *, durable=False):
+    return Ends(Wanted("1", Destination.parse(destination), None, 0, ("there",), durable=durable), dialect)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "headers"),
+    [
+        (SLUICE, {}),
+        (SLUICE, {"code": "access-denied"}),
+        (SLUICE, {"code": "limit-exceeded", "message": "queue://q is full"}),
+        (ACTIVEMQ, {"message": "User us is not authorized to write to: queue://q"}),
+        (ACTIVEMQ, {"message": "Usage Manager Memory Limit reached. Stopping producer"}),
+    ],
+)
+def test_whatever_is_refused_stays_with_all_of_its_destination_and_is_never_rejected(dialect, headers):
+    found = ends(dialect=dialect)
+    found.given("1", "2")
+    found.given("3", persistent="false")  # written, which proves nothing
+    found.refused("1", **headers)
+    assert (found.acked, found.is_aside, found.unsubscribed) == (["3"], True, [])
+    found.taken("2")
+    assert (found.nacked, found.acked, found.unsubscribed) == ({}, ["3", "2"], ["out:1"])
+    [said] = found.said
+    assert said.startswith("there does not take message 1 of /queue/q: queue://q stays here, for now: ")
+
+
+def test_of_a_pattern_nothing_is_rejected_because_another_destination_is_taken():
+    found = ends("/queue/orders.>")
+    found.given("1", destination="/queue/orders.x")
+    found.given("2", destination="/queue/orders.y")
+    found.refused("1")
+    found.taken("2")
+    assert (found.nacked, found.is_aside) == ({}, True)
+
+
+def test_what_was_set_aside_is_tried_again():
+    found = ends()
+    found.given("1")
+    found.refused("1")
+    for each in list(found.due):
+        each()
+    assert not found.is_aside
+
+
+LONG = b"more than it takes"
+
+
+@pytest.mark.parametrize(("destination", "durable"), [("/queue/q", False), ("/topic/t", False), ("/topic/t", True)])
+def test_what_is_longer_than_the_target_says_to_take_is_rejected_without_a_try_and_says_why(destination, durable):
+    found = ends(destination, durable=durable)
+    found.given("1", body=LONG, destination=destination)
+    why = "its body has 18 bytes, and at most 9 are taken (maxDataLength)"
+    assert found.nacked == {"1": f"there never takes it: {why}"}
+    assert (found.numbers.refused, found.is_aside) == (1, False)
+    assert found.said == [f"there never takes message 1 of {destination}, which is rejected here: {why}"]
+
+
+def test_a_dead_letter_that_is_too_long_stays_in_its_queue_as_it_would_be_dropped_there():
+    found = ends()
+    found.given("1", body=LONG, dlqDeliveryFailureCause="expired")
+    assert (found.nacked, found.is_aside, found.unsubscribed) == ({}, True, ["out:1"])
+    assert "at most 9 are taken" in found.said[0]
+
+
+def test_a_copy_of_a_dead_letter_that_a_topic_gives_is_rejected_as_that_takes_only_a_copy():
+    found = ends("/topic/t")
+    found.given("1", body=LONG, destination="/topic/t", dlqDeliveryFailureCause="expired")
+    assert (list(found.nacked), found.is_aside) == (["1"], False)
