@@ -43,6 +43,7 @@ def parts(environment: Environment) -> list[Part]:
         "store",
         _module("brokerapp.store.embedded", str(environment.store)),
         ready=lambda: answers(environment.store),
+        is_needed=True,
         grace=STOP_PATIENCE_SECONDS,
     )
     address = f"--host {environment.bind} --port {environment.console_port}"
