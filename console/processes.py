@@ -31,7 +31,9 @@ WORKER_ENVIRONMENT = UNCHECKED | {
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
 #: What Celery says of the signal that the supervisor sends it: a second Ctrl-C means something else here.
-WORKER_UNSAID = re.compile(r"Hitting Ctrl\+C|(Warm|Cold) shutdown|Waiting gracefully for cold shutdown")
+WORKER_UNSAID = re.compile(r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown")
+#: Where in Spark something happened, and that a client went while it was being answered.
+SPARK_UNSAID = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
 WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
 
 
@@ -53,9 +55,10 @@ def parts(environment: Environment) -> list[Part]:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
         return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, unsaid=WORKER_UNSAID)
 
+    spark = Part("spark", _module("analytics.spark_server"), ready=lambda: True, unsaid=SPARK_UNSAID)
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
-        *([] if environment.spark_remote else [Part("spark", _module("analytics.spark_server"), ready=lambda: True)]),
+        *([] if environment.spark_remote else [spark]),
         worker("spark", environment.analyses_at_once),
         Part(
             "web",

@@ -139,6 +139,21 @@ def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
     assert "Hitting" not in run.said
 
 
+@pytest.mark.parametrize(
+    ("pattern", "line", "shown"),
+    [
+        (processes.WORKER_UNSAID, "worker: Cold shutdown (MainProcess)", False),
+        (processes.WORKER_UNSAID, "[WARNING/MainProcess] Initiating Soft Shutdown, terminating in 5.0 seconds", False),
+        (processes.WORKER_UNSAID, "", False),
+        (processes.WORKER_UNSAID, "[ERROR/MainProcess] Task analytics.tasks.run raised unexpected: ValueError", True),
+        (processes.SPARK_UNSAID, "\tat org.apache.spark.sql.connect.execution.X.run(X.scala:102)", False),
+        (processes.SPARK_UNSAID, "23:24:24 ERROR Executor: Exception in task 0.0: java.lang.OutOfMemoryError", True),
+    ],
+)
+def test_what_goes_on_in_a_part_alone_is_not_shown_and_its_errors_are(pattern, line, shown):
+    assert (pattern.search(line) is None) is shown
+
+
 def test_what_starts_slowly_is_waited_for_and_said_to_go_on(started):
     run = started("slow")
     run.until_said("first is still starting after")
