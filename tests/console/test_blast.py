@@ -1,6 +1,7 @@
 """The blast radius: what should be known before messages are sent again, of what who asks may know. Pure."""
 
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import COUNT, signed
 from brokerapp.snapshot import BrowsedMessage
 from console.repair.blast import radius
 
@@ -27,7 +28,7 @@ def test_each_message_goes_its_way_and_what_does_not_say_where_goes_nowhere():
 
 
 def test_what_is_masked_of_a_header_is_not_told_in_a_note():
-    one = [message(1, JMSXGroupID="4711", resubmitCount="1")]
+    one = [message(1, JMSXGroupID="4711", **signed({}, {COUNT: "1"}))]
     told = looked_at(one, [(HERE, {})]).notes
     covered = looked_at(one, [(HERE, {})], shown=lambda each: {**each.headers, "JMSXGroupID": "covered"}).notes
     assert "(4711)" in told[0]
