@@ -171,7 +171,7 @@ ANALYSES = _table(
         "analytics.jobs.whatif",
         (WINDOW, DRAFT, REVISION),
         group="",
-        version=2,
+        version=3,
     ),
 )
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from analytics.counting import COLUMNS, NUMBERS, Cell, Counted, Depth, merged, packed
-from brokerapp.recording.schema import ALL
+from brokerapp.recording.schema import ALL, START
 
 NAME = "_rollups.sqlite"
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -131,10 +131,21 @@ class Rollups:
             noted.setdefault(each.ts_us, []).append(each)
         for ts_us, together in noted.items():
             changed = {each.destination: each.depth for each in together}
-            if any(each.reason == ALL for each in together):  # who is not among them holds nothing
-                standing = self._db.execute("SELECT destination FROM standing").fetchall()
-                changed = dict.fromkeys((destination for (destination,) in standing), 0) | changed
-            self._note(ts_us // 1_000_000, changed)
+            seconds, reasons = ts_us // 1_000_000, {each.reason for each in together}
+            if START in reasons:  # who is not among them holds nothing
+                changed = dict.fromkeys(self._standing(), 0) | changed
+            elif ALL in reasons:  # of one node; but in the hour before all of the others were noted, too
+                changed = dict.fromkeys(self._unheard_of(seconds // HOUR * HOUR - HOUR), 0) | changed
+            self._note(seconds, changed)
+
+    def _standing(self, where: str = "true", *values: int) -> list[str]:
+        """Destinations that hold anything."""
+        found = self._db.execute(f"SELECT destination FROM standing WHERE {where}", values)
+        return [destination for (destination,) in found]
+
+    def _unheard_of(self, since: int) -> list[str]:
+        """Those of them that were not noted since then, in seconds since the epoch."""
+        return self._standing("name NOT IN (SELECT name FROM depth WHERE minute >= ?)", since // MINUTE)
 
     def _note(self, seconds: int, changed: dict[str, int]) -> None:
         names = {destination: self._name(destination) for destination in changed}

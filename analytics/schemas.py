@@ -98,7 +98,7 @@ CLIENTS = _struct(
     events=LongType(),
 )
 
-#: The last note of each log in each slot, and the last that was one of all logs.
+#: The last note of each log in each slot; when it was noted with all others for an hour began, or the broker did.
 DEPTH_NOTES = _struct(
     broker=StringType(),
     destination=StringType(),
@@ -106,6 +106,7 @@ DEPTH_NOTES = _struct(
     ts=TimestampType(),
     depth=LongType(),
     whole=TimestampType(),
+    started=TimestampType(),
 )
 
 #: Of each log, slot (its number) and part of it: what came to wait, and what waits no more.

@@ -1,13 +1,14 @@
 """Silences: when a broker did not run, or recorded nothing, as its depths tell.
 
-A node that runs notes each full hour what holds anything, each minute what changed, and when it starts what it finds
-(brokerapp/recording/depths.py). So where messages wait, no hour begins without a note; and a note of everything that
-does not come with a full hour is that of a start. Pure.
+A node notes what holds anything when it begins, when it stops and at each full hour, and each minute what changed; and
+it says when no other ran as it began (brokerapp/recording/depths.py). So where messages wait, no hour is without a note
+of everything, and before the broker began nothing was. Of nodes that come and go beside others nothing follows. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 HOUR = 3600
@@ -15,30 +16,26 @@ HOUR = 3600
 PROMPT = 60
 
 
-def begins_a_run(second: float) -> bool:
-    """Whether a note of everything at this moment (seconds since the epoch) is that of a node that started."""
-    return second % HOUR >= PROMPT
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was heard of a broker."""
+
+    slots: Collection[int]  #: the numbers of those in which any depth was noted, or changed
+    started: Collection[int]  #: of those in which the broker began
+    hours: Collection[int]  #: when those began, in seconds since the epoch, that have notes of everything
 
 
-def silent(
-    begins: Sequence[int],
-    slot: int,
-    until: float,
-    heard: Collection[int],
-    started: Collection[int],
-    waiting: Sequence[int],
-) -> list[bool]:
+def silent(begins: Sequence[int], slot: int, until: float, heard: Heard, waiting: Sequence[int]) -> list[bool]:
     """Whether nothing is known of what waited in each slot, which begins then and takes so many seconds, 3600 at most.
 
-    `until` is when the record ends; `heard` are the numbers of the slots in which any depth was noted, or changed,
-    `started` of those in which a node began; `waiting` is how many messages were there at the end of each.
+    `until` is when the record ends; `waiting` is how many messages were there at the end of each slot.
     """
     found = [False] * len(begins)
-    for first, last in _stretches(heard, len(begins)):
-        hours = (begins[number] + -begins[number] % HOUR for number in range(first, last + 1))
+    for first, last in _stretches(heard.slots, len(begins)):
+        hours = {begins[number] + -begins[number] % HOUR for number in range(first, last + 1)} - set(heard.hours)
         missed = any(hour < begins[last] + slot and hour + PROMPT <= until for hour in hours)
         # Where nothing waited there was nothing to note.
-        if waiting[first] and (missed or last + 1 in started):
+        if waiting[first] and (missed or last + 1 in heard.started):
             found[first : last + 1] = [True] * (last + 1 - first)
     return found
 

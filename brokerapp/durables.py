@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -257,7 +257,7 @@ class Durables:
         if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
             return False
         self._lead_nowhere(durable)
-        durable.feed.subscription = replace(known, groups=wanted.groups, leads_to=wanted.leads_to)
+        durable.feed.subscription = known.left_to(wanted.groups, wanted.leads_to)
         self._lead(durable)
         self._broker.topology.plans.clear()
         return True

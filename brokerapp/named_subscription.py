@@ -6,8 +6,8 @@ A durable one outlives its consumers, a shared one has any number of them at a t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from brokerapp.destination import MAX_NAME, Destination, Kind
@@ -64,6 +64,10 @@ class NamedSubscription:
     def keeps_the_same_as(self, other: NamedSubscription) -> bool:
         """Whether what is kept for one would be kept for the other."""
         return (self.topics, self.selector, self.no_local) == (other.topics, other.selector, other.no_local)
+
+    def left_to(self, groups: Iterable[str] | None, leads_to: str) -> NamedSubscription:
+        """The same for another user, of these groups, or another bridge."""
+        return replace(self, groups=None if groups is None else tuple(groups), leads_to=leads_to)
 
     def log(self, generation: int) -> Destination:
         """The log of its messages; one that keeps something else under the same name is of another generation."""

@@ -33,6 +33,7 @@ from brokerapp.nodes.membership import Membership
 from brokerapp.predecessors import check_beside, found_logs, until_gone
 from brokerapp.pump import Pump
 from brokerapp.recording.recorder import NoRecorder, Recorder
+from brokerapp.recording.schema import CHANGED, START
 from brokerapp.reporting import Reporting
 from brokerapp.requests import Desk, answer
 from brokerapp.serving import Request, Serving
@@ -127,7 +128,7 @@ class Node:
             self.broker.restoring.recover(await found_logs(self._store, config, self.session), last)
         if config.cluster is not None:
             await self._join(config.cluster, trust)
-        self._reporting.note_depths()
+        self._reporting.note_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
         work_by_name = {
             "discards": self._committer.run_discards,

@@ -21,6 +21,7 @@ from brokerapp.peers import connected, connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.recorder import BATCH
+from brokerapp.recording.schema import CHANGED
 from brokerapp.snapshot import NodeStatus
 from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
@@ -51,11 +52,13 @@ class Reporting:
     async def tell(self) -> None:
         """The numbers and the trace: not while the same is told already."""
         await self.write_stats()
-        self.note_depths()
+        if self._depths.due(time.time_ns() // 1000):
+            self.note_depths()
         await self.flush_trace()
 
     async def tell_the_last(self) -> None:
         """What is left to be told when the node stops."""
+        self.note_depths(CHANGED)
         await self.flush_trace(everything=True)
         while self._stats.changed:
             await self.write_stats()
@@ -110,12 +113,11 @@ class Reporting:
         self._stats.forget_gone(forgotten)
         self._stats.told_gone(gone, self._snapshot)
 
-    def note_depths(self) -> None:
-        """Record, now and then, where the depths of queues stand."""
-        now_us = time.time_ns() // 1000
-        if self._depths.due(now_us):
-            self._depths.leave(log.name for log in self._broker.queues if log.away)
-            self._depths.note(now_us, {log.name: log.depth for log in self._broker.queues if not log.away})
+    def note_depths(self, why: str = "") -> None:
+        """Record where the depths of queues stand: of all for this reason, else where they changed."""
+        self._depths.leave(log.name for log in self._broker.queues if log.away)
+        depths = {log.name: log.depth for log in self._broker.queues if not log.away}
+        self._depths.note(time.time_ns() // 1000, depths, why)
 
     async def flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""

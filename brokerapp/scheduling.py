@@ -10,6 +10,7 @@ from brokerapp import clock
 from brokerapp.actions import Send
 from brokerapp.client import Client, Placed, Transaction
 from brokerapp.destination import Destination, list_of
+from brokerapp.engine.brokers_word import ORIGIN, signed
 from brokerapp.engine.job import Job, Purpose
 from brokerapp.engine.schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
 from brokerapp.errors import RequestRefused
@@ -177,8 +178,9 @@ class Scheduling:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
         job = Job.load(stored.record)
         id, publishing = self._broker.publishing.next_id(), self._broker.publishing
-        headers = {"message-id": id, "persistent": None, "original-destination": job.to, JOB_ID: stored.id}
-        message = job.message.with_headers(headers | job.schedule.headers(), id=id, persistent=False)
+        headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
+        told = signed(job.message.headers, headers | job.schedule.headers())
+        message = job.message.with_headers(told, id=id, persistent=False)
         placed = [publishing.on_its_way(message, each) for each in targets]
         self._submit([], placed)
         return False

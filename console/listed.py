@@ -6,13 +6,23 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from brokerapp.engine.brokers_word import CAUSE, CLAIMED, COUNT, FAILED_AT, NAMES, ROUTE, WROTE, brokers_word
+from brokerapp.engine.brokers_word import (
+    CAUSE,
+    CLAIMED,
+    COUNT,
+    FAILED_AT,
+    LIVED_UNTIL,
+    NAMES,
+    ROUTE,
+    WROTE,
+    brokers_word,
+)
 from brokerapp.properties import STANDARD
 from brokerapp.selectors.values import DECIMAL_NUMBER
 from brokerapp.snapshot import BrowsedMessage
 
 #: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
-MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", "originalExpiration"})
+MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", LIVED_UNTIL})
 #: Properties of a dead letter that a list says in words, or its selector asked for.
 TOLD = frozenset({CAUSE, ROUTE, "dlqConsumer"})
 #: What is no property of anybody: standard headers, and the one that says which of the others the broker wrote.
@@ -87,7 +97,8 @@ class Listed:
     @property
     def resubmits(self) -> int:
         """How often operators sent it again."""
-        return int(self.word.get(COUNT, "0"))
+        text = self.word.get(COUNT, "")  # perhaps masked
+        return int(text) if text.isdecimal() else 0
 
     @property
     def pairs(self) -> list[Pair]:

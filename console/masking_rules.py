@@ -18,6 +18,7 @@ from typing import Any
 
 import regex
 
+from brokerapp.engine.brokers_word import WROTE
 from brokerapp.errors import RequestRefused
 from console.rights import Role, Scope
 
@@ -33,7 +34,7 @@ MAX_DEPTH = 64
 #: Seconds that the regular expressions may take over one body; then it is withheld. A page shows 50 messages.
 PATIENCE = 0.1
 #: Headers that pages and clients need, and that say nothing of what is in a message.
-KEPT = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type"})
+KEPT = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", WROTE})
 
 
 class Place(StrEnum):

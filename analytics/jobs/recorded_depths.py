@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from analytics.depths import Course, courses, cuts_of
 from analytics.jobs.parts import Collect, total
 from analytics.question import Question
 from analytics.request import Window
-from analytics.silences import begins_a_run, silent
+from analytics.silences import HOUR, Heard, silent
 from analytics.slots import starts
 from analytics.transforms.depths import flows, notes
 from analytics.transforms.which import of_destination
@@ -49,7 +49,17 @@ def recorded(question: Question, slot: int, collect: Collect, destination: str =
     changes = collect("what came and went", flows(events, slot, first, cuts))
     changed = _changes(changes)
     found = courses(len(begins), cuts, noted, changed)
-    _mark_silences(found, begins, slot, window, [each[:2] for each in (*noted, *changed)], _started(notes_of_slots))
+    slots = {each[:2] for each in (*noted, *changed)}
+    whole, started = (_moments(notes_of_slots, column) for column in ("whole", "started"))
+
+    def heard(broker: str) -> Heard:
+        return Heard(
+            slots={number for (name, _), number in slots if name == broker},
+            started={(at - first) // slot for name, at in started if name == broker},
+            hours={at // HOUR * HOUR for name, at in whole if name == broker},
+        )
+
+    _mark_silences(found, begins, slot, window, heard)
     return Recorded(slot, begins, found, total(changes, "events"))
 
 
@@ -69,32 +79,21 @@ def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:
     ]  # fmt: skip
 
 
-def _started(notes_of_slots: pa.Table) -> set[tuple[str, int]]:
-    """Broker and moment (seconds since the epoch) of each note of a node that started."""
-    found = zip(notes_of_slots["broker"].to_pylist(), notes_of_slots["whole"].to_pylist(), strict=True)
-    return {(broker, at.timestamp()) for broker, at in found if at and begins_a_run(at.timestamp())}
+def _moments(notes_of_slots: pa.Table, column: str) -> set[tuple[str, int]]:
+    """Broker and second (since the epoch) of each note that was one of everything, for the reason of this column."""
+    found = zip(notes_of_slots["broker"].to_pylist(), notes_of_slots[column].to_pylist(), strict=True)
+    return {(broker, int(at.timestamp())) for broker, at in found if at}
 
 
 def _mark_silences(
-    found: Mapping[Key, Course],
-    begins: Sequence[int],
-    slot: int,
-    window: Window,
-    heard: Iterable[tuple[Key, int]],
-    started: Iterable[tuple[str, float]],
+    found: Mapping[Key, Course], begins: Sequence[int], slot: int, window: Window, heard: Callable[[str], Heard]
 ) -> None:
     """Say of each course in which slots nothing is known of its broker."""
     of_broker: dict[str, list[Course]] = {}
     for (broker, _), course in found.items():
         of_broker.setdefault(broker, []).append(course)
     for broker, together in of_broker.items():
-        gaps = silent(
-            begins,
-            slot,
-            window.until_us / 1e6,
-            {number for (name, _), number in heard if name == broker},
-            {int(at - begins[0]) // slot for name, at in started if name == broker},
-            [sum(depths) for depths in zip(*(each.depths for each in together), strict=True)],
-        )
+        waiting = [sum(depths) for depths in zip(*(each.depths for each in together), strict=True)]
+        gaps = silent(begins, slot, window.until_us / 1e6, heard(broker), waiting)
         for course in together:
             course.silent = gaps

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.transforms.counting import by_kind, messages, size_of, slot
-from brokerapp.recording.schema import ALL
+from brokerapp.recording.schema import ALL, START
 
 #: What takes a copy away from where it waits.
 TAKES = ("ack", "expire", "dead_letter", "drop")
@@ -27,7 +27,7 @@ def never_stored() -> Column:
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and the last that was one of all logs."""
+    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and when it was one of all logs."""
     return (
         events.where(F.col("kind") == "depth")
         .groupBy("broker", "destination", slot(slot_seconds).alias("slot"))
@@ -35,6 +35,7 @@ def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
             F.max("ts").alias("ts"),
             F.max_by("size", "ts").alias("depth"),
             F.max(F.when(F.col("reason") == ALL, F.col("ts"))).alias("whole"),
+            F.max(F.when(F.col("reason") == START, F.col("ts"))).alias("started"),
         )
     )
 

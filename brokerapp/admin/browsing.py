@@ -10,7 +10,7 @@ from functools import partial
 
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import FAILED_AT, ORIGIN, TIME, brokers_word
+from brokerapp.engine.brokers_word import FAILED_AT, ORIGIN, TIME, brokers_word, signed
 from brokerapp.engine.job import Job
 from brokerapp.message import Message
 from brokerapp.selectors import Seen, compile_selector
@@ -85,7 +85,7 @@ class Browsing(Door):
         """The one message at seq (a page of one, or of none when it is gone)."""
         log = await self._log(destination)
         page = await self._store.read(log, seq - 1, 1)
-        found = [_browsed(entry, destination) for entry in page if entry.seq == seq]
+        found = [browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
 
     async def last(self, destination: Destination) -> int:
@@ -137,7 +137,7 @@ async def _looked(
     while scanned < scan and (not scanned or time.monotonic() < until):
         page = await read(start, min(BROWSE_PAGE if wanted else limit - len(found), scan - scanned))
         for entry in page:
-            message = _browsed(entry, destination)
+            message = browsed(entry, destination)
             scanned, start = scanned + 1, entry.seq
             if wanted is None or wanted.matches(Seen(message.headers, message.body)):
                 found.append(message)
@@ -155,13 +155,14 @@ def came_ms(message: Message) -> int:
     return int(said.get(FAILED_AT) or said.get(TIME) or message.born_us // 1000)
 
 
-def _browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
+def browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
+    """What the store holds, as who looks is told of it. Pure."""
     message = entry.message
-    headers = dict(message.headers)
-    headers["destination"] = entry.shown or destination.stomp
-    came_from = headers.get(ORIGIN)
+    came_from = message.headers.get(ORIGIN)
+    changed: dict[str, str | None] = {"destination": entry.shown or destination.stomp}
     if entry.original:
-        headers[ORIGIN] = entry.original
+        changed |= signed(message.headers, {ORIGIN: entry.original})
+    headers = {name: value for name, value in {**message.headers, **changed}.items() if value is not None}
     return BrowsedMessage(
         entry.seq, message.id, destination.stomp, headers.get(ORIGIN), headers, message.body,
         len(message.body), message.path, came_from,

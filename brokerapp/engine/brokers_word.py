@@ -27,21 +27,29 @@ CLAIMED = "dlqClaimedRoute"
 COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
 #: The operator who sent it as a test.
 SENT_BY = "sentBy"
+#: What a dead letter had: when it would have expired, milliseconds since the epoch, and that it was not persistent.
+LIVED_UNTIL, MODE = "originalExpiration", "originalDeliveryMode"
 #: The names of all these that the broker answers for.
 NAMES = frozenset({
-    *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, SENT_BY, "originalExpiration", "originalDeliveryMode",
+    *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, SENT_BY, LIVED_UNTIL, MODE,
 })  # fmt: skip
 #: The header with the names, by comma, of those that the broker wrote.
 WROTE = "sluice-wrote"
 
 
 def brokers_word(headers: Mapping[str, str]) -> dict[str, str]:
-    """Of a message's headers, those of NAMES that the broker wrote."""
-    return {name: headers[name] for name in headers.get(WROTE, "").split(",") if name in NAMES and name in headers}
+    """Of a message's headers, those of NAMES that the broker wrote.
+
+    What it stored before it signed has no WROTE, and an ORIGIN, which then was the broker's own, too.
+    """
+    before_it_signed = NAMES if ORIGIN in headers else ()
+    wrote = headers[WROTE].split(",") if WROTE in headers else before_it_signed
+    return {name: headers[name] for name in wrote if name in NAMES and name in headers}
 
 
 def signed(before: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str | None]:
     """What the broker changes of a message's headers (None: taken away), with what says that it was the broker."""
     kept = brokers_word(before).keys() - changed.keys()
     names = kept | {name for name, value in changed.items() if name in NAMES and value is not None}
-    return {**changed, WROTE: ",".join(sorted(names)) or None}
+    none = None if NAMES.isdisjoint(before) else ""  # what a client said of itself must not pass for unsigned
+    return {**changed, WROTE: ",".join(sorted(names)) or none}

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import MAX_NAME, Destination
-from brokerapp.engine.brokers_word import CAUSE, CLAIMED, FAILED_AT, ORIGIN, ROUTE, brokers_word, signed
+from brokerapp.engine.brokers_word import (
+    CAUSE,
+    CLAIMED,
+    FAILED_AT,
+    LIVED_UNTIL,
+    MODE,
+    ORIGIN,
+    ROUTE,
+    brokers_word,
+    signed,
+)
 from brokerapp.message import Message
 from brokerapp.settings import Discarding
 
@@ -101,9 +111,9 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
         **way_from(message, death.sent_to, death.source),
     }
     if message.expires:
-        changed["originalExpiration"] = str(message.expires)
+        changed[LIVED_UNTIL] = str(message.expires)
     if not message.persistent:
-        changed["originalDeliveryMode"] = "NON_PERSISTENT"
+        changed[MODE] = "NON_PERSISTENT"
     return message.with_headers(signed(message.headers, changed), expires=expires, persistent=True, deliveries=0)
 
 

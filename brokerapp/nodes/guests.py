@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
-from brokerapp.named_subscription import NamedSubscription
 from brokerapp.nodes.words import Consumer, Word, pack, unpack
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import compile_selector
@@ -99,7 +97,8 @@ class Guests:
         if guest is None:
             guest = self._guests[session, key] = self._new(session, key, facts)
         if durable is not None:
-            guest.claim = _claimed(durable.subscription, facts.get("claim"))
+            if (claim := facts.get("claim")) is not None:
+                guest.claim = durable.subscription.left_to(*claim)
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consuming.attach_here(guest, log)
@@ -342,14 +341,6 @@ class Guests:
             log.stopped.discard(_exclusive_at(session))
         for logs in (*self._held.values(), *self._former.values()):
             logs.pop(log.name, None)
-
-
-def _claimed(known: NamedSubscription, claim: Sequence[Any] | None) -> NamedSubscription | None:
-    """A named subscription as a consumer's client wants it: for which groups of users, or which bridge."""
-    if claim is None:
-        return None
-    groups, leads_to = claim
-    return replace(known, groups=None if groups is None else tuple(groups), leads_to=leads_to)
 
 
 def _exclusive_at(session: str) -> str:

@@ -1,7 +1,8 @@
-"""Where depths stand, as trace events: all logs that hold anything when a node starts and at each full hour, and at
-each minute those that changed.
+"""Where depths stand, as trace events: all logs that hold anything when a node begins, when it stops and at each full
+hour, and at each minute those that changed.
 
-So whoever reads an hour needs no other to know the depths in it, and no arithmetic to know them to the minute.
+So whoever reads an hour needs no other to know the depths in it, and no arithmetic to know them to the minute. That the
+broker itself began is said, too: no node of it ran before. Each node notes its own logs and knows nothing of others.
 """
 
 from __future__ import annotations
@@ -36,15 +37,18 @@ class Depths:
         """Whether a minute began since depths were noted, also when the clock was set back."""
         return now_us // MINUTE_US != self._noted_us // MINUTE_US
 
-    def note(self, now_us: int, depths: Mapping[str, int]) -> None:
-        """Depths are these, after all that was noted so far and before all that will be."""
-        every = now_us // HOUR_US != self._noted_us // HOUR_US
+    def note(self, now_us: int, depths: Mapping[str, int], why: str = "") -> None:
+        """Depths are these, after all that was noted so far and before all that will be.
+
+        `why` is the reason for which all that hold anything are noted; "" to do so when an hour began.
+        """
+        every = why or (ALL if now_us // HOUR_US != self._noted_us // HOUR_US else "")
         holding = {log: depth for log, depth in depths.items() if depth > 0}
         # All that was noted is earlier: a microsecond tells them apart.
         self._recorder.since_us = ts_us = now_us + 1
         for log, depth in holding.items():
             if every:
-                self._event(ts_us, log, depth, ALL)
+                self._event(ts_us, log, depth, every)
             elif self._known.get(log) != depth:
                 self._event(ts_us, log, depth, CHANGED)
         for log in self._known.keys() - holding.keys():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 #: Grows when a column is added or changes its meaning; stands in the metadata of every batch and every file.
-VERSION = 2
+VERSION = 3
 VERSION_KEY = b"sluice.events"
 
 # The kinds, numbered in the order in which they happen to a message: sorted by (ts, kind) a journey reads right.
@@ -22,8 +22,9 @@ KINDS = (
     EXPIRE, DEAD_LETTER, DROP,
 ) = range(len(KINDS))  # fmt: skip
 
-#: Reasons of a `depth`: one of all logs that hold anything, or one of a log that changed.
-ALL, CHANGED = "all", "changed"
+#: Reasons of a `depth`. A node notes all its logs that hold anything as the broker begins with it, and at each full
+#: hour; else those that changed, and, as if they had, all that it finds beside other nodes, or leaves when it stops.
+START, ALL, CHANGED = "start", "all", "changed"
 
 MOMENT = pa.timestamp("us", tz="UTC")
 #: Texts of which a batch holds few different ones. Parquet stores them the same way; readers see strings.

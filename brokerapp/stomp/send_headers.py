@@ -5,7 +5,7 @@ ActiveMQ's JMS names set the STOMP headers of the same meaning.
 
 from __future__ import annotations
 
-from brokerapp.engine.brokers_word import WROTE
+from brokerapp.engine.brokers_word import ORIGIN, WROTE, signed
 from brokerapp.errors import RequestRefused
 from brokerapp.message import DEFAULT_PRIORITY, escape
 
@@ -29,7 +29,7 @@ NOT_PROPERTIES = frozenset(
         "redelivered",
         "subscription",
         "ack",
-        "original-destination",
+        ORIGIN,
         "transformation-error",
         "JMSRedelivered",
         "JMSXDeliveryCount",
@@ -80,6 +80,15 @@ def properties_of(headers: dict[str, str]) -> str:
         if name not in NOT_PROPERTIES:
             lines += f"{escape(name)}:{escape(value)}\n"
     return lines
+
+
+def origin_of(headers: dict[str, str]) -> str:
+    """The header lines that say where a bridge's message was sent, there; of what else it says nothing is our word."""
+    if ORIGIN not in headers:
+        return ""
+    came = {name: value for name, value in headers.items() if name not in NOT_PROPERTIES}
+    said = signed(came, {ORIGIN: headers[ORIGIN]})
+    return "".join(f"{name}:{escape(value)}\n" for name, value in said.items() if value is not None)
 
 
 def priority_of(headers: dict[str, str]) -> int:

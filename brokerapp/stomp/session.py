@@ -35,7 +35,7 @@ from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
 from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
-from brokerapp.stomp.send_headers import is_counted, number_of, priority_of, properties_of, with_jms_setters
+from brokerapp.stomp.send_headers import is_counted, number_of, origin_of, priority_of, properties_of, with_jms_setters
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
 from brokerapp.transformations import error_in
 
@@ -167,8 +167,8 @@ class StompSession:
             headers = {**headers, "reply-to": self._naming.to_reply(headers["reply-to"])}
         get = headers.get
         properties = self._stamp(headers) + properties_of(headers)
-        if self.bridge is not None and "original-destination" in headers:
-            properties += f"original-destination:{escape(headers['original-destination'])}\n"
+        if self.bridge is not None:
+            properties += origin_of(headers)
         if "transformation" in headers and (wrong := error_in(headers["transformation"], body)):
             properties += f"transformation-error:{escape(wrong)}\n"
         return Send(

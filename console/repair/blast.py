@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import COUNT, brokers_word
+from brokerapp.engine.brokers_word import COUNT, LIVED_UNTIL, brokers_word
 from brokerapp.snapshot import BrowsedMessage, DestinationStats
 from console import naming
 from console.figures import counted
@@ -164,8 +164,9 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
     now, expired, once, groups, again = time.time() * 1000, 0, 0, Counter(), 0
     for headers in messages:
         expired += 0 < _number(headers.get("expires", "0")) < now
-        once += 0 < _number(headers.get("originalExpiration", "0")) < now
-        again += COUNT in brokers_word(headers)
+        word = brokers_word(headers)
+        once += 0 < _number(word.get(LIVED_UNTIL, "0")) < now
+        again += COUNT in word
         if group := headers.get("JMSXGroupID"):
             groups[group] += 1
     if expired:

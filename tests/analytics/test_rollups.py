@@ -18,6 +18,7 @@ from brokerapp.recording.depths import Depths
 from brokerapp.recording.encoding import decode
 from brokerapp.recording.recorder import Recorder
 from brokerapp.recording.schema import ACK, ALL, CHANGED, DISPATCH, FORWARD
+from brokerapp.recording.schema import START as BEGAN
 
 START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US
 START = START_US // 1_000_000
@@ -132,8 +133,8 @@ def rollups(tmp_path):
     made.close()
 
 
-def depths(*noted: tuple[int, str, int, str]) -> Counted:
-    return Counted({}, [Depth(START_US + minute * 60_000_000 + 1, *rest) for minute, *rest in noted])
+def depths(*noted: tuple[float, str, int, str]) -> Counted:
+    return Counted({}, [Depth(START_US + int(minute * 60_000_000) + 1, *rest) for minute, *rest in noted])
 
 
 def test_depths_of_any_past_minute_are_known(rollups, tmp_path):
@@ -154,9 +155,30 @@ def test_depths_of_any_past_minute_are_known(rollups, tmp_path):
     assert [(each.depth, each.most) for each in past.points(START, START + DAY, HOUR)] == [(7, 8), (0, 7)]
 
 
-def test_what_a_node_that_starts_does_not_note_is_empty(rollups, tmp_path):
-    rollups.add([depths((0, A, 5, ALL), (0, B, 1, ALL), (7, A, 4, ALL))], 1)
-    assert Past(tmp_path).depths_at(START + 7 * MINUTE).of == {A: 4}
+def standing(folder, minute: int) -> tuple[dict[str, int], int]:
+    """What is said of a minute: what each destination holds, and all together."""
+    past = Past(folder)
+    [*_, last] = past.points(START, START + minute * MINUTE + 1, MINUTE)
+    return past.depths_at(START + minute * MINUTE).of, last.depth
+
+
+def test_what_a_broker_that_starts_does_not_note_is_empty(rollups, tmp_path):
+    rollups.add([depths((0, A, 5, ALL), (0, B, 1, ALL), (7, A, 4, BEGAN))], 1)
+    assert standing(tmp_path, 7) == ({A: 4}, 4)
+
+
+def test_at_a_full_hour_each_of_several_nodes_notes_its_own_and_says_nothing_of_those_of_others(rollups, tmp_path):
+    rollups.add([depths((0, A, 5, ALL)), depths((0.01, B, 3, ALL))], 1)
+    assert standing(tmp_path, 0) == ({A: 5, B: 3}, 8)
+    rollups.add([depths((60, A, 5, ALL)), depths((61, B, 3, ALL))], 2)
+    assert standing(tmp_path, 61) == ({A: 5, B: 3}, 8)
+
+
+def test_what_nobody_noted_for_an_hour_became_empty_without_a_note(rollups, tmp_path):
+    rollups.add([depths((1, A, 5, CHANGED), (1, B, 3, CHANGED), (60, A, 5, ALL))], 1)
+    assert standing(tmp_path, 60) == ({A: 5}, 8)  # B's node may be late
+    rollups.add([depths((120, A, 5, ALL))], 2)
+    assert standing(tmp_path, 120) == ({A: 5}, 5)
 
 
 def test_depths_are_told_as_a_node_notes_them(store, store_url, archive):

@@ -1,7 +1,6 @@
 """The blast radius: what should be known before messages are sent again, of what who asks may know. Pure."""
 
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import COUNT, signed
 from brokerapp.snapshot import BrowsedMessage
 from console.repair.blast import radius
 
@@ -28,9 +27,18 @@ def test_each_message_goes_its_way_and_what_does_not_say_where_goes_nowhere():
 
 
 def test_what_is_masked_of_a_header_is_not_told_in_a_note():
-    one = [message(1, JMSXGroupID="4711", **signed({}, {COUNT: "1"}))]
+    one = [message(1, JMSXGroupID="4711", resubmitCount="1", **{"sluice-wrote": "resubmitCount"})]
     told = looked_at(one, [(HERE, {})]).notes
     covered = looked_at(one, [(HERE, {})], shown=lambda each: {**each.headers, "JMSXGroupID": "covered"}).notes
     assert "(4711)" in told[0]
     assert "(covered)" in covered[0]
     assert told[1] == covered[1]
+
+
+def test_a_time_to_live_that_only_the_sender_speaks_of_is_not_told_as_one_that_is_over():
+    told = message(1, originalExpiration="1", **{"sluice-wrote": "originalExpiration"})
+    claimed = message(2, originalExpiration="1")
+    assert looked_at([told], [(HERE, {})]).notes == [
+        "1 message had a time to live that is over; sent again, it would not expire."
+    ]
+    assert looked_at([claimed], [(HERE, {})]).notes == []

@@ -12,6 +12,7 @@ from brokerapp.engine.dead_letters import Death, dead_letter
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Message
 from brokerapp.snapshot import BrowsedMessage
+from console.listed import Listed
 from console.masking import COVER, check_selector, masked
 from console.masking_rules import MAX_BODY
 from console.models import AuditEntry, MaskingRule
@@ -128,6 +129,15 @@ def test_what_is_masked_where_it_failed_is_masked_among_the_dead_letters_and_whe
     rule(scope="orders.>", pattern="card")
     dead = replace(message(BODY, "ActiveMQ.DLQ"), **facts)
     assert b"4111" not in masked(make_user("operator"), dead, Destination.queue("ActiveMQ.DLQ")).body
+
+
+def test_a_rule_about_all_headers_leaves_what_says_which_of_them_are_the_brokers(db):
+    rule(place="header", pattern="*", action="replace")
+    said = {"resubmitCount": "2", "original-destination": "/queue/a", "sluice-wrote": "dlqTime"}
+    shown = Listed(masked(make_user("admin"), replace(message(b""), headers=said)))
+    assert (shown.word, shown.resubmits) == ({}, 0)
+    covered = Listed(replace(shown.message, headers={**shown.message.headers, "sluice-wrote": "resubmitCount"}))
+    assert (covered.word, covered.resubmits) == ({"resubmitCount": COVER}, 0)
 
 
 def test_what_a_consumer_parks_with_all_it_says_stays_masked_however_often_it_fails_again(db):

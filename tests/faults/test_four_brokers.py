@@ -6,6 +6,8 @@ from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.runbroker import Run
 
+pytestmark = pytest.mark.slow
+
 #: Messages that are sent before one dies, while it is dead, and when it is back.
 COUNT = 30
 CONFIG = """\

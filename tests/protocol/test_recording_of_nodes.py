@@ -60,18 +60,20 @@ def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operator
     node.stop()
 
 
-def test_a_node_that_starts_records_the_depths_it_finds(store):
+def test_a_node_records_the_depths_that_it_finds_and_leaves_and_that_no_other_ran_when_it_began(store):
     before = RunningNode(default_config(BROKER, 0), store.url)
     client = StompClient(before.port, "1.2")
     for body in ("a", "b", "c"):
-        client.send("/queue/orders", body)
+        client.send("/queue/orders", body, persistent="true")
     client.connection.disconnect()
     before.stop()
     assert {row["kind"] for row in recorded(store)} >= {"enqueue", "forward"}
 
     RunningNode(default_config(BROKER, 0), store.url).stop()
-    depth = [row for row in recorded(store) if row["kind"] == "depth"][-1]
-    assert (depth["destination"], depth["size"], depth["reason"]) == ("queue://orders", 3, "all")
+    depths = [row for row in recorded(store) if row["kind"] == "depth"]
+    assert {(row["destination"], row["size"]) for row in depths} == {("queue://orders", 3)}
+    reasons = [row["reason"] for row in depths]
+    assert (reasons[0], reasons[-1], reasons.count("start")) == ("changed", "changed", 1)
 
 
 def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_the_node_runs(store):

@@ -133,9 +133,9 @@ class Command(BaseCommand):
                     break
                 expelled = await _unless(told, node.was_expelled())
                 pause = 0.0 if expelled is None else rejoining.pause(error, expelled.result(), time.monotonic() - began)
+                await node.abandon()  # its tasks, too: a cancel that gets lost kept the process from ending
                 if pause is None:
                     raise error
-                await node.abandon()
                 logger.warning("node %s joins again in %g s", wanted.node, pause)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(told.wait(), pause)

@@ -1,12 +1,27 @@
 """What of a message's headers is the broker's word."""
 
+import pytest
+
+from brokerapp.admin.browsing import browsed, came_ms
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import CAUSE, CLAIMED, COUNT, NAMES, ROUTE, WROTE, brokers_word, signed
+from brokerapp.engine.brokers_word import (
+    CAUSE,
+    CLAIMED,
+    COUNT,
+    FAILED_AT,
+    NAMES,
+    ORIGIN,
+    ROUTE,
+    WROTE,
+    brokers_word,
+    signed,
+)  # fmt: skip
 from brokerapp.engine.dead_letters import Death, dead_letter, way_from
 from brokerapp.homeward import home_of
-from brokerapp.message import Message
-from brokerapp.stomp.send_headers import properties_of
+from brokerapp.message import Message, unescape
+from brokerapp.stomp.send_headers import origin_of, properties_of
+from brokerapp.store import StoredEntry
 
 
 def test_what_a_client_says_is_delivered_and_is_not_the_brokers_word():
@@ -45,6 +60,48 @@ def test_places_that_a_message_came_with_are_kept_as_a_claim_however_often_the_b
     assert brokers_word(came.headers) == {ROUTE: "/queue/parked,/queue/dead,/queue/moved"}
     assert came.headers[CLAIMED] == "/queue/c,/queue/a,/queue/b"
     assert CLAIMED not in way_from(Message("2", b"message-id:2\n", b""), "/topic/t", queue("x"))
+
+
+#: What a dead letter said before the broker signed: a client may say the same.
+OLD = {CAUSE: "rejected", FAILED_AT: "5", ROUTE: "/queue/home", COUNT: "3"}
+
+
+def test_what_the_broker_stored_before_it_signed_is_its_word():
+    old = {**OLD, ORIGIN: "/queue/home"}
+    assert brokers_word(old) == OLD
+    assert home_of(old, "/queue/home", Destination.queue("dead")) == Destination.queue("home")
+    assert came_ms(stored(old).message) == 5
+    assert way_from(stored(old).message, "", Destination.queue("dead")) == {ROUTE: "/queue/home,/queue/dead"}
+
+
+def test_a_place_that_the_broker_writes_beside_what_a_client_says_makes_none_of_that_its_word():
+    beside = signed(OLD, {ORIGIN: "/queue/named"})
+    assert beside == {ORIGIN: "/queue/named", WROTE: ""}
+    assert brokers_word({**OLD, **beside}) == {}
+    assert signed({"region": "eu"}, {ORIGIN: "/queue/named"})[WROTE] is None, "ordinary messages say nothing more"
+
+
+@pytest.mark.parametrize(
+    ("said", "word"), [({}, {}), ({ORIGIN: "/queue/home"}, OLD), ({WROTE: CAUSE}, {CAUSE: "rejected"})]
+)
+def test_the_virtual_destination_by_which_a_copy_came_proves_nothing_of_what_it_says(said, word):
+    shown = browsed(stored({**OLD, **said}, "/topic/by"), Destination.queue("copy"))
+    assert shown.headers[ORIGIN] == "/topic/by"
+    assert brokers_word(shown.headers) == word
+
+
+def test_the_place_that_a_bridge_names_makes_nothing_that_crossed_this_brokers_word():
+    lines = properties_of({**OLD, ORIGIN: "/queue/there"}) + origin_of({**OLD, ORIGIN: "/queue/there"})
+    headers = {name: unescape(value) for name, _, value in (line.partition(":") for line in lines.splitlines())}
+    assert headers[ORIGIN] == "/queue/there"
+    assert brokers_word(headers) == {}
+    assert origin_of({ORIGIN: "/queue/there", "region": "eu"}) == "original-destination:/queue/there\n"
+
+
+def stored(headers: dict[str, str], by: str = "") -> StoredEntry:
+    """A message as a store has it, `by` the virtual destination by which it came."""
+    head = "".join(f"{name}:{value}\n" for name, value in {"message-id": "1", **headers}.items())
+    return StoredEntry(1, Message("1", head.encode(), b""), 0, 0, by, "")
 
 
 def test_where_another_broker_had_a_message_is_kept_when_a_copy_comes_by_way_of_a_topic_here():

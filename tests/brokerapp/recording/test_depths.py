@@ -1,11 +1,11 @@
-"""Depths are noted whole at the start of each hour, and by the minute where they changed."""
+"""Depths are noted whole when a node begins or stops and at each full hour, by the minute where they changed."""
 
 import pytest
 from test_recorder import events, message, moment
 
 from brokerapp.recording.depths import HOUR_US, MINUTE_US, Depths
 from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, FORWARD
+from brokerapp.recording.schema import ACK, CHANGED, FORWARD, START
 
 HOUR = 1_760_000_000_000_000 // HOUR_US * HOUR_US
 A, B = "queue://a", "subscription://client:name"
@@ -18,10 +18,33 @@ def noted(recorder: Recorder) -> list[tuple]:
     return sorted((row["destination"], row["size"], row["reason"]) for row in rows)
 
 
-def test_a_node_that_starts_notes_all_logs_that_hold_anything():
+def test_a_broker_that_starts_notes_all_logs_that_hold_anything_and_says_that_it_began():
     recorder = Recorder("sluice")
-    Depths(recorder).note(HOUR + 5, {A: 3, B: 1, "queue://empty": 0})
-    assert noted(recorder) == [(A, 3, "all"), (B, 1, "all")]
+    Depths(recorder).note(HOUR + 5, {A: 3, B: 1, "queue://empty": 0}, START)
+    assert noted(recorder) == [(A, 3, "start"), (B, 1, "start")]
+
+
+def test_a_node_that_joins_others_notes_what_is_here_as_changed_and_all_of_it_only_at_the_next_full_hour():
+    """The broker did not begin with it: whoever reads that must not take it for a time in which nobody ran."""
+    recorder = Recorder("sluice")
+    depths = Depths(recorder)
+    depths.note(HOUR + 20 * MINUTE_US, {A: 3}, CHANGED)
+    assert noted(recorder) == [(A, 3, "changed")]
+    recorder.take()
+    depths.note(HOUR + 21 * MINUTE_US, {A: 3, B: 2})
+    assert noted(recorder) == [(B, 2, "changed")]
+    recorder.take()
+    depths.note(HOUR + HOUR_US + 100_000_000, {A: 3, B: 2})  # late, as the store was away
+    assert noted(recorder) == [(A, 3, "all"), (B, 2, "all")]
+
+
+def test_a_node_that_stops_notes_also_what_did_not_change_and_what_became_empty():
+    recorder = Recorder("sluice")
+    depths = Depths(recorder)
+    depths.note(HOUR, {A: 3, B: 1}, START)
+    recorder.take()
+    depths.note(HOUR + 18 * MINUTE_US, {A: 3}, CHANGED)
+    assert noted(recorder) == [(A, 3, "changed"), (B, 0, "changed")]
 
 
 def test_at_a_new_minute_only_changes_are_noted_and_what_became_empty_or_was_deleted_is_one():
