@@ -23,6 +23,7 @@ from django.conf import settings
 
 from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.engine.access import Principal
+from brokerapp.interpreter import COLLECT_AFTER
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.wiring import node_config
 from tests.migrated import in_memory, make_template
@@ -41,8 +42,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on there is garbage again, but not of what is there now, until libraries count what is left of them."""
+    """From here on there is garbage again, but not of what is there now, until libraries count what is left of them.
+
+    Looked for as seldom as by a node: as often as Python does by itself takes a fortieth of the work of most tests.
+    """
     gc.enable()
+    gc.set_threshold(*COLLECT_AFTER)
     gc.freeze()
     atexit.register(gc.unfreeze)
 

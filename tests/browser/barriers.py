@@ -15,13 +15,17 @@ BRIEFLY = {"resultTypes": ["violations"], "selectors": False}
 WHOLE: dict = {"include": [["html"]]}
 OWN: dict = WHOLE | {"exclude": [[".rail"], ["header.bar"]]}
 AXE = Axe()
+#: Nothing comes of it on a page without axe.
+_ASK = "([part, options]) => window.axe ? axe.run(part, options) : null"
 
 
 def barriers(page: Page, options: dict = RULES, part: dict = WHOLE) -> str:
     """What axe says against the page, or a part of it, as it stands; nothing where all is well."""
-    if not page.evaluate("'axe' in window"):
+    asked = [part, options | BRIEFLY]
+    if (said := page.evaluate(_ASK, asked)) is None:
         page.evaluate(AXE.axe_script)
-    found = page.evaluate("([part, options]) => axe.run(part, options)", [part, options | BRIEFLY])["violations"]
+        said = page.evaluate(_ASK, asked)
+    found = said["violations"]
     return "\n".join(
         f"{each['id']}: {each['help']}: {[node['html'][:160] for node in each['nodes'][:4]]}" for each in found
     )

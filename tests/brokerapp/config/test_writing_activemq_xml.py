@@ -144,7 +144,7 @@ all_definitions = st.builds(
 ).filter(lambda definitions: find_loop(definitions) is None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(all_definitions)
 def test_definitions_survive_the_way_out_and_in(definitions):
     text = export_xml(definitions, "b")
@@ -206,7 +206,7 @@ def as_read(text):
     return replace(config, report=(), use_temp_mirrored_queues=BrokerConfig().use_temp_mirrored_queues)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(configs)
 def test_a_whole_configuration_survives_the_way_out_and_in(config):
     names = [each.name for each in config.network_connectors] + [*map(name_of, config.definitions.virtual_destinations)]
