@@ -25,7 +25,7 @@ ASK_SECONDS = 0.25  # between two questions whether a part is ready
 FIRST_DELAY_SECONDS = 0.5  # before the first restart; doubles with every death that follows too soon
 LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by itself
 STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
-STILL_SECONDS = 30.0  # between two words about a part that starts or ends slowly
+STILL_SECONDS = 30.0  # until it is said that a part still starts or ends, and between two words about that
 GRACE_SECONDS = 10.0
 MOST_GRACE = 12.0  # times the grace, however busy the machine is: a minute or four, and then it hangs
 LEFTOVER_PATIENCE_SECONDS = 15.0  # for the children of a killed supervisor, which got their TERM when it died
@@ -42,14 +42,16 @@ class Part:
 
     It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later, on a
     busy machine as many times later as others share each of its processors. With `ready`, those after it in the table
-    need it: they start when it says yes, and have ended before it is asked to end. It must not wait long for its
-    answer. Lines with what it says of itself alone (`unsaid`) stand in its log and are not shown.
+    start when it says yes, and have ended before it is asked to end. It must not wait long for its answer. They wait
+    for ever for one that they cannot do without (`is_needed`), and STILL_SECONDS for any other. Lines with what it says
+    of itself alone (`unsaid`) stand in its log and are not shown.
     """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     ready: Callable[[], bool] | None = None
+    is_needed: bool = False
     grace: float = GRACE_SECONDS
     unsaid: re.Pattern[str] | None = None
 
@@ -105,8 +107,8 @@ class Child:
         self.born = time.monotonic()
         self._started_at = self._due = self._ask_again = self._asked_to_end = 0.0
         self._tell_again = self.born + STILL_SECONDS
-        self._is_ready = self._is_killed = False
-        self._deaths = 0
+        self._is_ready = self._is_killed = self._was_slow = False
+        self._deaths, self._patience = 0, 0.0
 
     def tick(self, now: float) -> None:
         """Show what it said; notice its death; start it when it is due."""
@@ -124,16 +126,23 @@ class Child:
         if not self._is_ready and now >= self._ask_again:
             self._is_ready = self.part.ready is None or self.part.ready()
             self._ask_again = now + ASK_SECONDS
+            if self._is_ready and self._was_slow:
+                self._was_slow = False
+                self._say(f"{self.part.name} is ready after {now - self.born:.0f} s")
         return self._is_ready
 
-    def tell_if_slow(self, now: float) -> None:
-        """Say now and then that it is still about to be ready."""
+    def lets_on(self, now: float) -> bool:
+        """Whether those after it in the table may start; says now and then that it is still about to be ready."""
+        if self.ready(now):
+            return True
         if now >= self._tell_again:
-            self._tell_again = now + STILL_SECONDS
+            self._was_slow, self._tell_again = True, now + STILL_SECONDS
+            others = "those after it wait for it" if self.part.is_needed else "those after it start meanwhile"
             self._say(
                 f"{self.part.name} is still starting after {now - self.born:.0f} s ({_busy()}): it goes on by itself, "
-                f"and {self.log.path} has its own words"
+                f"{others}, and {self.log.path} has its own words"
             )
+        return self._was_slow and not self.part.is_needed
 
     def terminate(self) -> None:
         """Ask it to end."""
@@ -147,7 +156,9 @@ class Child:
         self.log.follow()
         if self.process is not None and self.process.poll() is None:
             waited = time.monotonic() - self._asked_to_end
-            if not self._is_killed and (hurry or waited > patience(self.part.grace, os.getloadavg()[0], PROCESSORS)):
+            # What the machine was busy with is not made up for in the moment in which it is over.
+            self._patience = max(self._patience, patience(self.part.grace, os.getloadavg()[0], PROCESSORS))
+            if not self._is_killed and (hurry or waited > self._patience):
                 self._is_killed = True
                 self._say(f"{self.part.name} does not end: killed")
                 self.kill()
@@ -220,7 +231,8 @@ class Supervisor:
                 now = time.monotonic()
                 for child in self._children:
                     child.tick(now)
-                if waiting and self._may_start_next(now):
+                may_start_next = announced or all(child.lets_on(now) for child in self._children)
+                if waiting and may_start_next:
                     part = waiting.pop(0)
                     self._children.append(Child(part, self._logs, self._claim.family, say=self._say))
                 elif not waiting and not announced and all(child.ready(now) for child in self._children):
@@ -233,12 +245,6 @@ class Supervisor:
 
     def _ask_to_stop(self, *_: object) -> None:
         self._stops_asked += 1
-
-    def _may_start_next(self, now: float) -> bool:
-        if not self._children or self._children[-1].ready(now):
-            return True
-        self._children[-1].tell_if_slow(now)
-        return False
 
     def _stop(self) -> None:
         self._say("stopping")

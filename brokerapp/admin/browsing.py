@@ -78,8 +78,11 @@ class Browsing(Door):
             if page.next is None or not page.scanned:
                 return Tally(count)
             start = page.next
-        looked_at, of = scan - left, await self.depth(destination)
-        return Tally(count) if looked_at >= of else Tally(count, is_whole=False, looked_at=looked_at, of=of)
+        if not (await browse(destination, start, 1, None, 1)).messages:
+            return Tally(count)
+        looked_at = scan - left  # some of those may be gone by now
+        of = max(await self.depth(destination), looked_at + 1)
+        return Tally(count, is_whole=False, looked_at=looked_at, of=of)
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -60,7 +61,8 @@ while True:
 parts = [
     Part(
         "first", [python, "-c", FIRST, str(folder / "ready")], unsaid=WORKER_UNSAID,
-        ready=lambda: (folder / "ready").exists() and "slow" not in sys.argv,
+        ready=lambda: (folder / "ready").exists() and ("slow" not in sys.argv or (folder / "go").exists()),
+        is_needed="needed" in sys.argv,
     ),
     Part("parent", [python, "-c", PARENT]),
 ]
@@ -154,16 +156,43 @@ def test_what_goes_on_in_a_part_alone_is_not_shown_and_its_errors_are(pattern, l
     assert (pattern.search(line) is None) is shown
 
 
-def test_what_starts_slowly_is_waited_for_and_said_to_go_on(started):
-    run = started("slow")
-    run.until_said("first is still starting after")
-    run.until_said("it goes on by itself")
+def test_what_others_cannot_do_without_is_waited_for_however_slowly_it_starts(started):
+    run = started("slow", "needed")
+    until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
+    assert "those after it wait for it" in run.said
     assert len(run.family()) == 1, "those that need it are not started"
+    (run.folder / "go").touch()
+    run.until_said("all are ready")
+
+
+def test_what_others_can_do_without_is_said_to_start_slowly_and_waited_for_no_longer(started):
+    run = started("slow")
+    run.until_said("its child is")
+    assert "those after it start meanwhile" in run.said
+    until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
+    assert "all are ready" not in run.said
+    (run.folder / "go").touch()
+    run.until_said("all are ready")
+    assert run.said.index("first is ready after") < run.said.index("all are ready")
 
 
 @pytest.mark.parametrize(("load", "expected"), [(0.5, 10), (2, 10), (20, 100), (1000, 120)])
 def test_on_a_busy_machine_a_part_has_longer_to_end(load, expected):
     assert supervisor.patience(10, load, 2) == expected
+
+
+def test_a_part_that_was_given_longer_on_a_busy_machine_keeps_that_when_others_are_done(tmp_path, monkeypatch):
+    now, killed = [0.0], []
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    child = supervisor.Child(supervisor.Part("slow", ["none"], grace=10), tmp_path, 0, say=str)
+    child.process = SimpleNamespace(poll=lambda: None, terminate=lambda: None)
+    child.kill = lambda: killed.append(now[0])
+    child.terminate()
+    for moment, load in ((1.0, 6.0), (25.0, 0.5), (31.0, 0.5)):
+        now[0] = moment
+        monkeypatch.setattr(supervisor.os, "getloadavg", lambda load=load: (load * supervisor.PROCESSORS / 2, 0, 0))
+        assert not child.ended(hurry=False)
+    assert killed == [31.0]
 
 
 def test_a_killed_part_is_started_again(started):
@@ -274,6 +303,11 @@ def test_one_port_for_two_uses_is_refused():
     assert list(port_troubles("127.0.0.1", wanted)) == [
         f"port {free} is meant for both the console and STOMP: set SLUICE_STOMP_PORT to another one"
     ]
+
+
+def test_only_the_store_is_waited_for_without_end(tmp_path):
+    table = processes.parts(processes.Environment.read({"SLUICE_DATA": str(tmp_path)}))
+    assert [part.name for part in table if part.is_needed] == ["store"]
 
 
 def test_the_table_has_the_store_only_when_it_is_ours(tmp_path):
