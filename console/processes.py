@@ -20,7 +20,7 @@ WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked t
 
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY = "celery --quiet -A console.celery"
+CELERY = "celery --quiet -A"
 #: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
 UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
 WORKER_ENVIRONMENT = UNCHECKED | {
@@ -34,7 +34,7 @@ WORKER_ENVIRONMENT = UNCHECKED | {
 WORKER_UNSAID = re.compile(r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown")
 #: Where in Spark something happened, and that a client went while it was being answered.
 SPARK_UNSAID = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
-WORKER = f"{CELERY} worker --loglevel INFO --without-mingle --without-gossip"
+WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
 
 
 def parts(environment: Environment) -> list[Part]:
@@ -78,7 +78,11 @@ def parts(environment: Environment) -> list[Part]:
         ),
         Part("archiver", _module("analytics.archiver")),
         worker("default", SHORT_TASKS),
-        Part("beat", _module(f"{CELERY} beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"), environment=UNCHECKED),
+        Part(
+            "beat",
+            _module(f"{CELERY} console.clock beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"),
+            environment=UNCHECKED,
+        ),
     ]
     return [store, *others] if environment.owns_store else others
 

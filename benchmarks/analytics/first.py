@@ -35,7 +35,7 @@ from benchmarks.analytics.server import PATIENCE
 from benchmarks.process import free_port
 from brokerapp.environment import PROJECT
 
-LOOK_AGAIN_SECONDS = 0.05
+LOOK_AGAIN_SECONDS = 0.1
 #: What part of the time that passed goes by until the next look: each takes CPU that the result waits for.
 LOOK_AGAIN_PART = 0.05
 #: How often is asked once the first result is there.
