@@ -199,7 +199,8 @@ class Ledger:
             if each.id not in died:
                 continue
             if each.at > died[each.id] + ON_ITS_WAY:
-                yield Violation(Wrong.RETURNED, place, self._described(place, each.id))
+                history = f"{self._described(place, each.id)}; a dead letter {died[each.id]:.2f} s"
+                yield Violation(Wrong.RETURNED, place, history)
             elif each.settled is not None and not each.rejected:
                 yield Violation(Wrong.UNDEAD, place, self._described(place, each.id))
 
