@@ -48,4 +48,6 @@ def closing_mark(log: MessageLog) -> str:
     """The mark of a log that nobody consumes from any more."""
     if log.coming:  # what was given early has no number yet
         return OPEN
-    return str(max(log.dispatched, log.may_have_been_delivered)) if log.depth else "0"
+    if log.shared or log.depth:  # of what others stored and could not tell of, the depth knows nothing
+        return str(max(log.dispatched, log.may_have_been_delivered))
+    return "0"

@@ -15,6 +15,7 @@ from brokerapp.destination import Destination
 from brokerapp.engine import choosing, window
 from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.entry import COMING, Entry
+from brokerapp.engine.marks import closing_mark
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE, WINDOW
@@ -849,3 +850,14 @@ class LogUnderWork(RuleBasedStateMachine):
 
 TestLogUnderWork = LogUnderWork.TestCase
 TestLogUnderWork.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_what_was_given_out_leaves_its_mark_though_what_others_stored_and_did_not_tell_of_is_not_counted():
+    log = log_of(consumer())
+    for number in (7, 8):
+        log.offer(entry(number))
+    given_out(log)
+    log.depth = 0  # as where two others were acknowledged that nobody had told of
+    assert closing_mark(log) == "0"
+    log.shared = True
+    assert closing_mark(log) == "8"
