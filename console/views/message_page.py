@@ -121,7 +121,7 @@ def _alike(here: list[tuple[Destination, BrowsedMessage]]) -> Any:
         if stats is None or not is_dead_letter_queue(stats):
             continue
         pattern, origin = pattern_of(message.headers.get("dlqDeliveryFailureCause", "")), message.came_from
-        for cluster in survey([stats], gateway().place, gateway().browse, patience=0.5).clusters:
+        for cluster in survey([stats], gateway().browse_back, patience=0.5).clusters:
             if (cluster.pattern, cluster.origin) == (pattern, origin or "") and cluster.count > 1:
                 return cluster
     return None

@@ -371,6 +371,15 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
     until(lambda: "Waits in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
 
 
+def test_the_page_of_a_dead_letter_says_how_many_failed_like_it(browser_of, dead):
+    message = failed(dead)[0]
+    address = reverse("message-page", kwargs={"id": message.id}) + f"?queue=ActiveMQ.DLQ&seq={message.seq}"
+    page = browser_of("support").get(address)
+    assert page.status_code == 200
+    assert page.context["alike"].count == 3
+    assert "3 like this" in text(page)
+
+
 def test_a_message_nobody_knows_is_said_to_be_unknown(admin, console):
     response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
     assert response.status_code == 404
