@@ -57,7 +57,7 @@ class Consuming:
         self._patterns.add(queue.name, subscription)
         for log in self.readable(subscription, queue):
             self.attach(subscription, log)
-        if self._collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
+        if self.collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
             self.attach(subscription, self._queues.ensure(queue))
 
     def readable(self, subscription: Subscription, queue: Destination) -> list[MessageLog]:
@@ -79,7 +79,7 @@ class Consuming:
         forbidden = policy is not None and policy.auto_create is False
         return queue in self._queues or (not forbidden and self._may(subscription, "admin", queue))
 
-    def _collects(self, queue: Destination) -> bool:
+    def collects(self, queue: Destination) -> bool:
         """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""
         return any(
             topic_behind(each, queue.name) is not None

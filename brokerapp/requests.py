@@ -118,7 +118,7 @@ class Desk:
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
-        check_one(wanted)
+        check_one(wanted, or_pattern=self._broker.consuming.collects(wanted))
         is_new = not self._broker.creation.exists(wanted)
         await self._record(Change.of_destination(wanted))
         self._broker.creation.declare(wanted)

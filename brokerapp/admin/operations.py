@@ -20,7 +20,7 @@ class Operations(Door):
 
     async def create(self, destination: Destination) -> bool:
         """Make the queue or topic exist until it is deleted; whether it did not before. Needs a live node."""
-        check_one(destination)
+        check_one(destination, or_pattern=True)  # the node knows which queue may be called like one
         return await self._ask("create", destination=str(destination))
 
     async def create_subscription(self, subscription: NamedSubscription) -> Destination:

@@ -282,13 +282,15 @@ async def either(wanted, listening: asyncio.Task) -> None:
 
 
 class Clock:
-    """Seconds since it was made, or began anew."""
+    """Seconds since it was started. What is before that, at most so many, is less than nothing: what clients saw then
+    was before all that they saw later.
+    """
 
-    def __init__(self) -> None:
-        self.restart()
+    def __init__(self, ahead: float) -> None:
+        self._began = time.monotonic() + ahead
 
-    def restart(self) -> None:
-        """Begin anew."""
+    def start(self) -> None:
+        """It is nought now."""
         self._began = time.monotonic()
 
     def __call__(self) -> float:

@@ -85,7 +85,7 @@ def run(
 
 
 async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]) -> Outcome:
-    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock()
+    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock(ahead=2 * WARM_UP)
     consumers = list(work.consumers(world.addresses, ledger, seed))
     producers = list(work.producers(flows, world.addresses, ledger, seed))
     outcome = Outcome(seed, faults, ledger, world.restarts)
@@ -93,7 +93,7 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
     supervising = asyncio.create_task(_supervise(world))
     try:
         await _warm_up(world, ledger, flows)
-        clock.restart()
+        clock.start()
         sending = [asyncio.create_task(each.live(clock)) for each in producers]
         alone: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of each domain
         breaking = [

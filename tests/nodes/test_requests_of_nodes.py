@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -259,7 +260,8 @@ def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
     here, there = (broker[each].node.broker.durables for each in "ab")
     kept = NamedSubscription(name, "s", (Destination.topic(name),), groups=("users",))
     for wanted in (kept, replace(kept, groups=("admins",), leads_to="east"), replace(kept, groups=())):
-        broker["a"].look(lambda wanted=wanted: here.claim(wanted))
+        first = SimpleNamespace(claim=wanted)
+        broker["a"].look(lambda wanted=wanted, first=first: here.adopt(here.claim(wanted), first))
         broker["a"].do(broker["a"].node._committer.barrier)
         assert broker["b"].look(lambda: there.known_as(kept)).subscription == wanted
         assert bool(there.leading_back(["east"])) == bool(wanted.leads_to)

@@ -10,7 +10,7 @@ from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import Composite, Leg, PolicyEntry
 from brokerapp.destination import Destination
-from brokerapp.errors import LimitExceeded
+from brokerapp.errors import BrokerError, LimitExceeded
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -176,6 +176,16 @@ def test_only_operators_create_what_a_policy_leaves_to_them(store):
             node.ask(lambda admin, each=each: admin.create(each))
             client.send(each.stomp, "m")
         assert client.errors.empty()
+
+
+def test_operators_create_a_queue_called_like_a_pattern_only_where_that_collects_what_virtual_topics_feed(store):
+    with running(store) as node:
+        node.ask(lambda admin: admin.create(queue("Consumer.A.VirtualTopic.>")))
+        StompClient(node.port).send("/topic/VirtualTopic.orders", "m", persistent="true")
+        assert node.bodies("Consumer.A.VirtualTopic.>") == ["m"]
+        for each in (queue("Orders.>"), topic("VirtualTopic.>")):
+            with pytest.raises(BrokerError, match="makes a pattern, which names many"):
+                node.ask(lambda admin, each=each: admin.create(each))
 
 
 def test_dead_letters_find_their_queue_where_clients_may_create_none(store):
