@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -23,6 +24,7 @@ from analytics.whatif import report
 from analytics.whatif.coding import Coding
 from analytics.whatif.comparison import Comparison, series_by_name, standing_by_name
 from analytics.whatif.conditions import Oracle, Routing, TooEntangled
+from analytics.whatif.depths import pace
 from analytics.whatif.tallies import Buckets, Classes, Tally
 from analytics.whatif.trial import Trial
 from brokerapp.definitions import Definitions
@@ -79,7 +81,7 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
     comparison = Comparison(
         *(Tally.of(each, found, coding, buckets) for each in routings),
         buckets,
-        series_by_name(flow, "left", buckets),
+        _paces(flow, buckets),
         standing_by_name(known.courses, known.begins, known.slot, buckets),
         _sharing(routings),
     )
@@ -89,6 +91,13 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
         comparison, trial, samples, rows_read=pc.sum(flow["events"]).as_py(),
         notes=report.notes(comparison, trial, flow, unknown, gone), covered=question.covered,
     )  # fmt: skip
+
+
+def _paces(flow: pa.Table, buckets: Buckets) -> dict[str, np.ndarray]:
+    """How fast messages left each destination, in each bucket."""
+    left, busy = (series_by_name(flow, column, buckets) for column in ("left", "busy"))
+    none = np.zeros(buckets.count)
+    return {name: pace(each, busy.get(name, none), buckets.seconds) for name, each in left.items()}
 
 
 def _routing(trial: Trial, definitions: Definitions) -> Routing:

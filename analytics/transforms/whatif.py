@@ -30,8 +30,8 @@ def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
     """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left it.
 
     Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `left` (whatever took copies away:
-    consumers that refuse are served, too), `newest` (when the last was sent, microseconds since the epoch), `weight`
-    (the greatest), `events`.
+    consumers that refuse are served, too), `busy` (seconds from the first of these to the last), `newest` (when the
+    last was sent, microseconds since the epoch), `weight` (the greatest), `events`.
     """
     counted = by_kind(
         events,
@@ -39,12 +39,15 @@ def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
         _bucket(bucket_seconds),
         never=_sum(never_stored(), F.col("weight")),
         most=F.max("weight"),
+        first=F.min("ts"),
     )
+    first_left = F.min(F.when(F.col("kind").isin(*TAKES), F.col("first")))
     return counted.groupBy("destination", "bucket").agg(
         messages("enqueue").alias("sent"),
         size_of("enqueue").alias("bytes"),
         messages("forward").alias("stored"),
         (messages(*TAKES) - F.sum("never")).alias("left"),
+        ((F.unix_micros(last(*TAKES)) - F.unix_micros(first_left)) / 1e6).alias("busy"),
         F.unix_micros(last("enqueue")).alias("newest"),
         F.max("most").alias("weight"),
         F.sum("events").alias("events"),

@@ -64,7 +64,7 @@ class Comparison:
     in_force: Tally
     draft: Tally
     buckets: Buckets
-    left_of: Mapping[str, np.ndarray]  #: messages that left each destination, in each bucket
+    paces: Mapping[str, np.ndarray]  #: how fast messages left each destination, in each bucket: see depths.pace
     standing: Mapping[str, Standing]  #: what waited, by destination
     sharing: Mapping[str, Sequence[str]]  #: queues that take turns, by address
 
@@ -78,7 +78,7 @@ class Comparison:
     def _target(self, name: str, in_force: Mapping[str, Series], draft: Mapping[str, Series]) -> Target:
         nothing = np.zeros(self.buckets.count, np.int64)
         series = [each.get(name) or Series(nothing, nothing) for each in (in_force, draft)]
-        served = service(self.left_of.get(name, nothing))
+        served = service(self.paces.get(name, nothing))
         if not Destination.parse(name).is_queue:
             return Target(name, *series, served, nothing[:0], nothing[:0], np.ones(0, bool))
         stood = self.standing.get(name) or Standing(0, nothing, nothing, np.ones(self.buckets.count, bool))
@@ -132,7 +132,7 @@ def series_by_name(table: pa.Table, column: str, buckets: Buckets) -> dict[str, 
     rows: Iterable = zip(table["destination"].to_pylist(), places, table[column].to_pylist(), strict=True)
     for name, place, value in rows:
         if value:
-            found.setdefault(name, np.zeros(buckets.count, np.int64))[place] += value
+            found.setdefault(name, np.zeros(buckets.count, type(value)))[place] += value
     return found
 
 

@@ -14,6 +14,8 @@ import numpy as np
 #: Of the buckets in which anything left, the part that had no more: single bursts are not what consumers
 #: can do for long, and buckets in which little came say nothing about what they could have done.
 BUSY = 0.95
+#: Seconds over which messages leave at least: a few that leave at once say nothing of a rate.
+SHORTEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,15 @@ class Standing:
         return Standing(self.before + other.before, self.depths + other.depths, self.came + other.came, known)
 
 
+def pace(left: np.ndarray, busy: np.ndarray, seconds: int) -> np.ndarray:
+    """Messages that would have left in each bucket of so many seconds, had they left all the time as they did in the
+    `busy` seconds from the first to the last.
+    """
+    return left * (seconds / np.clip(busy, min(SHORTEST, seconds), seconds))
+
+
 def service(left: np.ndarray) -> float:
-    """Messages that left in a bucket when consumers had work, acknowledged or given up; 0 when none ever did."""
+    """Messages that leave in a bucket when consumers have work, acknowledged or given up; 0 when none ever did."""
     busy = left[left > 0]
     return float(np.quantile(busy, BUSY, method="higher")) if len(busy) else 0.0
 

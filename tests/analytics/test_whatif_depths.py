@@ -10,7 +10,7 @@ from analytics.depths import Course
 from analytics.request import Window
 from analytics.whatif import report
 from analytics.whatif.comparison import Target, standing_by_name
-from analytics.whatif.depths import Standing, changed, predicted, service
+from analytics.whatif.depths import Standing, changed, pace, predicted, service
 from analytics.whatif.tallies import Buckets, Series, parts
 
 
@@ -33,6 +33,18 @@ def test_nothing_leaves_a_queue_that_nobody_serves():
 def test_the_rate_of_service_is_that_of_busy_times_without_the_single_burst():
     acked = np.array([0] * 50 + [10] * 38 + [12] + [500])
     assert service(acked) == 12
+
+
+def test_the_rate_of_service_does_not_depend_on_how_long_the_buckets_are():
+    fine = pace(np.array([300, 300, 0]), np.array([59.0, 59.0, 0.0]), 60)
+    coarse = pace(np.array([600]), np.array([119.5]), 900)  # they left for two minutes of fifteen
+    assert service(fine) == 300
+    assert service(coarse) / 15 == pytest.approx(300, rel=0.01)
+
+
+def test_a_few_messages_that_leave_at_once_are_no_high_rate():
+    assert list(pace(np.array([3, 3]), np.array([0.001, 0.0]), 900)) == [45, 45]
+    assert list(pace(np.array([3]), np.array([0.001]), 10)) == [3]
 
 
 def test_queues_that_take_turns_get_equal_parts_to_the_message():

@@ -182,7 +182,7 @@ def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_th
     one, none = np.array([1]), np.array([0])
     sent = Classes([("queue://in", ())], one, none, none, sent=np.array([10_441]), bytes=one, bare=0)
     tallies = [Tally(sent, [way], 1) for way in (in_force, draft)]
-    found = Comparison(*tallies, Buckets(0, 60, 1), left_of={}, standing={}, sharing={})
+    found = Comparison(*tallies, Buckets(0, 60, 1), paces={}, standing={}, sharing={})
     counts = {leg.target: (before.counts[True], after.counts[True]) for leg, before, after in found.legs}
     assert counts == {"queue://in": (10_441, 10_441), "queue://out": (0, 10_441)}
     assert {each.name: int(each.in_force.messages.sum()) for each in found.targets}["queue://in"] == 10_441
