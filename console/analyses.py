@@ -76,6 +76,13 @@ def readable(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
     return found.filter(pk__in=[run.pk for run in found[:LOOKED_AT] if is_readable(run, sees)])
 
 
+def before(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
+    """The latest finished run of the same question before this one, or else of the same analysis."""
+    done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
+    done = readable(done, sees)
+    return done.filter(request=run.request).first() or done.first()
+
+
 def run_for(request: HttpRequest, run_id: str) -> AnalysisRun:
     """The run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
     run = get_object_or_404(AnalysisRun, id=run_id)

@@ -112,8 +112,8 @@ class Outcome:
         return " ".join(
             [
                 f"In {self.seconds:.0f} s the shop published {self.orders} orders to the topic VirtualTopic.Orders.",
-                f"Billing took {billed} of them and refused {self.refused} with an expired card:",
-                f"these are now dead letters in {DEAD_LETTERS}.",
+                f"Billing took {billed} and refused {self.refused} with an expired card:",
+                f"those are dead letters in {DEAD_LETTERS}, but for what somebody sent again meanwhile.",
                 f"Shipping took {shipped}, and {printed} invoices were printed from the queue Invoices.",
                 f"Audit, which is too slow, took {audited} and left {self.orders - audited}",
                 "in Consumer.Audit.VirtualTopic.Orders. Look at Queues in the console: browse the backlog and the dead",

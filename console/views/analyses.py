@@ -17,7 +17,7 @@ from analytics.catalogue import ANALYSES, Analysis, by_group
 from brokerapp.errors import RequestRefused
 from console import audit, findings, runs, turns
 from console.access import Verb, needs, require, visible
-from console.analyses import again, catalogue, choice_for, readable, request_for, run_for, scope_of, words_for
+from console.analyses import again, before, catalogue, choice_for, readable, request_for, run_for, scope_of, words_for
 from console.archived import archived
 from console.assets import PLOTLY_STYLES
 from console.history import OF_WINDOW, Window
@@ -100,6 +100,7 @@ def run(request: HttpRequest, run_id: str) -> HttpResponse:
     found = run_for(request, run_id)
     result = runs.result_of(found) if found.state == AnalysisRun.State.DONE else None
     context = {"run": found, "cells": runs.cells_of(found), "parameters": words_for(found.kind, found.request)}
+    context["before"] = before(found, visible(request.user)) if result else None
     return render(request, "console/run.html", context | (_shown(result, found, request.GET) if result else {}))
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from analytics import exports
 from console import comparing, runs, turns
 from console.access import Verb, needs, visible
-from console.analyses import catalogue, readable, run_for, words_for
+from console.analyses import before, catalogue, run_for, words_for
 from console.audit_query import in_chunks
 from console.models import AnalysisRun
 from console.run_query import CHIPS, RunQuery
@@ -57,8 +57,8 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
     asked = request.GET.getlist("run")
     found = sorted((_run(request, each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
-    if len(asked) == 1 and (before := _before(request, found[0])):
-        found.insert(0, before)
+    if len(asked) == 1 and (former := before(found[0], visible(request.user))):
+        found.insert(0, former)
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
         return redirect("runs")
@@ -77,13 +77,6 @@ def _run(request: HttpRequest, run_id: str) -> AnalysisRun:
         return run_for(request, str(UUID(run_id)))
     except ValueError:
         raise Http404(f"{run_id[:40]!r} is no run") from None
-
-
-def _before(request: HttpRequest, run: AnalysisRun) -> AnalysisRun | None:
-    """The latest finished run of the same question before this one."""
-    done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
-    done = readable(done, visible(request.user))
-    return done.filter(request=run.request).first() or done.first()
 
 
 def _trouble(found: list[AnalysisRun], asked: int) -> str:

@@ -155,6 +155,14 @@ def test_a_run_is_compared_with_the_one_before_of_the_same_question(settings, lo
     assert admin.get(reverse("compare-runs"), {"run": latest.id}).context["old"][0] == hourly
 
 
+def test_only_a_run_that_another_one_came_before_offers_to_be_compared_with_it(settings, lonely_console, db, admin):
+    first, second = finished(settings, {"orders": 1}), finished(settings, {"orders": 2})
+    offered = [
+        reverse("compare-runs") in admin.get(reverse("run", args=[run.id])).content.decode() for run in (first, second)
+    ]
+    assert offered == [False, True]
+
+
 def test_what_cannot_be_compared_says_why(settings, lonely_console, db, admin):
     one, other = finished(settings, {"a": 1}), finished(settings, {"a": 1}, kind="latency", title="Delays")
     lost = made(state=State.FAILED)
