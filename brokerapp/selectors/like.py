@@ -19,17 +19,15 @@ _WILDCARDS = {each.value: each for each in Wildcard}
 def elements(pattern: str, escape: str | None) -> Iterator[str | Wildcard]:
     """Literal characters and wildcards of a pattern, in order.
 
-    The escape character makes a following %, _ or itself literal; before others, and at the end, it is an ordinary one.
+    The escape character makes a following %, _ or itself literal; before others, and at the end, it is what it is
+    without ESCAPE, also a wildcard.
     """
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            following = next(characters, "")
-            if following in _WILDCARDS or following == escape:
-                yield following
-                continue
+    escaped = False
+    for character, following in zip(pattern, (*pattern[1:], ""), strict=True):
+        if escaped:
             yield character
-            if not following:
-                return
-            character = following
-        yield _WILDCARDS.get(character, character)
+            escaped = False
+        elif character == escape and (following in _WILDCARDS or following == escape):
+            escaped = True
+        else:
+            yield _WILDCARDS.get(character, character)
