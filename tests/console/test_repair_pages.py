@@ -2,13 +2,15 @@
 
 import re
 import time
+from datetime import timedelta
+from urllib.parse import unquote
 
 import pytest
 import stomp
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from analytics.trace import Found
+from analytics.trace import Event, Found
 from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.errors import DestinationNotFound
@@ -369,6 +371,29 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
     assert "billing is back" in text(support.get(address))
     fate = reverse("message-fate", kwargs={"id": message.id}) + "?since=0"
     until(lambda: "Waits in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
+
+
+def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_has_come(admin, dead, monkeypatch):
+    seen = [Found()]
+    monkeypatch.setattr("console.trace.events_of", lambda *_: seen[0])
+    message = failed(dead)[0]
+    form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
+    edited = admin.post(reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq}), form)
+    address, waiting = edited["Location"], {"HX-Request": "true", "HX-Target": "awaited"}
+    assert "is being recorded" in text(admin.get(address))
+    assert "not recorded, or not yet" not in text(admin.get(address))
+    again = admin.get(address, headers=waiting)
+    assert 'hx-trigger="load delay:2s"' in text(again)
+    assert "HX-Refresh" not in again
+    id = unquote(address.removeprefix("/messages/").removesuffix("/"))
+    now_us, place = int(time.time() * 1e6), f"queue://{dead}"
+    seen[0] = Found([Event(now_us, "enqueue", id, place, place, None, 6, now_us, None, {})])
+    assert admin.get(address, headers=waiting)["HX-Refresh"] == "true"
+    assert "is being recorded" not in text(admin.get(address))
+    seen[0] = Found()
+    monkeypatch.setattr("console.journey.RECORDED_WITHIN", timedelta(0))
+    assert admin.get(address, headers=waiting)["HX-Refresh"] == "true", "it does not ask for ever"
+    assert "not recorded, or not yet" in text(admin.get(address))
 
 
 def test_the_page_of_a_dead_letter_says_how_many_failed_like_it(browser_of, dead):
