@@ -101,6 +101,7 @@ urlpatterns = [
     path("alerts/new", alerts.edit, name="new-alert"),
     path("alerts/test", alerts.test_rule, name="test-alert"),
     path("alerts/rules/<int:rule_id>/", alerts.edit, name="edit-alert"),
+    path("alerts/rules/<int:rule_id>/send-test", alerts.send_test, name="send-test-alert"),
     path("alerts/rules/<int:rule_id>/change", alerts.change, name="change-alert"),
     path("alerts/<int:firing_id>/", alerts.firing, name="firing"),
     path("analytics/", analyses.analyses, name="analyses"),

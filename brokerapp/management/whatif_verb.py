@@ -73,15 +73,19 @@ def _environment(args: Namespace, broker: str) -> Environment:
 def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, Any]:
     from analytics.execution import Execution  # loads pyspark
 
+    shown = sys.stderr if sys.stderr.isatty() else None  # to a file, each step would be one more line over the last
+
     def tell(stage: str, progress: float, **_: Any) -> None:
-        sys.stderr.write(f"\r{progress:4.0%} {stage:<70.70}")
+        if shown:
+            shown.write(f"\r{progress:4.0%} {stage:<70.70}")
 
     try:
         return Execution(f"brokerctl-{uuid.uuid4()}", request, environment, tell).run()
     except AnalysisFailed as error:
         raise BrokerError(str(error)) from None
     finally:
-        sys.stderr.write(f"\r{'':<76}\r")
+        if shown:
+            shown.write(f"\r{'':<76}\r")
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
