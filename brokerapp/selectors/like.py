@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from itertools import pairwise
 
 
 class Wildcard(Enum):
@@ -23,7 +24,7 @@ def elements(pattern: str, escape: str | None) -> Iterator[str | Wildcard]:
     without ESCAPE, also a wildcard.
     """
     escaped = False
-    for character, following in zip(pattern, (*pattern[1:], ""), strict=True):
+    for character, following in pairwise((*pattern, "")):
         if escaped:
             yield character
             escaped = False
