@@ -42,6 +42,8 @@ class Wire(Protocol):
 
     def is_up(self, session: str) -> bool: ...
 
+    def renew(self, session: str) -> None: ...
+
 
 class Homes:
     """Ears of the links, see links.py."""
@@ -123,6 +125,11 @@ class Homes:
     def hears(self, session: str) -> bool:
         """Whether a node hears what it is told."""
         return self._wire is not None and self._wire.is_up(session)
+
+    def begin_anew(self, session: str) -> None:
+        """Let a node and this one say all again that concerns both, as after a lost link."""
+        if self._wire is not None:
+            self._wire.renew(session)
 
     def tell_home(self, log: str, word: Word, *facts: Any) -> None:
         """Say something to the home of a log."""
