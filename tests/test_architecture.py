@@ -154,7 +154,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
     "brokerapp.network.limits": ("brokerapp.stomp.frames",),
     "brokerapp.network.dialect": (
-        "brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session",
+        "brokerapp.engine.cron", "brokerapp.engine.schedule", "brokerapp.errors", "brokerapp.network_path",
+        "brokerapp.stomp.session",
     ),
     "brokerapp.network.link": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
@@ -170,6 +171,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.intake": ("brokerapp.network", "brokerapp.network_path", "brokerapp.stomp"),
+    "brokerapp.network.advised": (
+        "brokerapp.destination", "brokerapp.network", "brokerapp.stomp", "brokerapp.transformations"
+    ),
+    "brokerapp.network.trials": ("brokerapp.network.outbox", "brokerapp.stomp"),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.engine.brokers_word", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
