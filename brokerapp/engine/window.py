@@ -207,7 +207,7 @@ class Window:
         self._note_known(found)
         if self.rules.prioritized:
             return self.fresh
-        return max(self.fresh if self.fresh_upto > self.loaded else 0, int(self.loaded < self.known))
+        return max(self.fresh if self.fresh_upto > self.loaded else 0, int(self.shared and self.loaded < self.known))
 
     def _note_known(self, read: Iterable[Entry]) -> None:
         self.known = max([self.known, *(entry.seq for entry in read)])
