@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.dispatch_rules import DispatchRules
-from brokerapp.engine.entry import COMING, Entry
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.horizon import UNKNOWN, Horizon
 from brokerapp.engine.lookahead import Lookahead
 from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.engine.places import Stored, place_in
@@ -28,17 +29,14 @@ PAGE = 500
 WINDOW = 2_000
 #: Bytes of messages at which a window grows no more however few they are.
 WINDOW_BYTES = 8 * 1024 * 1024
-#: A number above all that are known.
-UNKNOWN = COMING
 
 
 class Window:
     """The window of the log of this name, for its consumers."""
 
     __slots__ = (
-        "ahead", "consumers", "depth", "fresh", "fresh_upto", "groups", "in_flight", "known", "loaded",
-        "may_have_been_delivered", "name", "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared",
-        "unloaded", "unsure", "window",
+        "ahead", "consumers", "depth", "groups", "horizon", "in_flight", "loaded", "may_have_been_delivered", "name",
+        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "unloaded", "unsure", "window",
     )  # fmt: skip
 
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
@@ -54,9 +52,7 @@ class Window:
         self.ready_bytes = 0
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
-        self.fresh = 0  #: messages that came while a page was being read, which may not hold them
-        self.fresh_upto = 0  #: the highest number of those
-        self.known = 0  #: the highest number that was read, offered or told of: what comes above is new here
+        self.horizon = Horizon()
         #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs, unless
         #: nothing of theirs came between.
         self.shared = False
@@ -73,7 +69,7 @@ class Window:
     def offer(self, entry: Entry) -> None:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
-        self.known = max(self.known, entry.seq)
+        self.horizon.saw(entry.seq)
         full = len(self.ready) >= WINDOW or self.ready_bytes >= WINDOW_BYTES
         if self.rules.prioritized:
             self._take_place(entry)
@@ -131,13 +127,13 @@ class Window:
                 self.offer(entry)
             return
         self.depth += len(entries)
-        self.loaded = self.known = entries[-1].seq
+        self.loaded = self.horizon.known = entries[-1].seq
         self.ready.extend(entries)
         self.ready_bytes += size
 
     def offer_told(self, entries: Sequence[Entry], before: int | None) -> None:
         """The same, by another node, which tells of it later than they can be read."""
-        if entries[0].seq > self.known and self.shared:
+        if entries[0].seq > self.horizon.known and self.shared:
             self.offer_run(entries, before)
         else:
             self.offer_unseen(len(entries), entries[-1].seq)
@@ -161,11 +157,8 @@ class Window:
         self.depth += count
         if upto <= self.loaded and not self.rules.prioritized:  # another node's, read before it told of them
             return
-        if upto < UNKNOWN:
-            self.known = max(self.known, upto)
         self.unloaded += count
-        if self.paging:
-            self.fresh, self.fresh_upto = self.fresh + count, max(self.fresh_upto, upto)
+        self.horizon.came(count, upto, reading=self.paging)
         self.ahead.at_end = False
         if self.rules.prioritized:  # who knows where they belong
             self._read_anew()
@@ -194,23 +187,24 @@ class Window:
         if found:
             self.loaded = self.place(found[-1])
             self.ahead.loaded(self.loaded)
-            self._leave_unloaded(max(self.unloaded, self._fresh_after(found)))
+            self._leave_unloaded(max(self.unloaded, self._behind))
         else:
-            self.unloaded = self.fresh
-            self.unsure = self.unsure and self.fresh > 0
-        self.fresh = self.fresh_upto = 0
+            self.unloaded = self.horizon.fresh
+            self.unsure = self.unsure and self.unloaded > 0
+        self._have_read(found)
+
+    @property
+    def _behind(self) -> int:
+        """How many are known to be behind the page that was read, at least."""
+        if self.rules.prioritized:  # its places tell nothing of that
+            return self.horizon.fresh
+        return self.horizon.behind(self.loaded, shared=self.shared)
+
+    def _have_read(self, found: Iterable[Entry]) -> None:
+        self.horizon.saw_all(entry.seq for entry in found)
+        self.horizon.read()
         self.ahead.read()
         self.forget_window()
-
-    def _fresh_after(self, found: Sequence[Entry]) -> int:
-        """How many are known to be stored, at least, behind what was read of the log in its order."""
-        self._note_known(found)
-        if self.rules.prioritized:
-            return self.fresh
-        return max(self.fresh if self.fresh_upto > self.loaded else 0, int(self.shared and self.loaded < self.known))
-
-    def _note_known(self, read: Iterable[Entry]) -> None:
-        self.known = max([self.known, *(entry.seq for entry in read)])
 
     def load_ahead(self, entries: Iterable[Entry], window: int, after: int) -> None:
         """What the store answered to reading on after that place, for `wants_ahead`."""
@@ -220,11 +214,9 @@ class Window:
         found = list(entries)
         kept = [entry for entry in self._known_again(found) if self.place(entry) > self.loaded]
         self.ahead.put(kept, after, self.place(found[-1]) if found else None)
-        self._note_known(found)
-        if self.fresh:
-            self.ahead.at_end, self.fresh, self.fresh_upto = False, 0, 0
-        self.ahead.read()
-        self.forget_window()
+        if self.horizon.fresh:
+            self.ahead.at_end = False
+        self._have_read(found)
 
     def _known_again(self, entries: list[Entry]) -> list[Entry]:
         """Those not in flight, as they are known here."""
@@ -300,7 +292,7 @@ class Window:
         self.depth -= len(gone)
         for seq in gone:
             self.returned.pop(seq, None)
-        self.known = max([self.known, *gone])
+        self.horizon.saw_all(gone)
         self.ahead.take_out(gone)
         return gone
 
@@ -349,7 +341,8 @@ class Window:
     def vacate(self) -> None:
         """Hold nothing, and know nothing of who holds what: another node does."""
         self.ready.clear()
-        self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = self.fresh = self.fresh_upto = 0
+        self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = 0
+        self.horizon.read()
         self.unsure = False
         self.window += 1
         self.returned.clear()
@@ -361,8 +354,7 @@ class Window:
         """There may be more in the store than is known."""
         self.unsure = True
         self.unloaded += 1
-        if self.paging:
-            self.fresh, self.fresh_upto = self.fresh + 1, UNKNOWN
+        self.horizon.came(1, UNKNOWN, reading=self.paging)
         self.ahead.at_end = False
 
     def forget_window(self) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.horizon import UNKNOWN
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.engine.window import UNKNOWN
 from brokerapp.message import Sizes
 from brokerapp.nodes.words import Word, unpack_told
 from brokerapp.store import DISCARDED
