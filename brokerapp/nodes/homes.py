@@ -45,6 +45,8 @@ class Wire(Protocol):
 
     def waiting(self, session: str) -> int: ...
 
+    def renew(self, session: str) -> None: ...
+
 
 class Homes:
     """Ears of the links, see links.py."""
@@ -131,6 +133,11 @@ class Homes:
     def waiting(self, session: str) -> int:
         """Bytes that a node was told and did not take yet."""
         return self._wire.waiting(session) if self._wire is not None else 0
+
+    def begin_anew(self, session: str) -> None:
+        """Let a node and this one say all again that concerns both, as after a lost link."""
+        if self._wire is not None:
+            self._wire.renew(session)
 
     def tell_home(self, log: str, word: Word, *facts: Any) -> None:
         """Say something to the home of a log."""

@@ -156,6 +156,11 @@ class Links:
         link = self._up.get(session)
         return link.waiting if link is not None else 0
 
+    def renew(self, session: str) -> None:
+        """Let there be another connection instead of the one that there is."""
+        if (link := self._up.get(session)) is not None:
+            link.close()
+
     def was_member(self, session: str) -> bool:
         """Whether a node is a member no more: it may live, and not know that yet."""
         return session in self._former
