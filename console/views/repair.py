@@ -65,7 +65,8 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     lacked = [verb for verb in wish.verbs if not may(request.user, verb, queue)]
     sees = visible(request.user, wish.verb)
     context = {
-        "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action].format("It" if chosen.tally == Tally(1) else "Each"), "error": error,
+        "destination": queue, "wish": wish, "action": Action(wish.action), "error": error,
+        "lead": LEADS[wish.action].format("It" if chosen.tally == Tally(1) else "Each"),
         "chosen": chosen, "radius": asking.blast_radius(request, wish, chosen), "few": FEW, "given": given,
         "must_type": _must_type(wish), "must_say": wish.action in SENDING_AGAIN,
         "may_at_once": not lacked, "needs": lacking(lacked[0], queue) if lacked else "",
