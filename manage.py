@@ -1,8 +1,11 @@
 #!/usr/bin/env python
 """Django's command line: runbroker, brokerctl, migrate, ..."""
 
+import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -19,9 +22,9 @@ def main() -> None:
 
 def _brokerctl() -> None:
     """Half of its verbs need nothing of Django, which takes longer to start than they take."""
-    from brokerapp.management.commands.brokerctl import Command
-    from brokerapp.management.operations import operating
-
+    with _importing():
+        from brokerapp.management.commands.brokerctl import Command
+        from brokerapp.management.operations import operating
     operating.connect(_record)
     Command().run_from_argv(sys.argv)
 
@@ -29,12 +32,21 @@ def _brokerctl() -> None:
 def _record(sender: Any, **kwargs: Any) -> None:
     """Have what is about to be done recorded."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.recording_settings")
-    from django.apps import apps
-    from django.conf import settings
+    with _importing():
+        from django.apps import apps
+        from django.conf import settings
 
-    apps.populate(
-        settings.INSTALLED_APPS
-    )  # what Django's setup does, but for the addresses of pages and the log's mails
+        # what Django's setup does, but for the addresses of pages and the log's mails
+        apps.populate(settings.INSTALLED_APPS)
+
+
+@contextmanager
+def _importing() -> Iterator[None]:
+    """Modules stay to the end: to look again and again through what they made takes as long as a verb."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":

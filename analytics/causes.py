@@ -14,6 +14,8 @@ GAPS = rf"{GAP}(?:\s*{GAP})+"
 #: Characters of a cause that tell it from others.
 LONGEST = 200
 UNKNOWN = "no cause is recorded"
+#: How failures are counted, wherever they are over a time: by alerts, analyses and the reports made of these.
+COUNTED_AGAIN = "a message that is sent again and fails again counts again"
 
 _VARIABLE, _GAPS = re.compile(VARIABLE), re.compile(GAPS)
 

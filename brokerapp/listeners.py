@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from brokerapp.broker import Broker
@@ -38,6 +38,24 @@ class Listen:
         return Carrier(self.tls is not None, self.websocket).scheme
 
 
+async def check_free(wanted: Iterable[Listen]) -> None:
+    """Raise ConfigurationRefused where one of these addresses cannot be had now."""
+    for each in wanted:
+        try:
+            server = await asyncio.get_running_loop().create_server(asyncio.Protocol, each.host or None, each.port)
+        except OSError as error:
+            raise _refused(each, error) from error
+        server.close()
+        await server.wait_closed()
+
+
+def _refused(listen: Listen, error: OSError) -> ConfigurationRefused:
+    return ConfigurationRefused(
+        f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
+        f"{error.strerror or error}; stop who uses the port, or choose another one"
+    )
+
+
 @dataclass(slots=True)
 class _Listener:
     server: asyncio.Server
@@ -67,10 +85,7 @@ class Listeners:
                 backlog=listen.limits.backlog, ssl=listen.tls, ssl_handshake_timeout=patience,
             )  # fmt: skip
         except OSError as error:
-            raise ConfigurationRefused(
-                f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
-                f"{error.strerror or error}; stop who uses the port, or choose another one"
-            ) from error
+            raise _refused(listen, error) from error
         for host, port, *_ in (each.getsockname() for each in server.sockets):
             shown = f"[{host}]" if ":" in host else host
             self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}", listen.discovery))

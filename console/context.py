@@ -1,4 +1,7 @@
-"""What every page needs: the user's rights and theme, the broker's name, the entries of the rail."""
+"""What every page needs: the user's rights and theme, the broker's name, the entries of the rail.
+
+Parts of pages and pages that stand alone have no bar beside them: what that shows is looked up where it is drawn.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 
 from console import bell, zones
 from console.access import Verb, may, rights_of, roles_of
@@ -35,6 +39,6 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "commands": allowed(rights),
         "broker": settings.SLUICE.broker_name,
         "outbox": settings.MAIL_OUTBOX,
-        "bell": bell.cells(user, setting_of(user)) if may(user, Verb.SEE) else {},
-        "rail": rail_of(rights, request.path),
+        "bell": SimpleLazyObject(lambda: bell.cells(user, setting_of(user)) if may(user, Verb.SEE) else {}),
+        "rail": SimpleLazyObject(lambda: rail_of(rights, request.path)),
     }

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from analytics.trace import Event
 from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination
 from console import naming
 from console.rights import Sees, everything
+
+#: What happens to a message is in the trace a second later, or some more where much happens; a page that waits for it
+#: asks for so long.
+RECORDED_WITHIN = timedelta(seconds=30)
+#: An operator's deed is noted when the broker has done it, so that the trace may tell of it as of a moment before.
+MOMENT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,13 @@ class Journey:
             ],
             sent_to=self.sent_to if self.sent_to and sees(self.sent_to) else None,
         )
+
+    def is_awaited(self, now: datetime) -> bool:
+        """Whether something was just done to it of which the trace, which comes a moment later, does not tell yet."""
+        deeds = [each.time for each in self.steps if each.kind == "deed"]
+        if not deeds or now - deeds[-1] > RECORDED_WITHIN:
+            return False
+        return not any(each.time > deeds[-1] - MOMENT for each in self.steps if each.kind != "deed")
 
     @property
     def waits(self) -> bool:

@@ -1,14 +1,14 @@
-"""A look at a page of a queue's messages: where it begins, which way it goes, what lies around it. Its URL says all."""
+"""A look at a page of a queue's messages: where it begins, in which order, what lies around it. Its URL says all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound
-from brokerapp.snapshot import END_OF_LOG, BrowsePage, Tally
+from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, Tally
 from console.gateway import SCAN, gateway
 from console.live.mirror import mirror
 
@@ -17,49 +17,56 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """From a number on, or back from a number or the end, to the messages that match."""
+    """The messages that match, behind a number or before one, in one of two orders: as they are consumed, or the newest
+    first. Without a number it begins where its order does.
+    """
 
     selector: str = ""
     after: int = 0
-    back: bool = False
-    before: int = 0  #: 0: from the end back
+    before: int = 0
+    newest_first: bool = False
 
     @staticmethod
     def asked(query: Mapping[str, str]) -> Look:
         """The one that a query asks for."""
-        back = query.get("end") == "1"
-        return Look(
-            query.get("selector", "").strip(),
-            after=0 if back else number(query.get("after")),
-            back=back,
-            before=number(query.get("before")) if back else 0,
-        )
+        after = number(query.get("after"))
+        before = 0 if after else number(query.get("before"))
+        return Look(query.get("selector", "").strip(), after, before, query.get("end") == "1")
 
     @property
     def at_start(self) -> bool:
         """Whether it begins with the oldest."""
-        return not (self.back or self.after)
+        return not (self.newest_first or self.after or self.before)
 
     @property
     def at_end(self) -> bool:
         """Whether it begins with the newest."""
-        return self.back and not self.before
+        return self.newest_first and not (self.after or self.before)
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the queue is read towards its oldest message."""
+        return bool(self.before) or self.at_end
 
     def url(self) -> str:
         """The query by which it is asked for again."""
-        return url(selector=self.selector, after=self.after, end=int(self.back), before=self.before)
+        return url(selector=self.selector, after=self.after, before=self.before, end=int(self.newest_first))
 
     def page(self, queue: Destination) -> BrowsePage:
-        """What it finds. Raises SelectorSyntaxError, DestinationNotFound."""
+        """What it finds, the oldest first whatever its order. Raises SelectorSyntaxError, DestinationNotFound."""
         door, selector = gateway(), self.selector or None
         try:
-            if self.back:
+            if self.goes_back:
                 return door.browse_back(queue, self.before or END_OF_LOG, PAGE_SIZE, selector)
             return door.browse(queue, self.after, PAGE_SIZE, selector)
         except DestinationNotFound:
             if queue not in mirror().current().stats:
                 raise
             return BrowsePage([], 0, None)  # a composite that only forwards: it is there, and keeps nothing
+
+    def ordered(self, page: BrowsePage) -> list[BrowsedMessage]:
+        """What a page found, in its order."""
+        return page.messages[::-1] if self.newest_first else page.messages
 
     def tally(self, queue: Destination, page: BrowsePage) -> Tally | None:
         """How many match in the whole queue, looked for from the same end, where the page does not show just that."""
@@ -69,25 +76,25 @@ class Look:
         stats = mirror().current().stats.get(queue)
         if not at_an_end and stats is not None and stats.QueueSize > SCAN:
             return None  # what is found near an end would say nothing of a page in the middle
-        count = gateway().count_back if self.back else gateway().count
+        count = gateway().count_back if self.goes_back else gateway().count
         tally = count(queue, self.selector, page if at_an_end else None)
         return tally if at_an_end or tally.is_whole else None
 
     def older(self, page: BrowsePage) -> Look | None:
         """What lies before the page."""
-        if self.back:
-            return Look(self.selector, back=True, before=page.next) if page.next else None
+        if self.goes_back:
+            return replace(self, before=page.next) if page.next else None
         if not self.after:
             return None
-        return Look(self.selector, back=True, before=page.messages[0].seq if page.messages else self.after + 1)
+        return replace(self, after=0, before=page.messages[0].seq if page.messages else self.after + 1)
 
     def newer(self, page: BrowsePage) -> Look | None:
         """What lies behind it."""
-        if not self.back:
-            return Look(self.selector, page.next) if page.next else None
+        if not self.goes_back:
+            return replace(self, after=page.next) if page.next else None
         if not self.before:
             return None
-        return Look(self.selector, page.messages[-1].seq if page.messages else self.before - 1)
+        return replace(self, before=0, after=page.messages[-1].seq if page.messages else self.before - 1)
 
 
 def newest(queue: Destination) -> int:

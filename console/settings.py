@@ -24,7 +24,9 @@ MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = False
-SECRET_KEY = secret_key(SLUICE.data / "secret-key")
+SECRET_FILE = SLUICE.data / "secret-key"
+IS_NEW = not SLUICE.data.exists()  #: this process makes the folder, with the file of the secret
+SECRET_KEY = secret_key(SECRET_FILE)
 
 # -- who may talk to it: this machine, and the names given in SLUICE_HOSTS (comma separated)
 

@@ -41,7 +41,7 @@ LEASE_MS = 3 * FINE.step * 1000
 #: Destinations with a history: some 36 KB each when they move all the time, so 54 MB together at the very most.
 MAX_DESTINATIONS = 1_500
 #: Seconds a destination must have stood still before another may have its place: no less than what alert rules count
-#: over (GROWTH_SECONDS), which take what lost its place for one of which nothing is to be counted.
+#: over (LATELY_SECONDS), which take what lost its place for one of which nothing is to be counted.
 STILL = 600.0
 
 Judge = Callable[[Picture, float], None]

@@ -27,8 +27,8 @@ CORE = (
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.arrivals", "brokerapp.nodes.claims",
-    "brokerapp.nodes.coming", "brokerapp.nodes.contending", "brokerapp.nodes.doubts", "brokerapp.nodes.dropping",
-    "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
+    "brokerapp.nodes.coming", "brokerapp.nodes.contending", "brokerapp.nodes.deposits", "brokerapp.nodes.doubts",
+    "brokerapp.nodes.dropping", "brokerapp.nodes.gifts", "brokerapp.nodes.guests", "brokerapp.nodes.hearing",
     "brokerapp.nodes.homes", "brokerapp.nodes.known", "brokerapp.nodes.leaving", "brokerapp.nodes.members",
     "brokerapp.nodes.past", "brokerapp.nodes.shares", "brokerapp.nodes.strangers", "brokerapp.nodes.summary",
     "brokerapp.nodes.waits", "brokerapp.nodes.wanted", "brokerapp.nodes.words",
@@ -154,7 +154,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
     "brokerapp.network.limits": ("brokerapp.stomp.frames",),
     "brokerapp.network.dialect": (
-        "brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session",
+        "brokerapp.engine.cron", "brokerapp.engine.schedule", "brokerapp.errors", "brokerapp.network_path",
+        "brokerapp.stomp.session",
     ),
     "brokerapp.network.link": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
@@ -170,6 +171,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.intake": ("brokerapp.network", "brokerapp.network_path", "brokerapp.stomp"),
+    "brokerapp.network.advised": (
+        "brokerapp.destination", "brokerapp.network", "brokerapp.stomp", "brokerapp.transformations"
+    ),
+    "brokerapp.network.trials": ("brokerapp.network.outbox", "brokerapp.stomp"),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.engine.brokers_word", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import charts
+from analytics.causes import COUNTED_AGAIN
 from analytics.jobs.parts import Collect, nothing, table_of
 from analytics.question import Question
 from analytics.request import Window
@@ -25,7 +26,7 @@ WORDS = {"dead_letter": "dead letter", "expire": "expired", "drop": "dropped"}
 _CAUSE, _OUTCOME = Column("cause", "Cause"), Column("outcome", "What became of them")
 _FAILED_AT = Column("destination", "Where", about="destination")
 _COLUMNS = (
-    _CAUSE, _OUTCOME, _FAILED_AT, Column("messages", "Messages", "count"), Column("share", "Share", "part"),
+    _CAUSE, _OUTCOME, _FAILED_AT, Column("messages", "Times", "count"), Column("share", "Share", "part"),
     Column("consumers", "Consumers", "count"), Column("first", "First", "time"), Column("last", "Last", "time"),
 )  # fmt: skip
 _EXAMPLES = (
@@ -47,7 +48,7 @@ def run(question: Question, collect: Collect) -> Findings:
         sentence=_sentence(clusters),
         headline=tuple(
             Figure(
-                f"{word}s" if word == WORDS["dead_letter"] else word,
+                "became dead letters" if word == WORDS["dead_letter"] else word,
                 sum(each["messages"] for each in clusters if each["outcome"] == word),
                 "messages",
             )
@@ -56,7 +57,7 @@ def run(question: Question, collect: Collect) -> Findings:
         rows_read=sum(found["events"].to_pylist()),
         charts=((f"Messages given up, by {span(slot)}", _chart(found, question.covered, slot)),),
         tables=(
-            Table("causes", "Causes", _COLUMNS, table_of(clusters, _COLUMNS)),
+            Table("causes", f"Causes: {COUNTED_AGAIN}", _COLUMNS, table_of(clusters, _COLUMNS)),
             Table("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
         ),
     )
@@ -105,8 +106,7 @@ def _sentence(clusters: list[dict[str, Any]]) -> str:
         return sentence("no message became a dead letter", *others)
     first = dead[0]
     return sentence(
-        f"{counted(failed, 'message')} became {form(failed, 'a dead letter', 'dead letters')}, of "
-        f"{counted(causes_found, 'cause')}",
+        f"messages became dead letters {counted(failed, 'time')}, of {counted(causes_found, 'cause')}",
         f"{part(first['messages'] / failed)} of them in {short(first['destination'])}: {first['cause']}"
         if len(dead) > 1
         else f"in {short(first['destination'])}: {first['cause']}",

@@ -26,7 +26,7 @@ _COLUMNS = (
     Column("change", "Change", "change"),
     Column("acked", "Acknowledged now", "messages"),
     Column("acked_before", "Before", "messages"),
-    Column("failed", "Dead letters now", "messages"),
+    Column("failed", "Became dead letters now", "messages"),
     Column("failed_before", "Before", "messages"),
 )
 
@@ -51,7 +51,11 @@ def run(question: Question, collect: Collect) -> Findings:
         headline=(
             *(
                 Figure(label, sum(each[name] for each in rows), "messages")
-                for label, name in (("Arrived now", "arrived"), ("Before", "before"), ("Dead letters now", "failed"))
+                for label, name in (
+                    ("Arrived now", "arrived"),
+                    ("Before", "before"),
+                    ("Became dead letters now", "failed"),
+                )
             ),
         ),
         rows_read=rows_read,

@@ -15,6 +15,7 @@ from analytics.slots import moments
 from analytics.whatif.comparison import DRAFT, IN_FORCE, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
+from analytics.whatif.untried import untried
 from analytics.words import short, signed
 from brokerapp.definitions import Definitions, VirtualTopic
 
@@ -45,7 +46,7 @@ def findings(
     """All that is to be said; `covered` is where there is a record."""
     drawn = chart(comparison, covered)
     return Findings(
-        sentence=_sentence(comparison),
+        sentence=_sentence(comparison, untried(trial.current, trial.proposed, comparison)),
         rows_read=rows_read,
         charts=(drawn,) if drawn else (),
         tables=(_totals(comparison), _targets(comparison), _legs(comparison), _samples(samples)),
@@ -57,12 +58,13 @@ def findings(
 # -- words
 
 
-def _sentence(comparison: Comparison) -> str:
+def _sentence(comparison: Comparison, unsent: Sequence[str]) -> str:
     targets = comparison.targets
     changed = [each for each in targets if each.difference]
     lost = comparison.draft.count(comparison.draft.lost)
     if not changed:
         text = "The draft would have brought every target as many messages as the routing in force does"
+        text += f", as nothing was sent to {_named(unsent)} in this window" if unsent else ""
     else:
         states = [each.state for each in changed]
         counts = ((states.count("new"), "new"), (states.count("lost"), "lost"))
@@ -108,6 +110,11 @@ def _notes(
 def _about_definitions(proposed: Definitions, comparison: Comparison, trial: Trial) -> Iterator[str]:
     if any(isinstance(each, VirtualTopic) and each.selector_aware for each in proposed.virtual_destinations):
         yield "What selectorAware virtual topics copy follows the consumers there are, and that are remembered, now."
+    if unsent := untried(trial.current, proposed, comparison):
+        yield (
+            f"Nothing was sent to {_named(unsent)} in this window, nor brought there by other definitions: of what the"
+            " draft changes there the record tells nothing."
+        )
     existing = {f"queue://{name}" for name in trial.circumstances.queues}
     born = [each.name for each in comparison.targets if each.name.startswith("queue://") and each.name not in existing]
     if born:

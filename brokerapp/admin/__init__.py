@@ -6,12 +6,17 @@ done on the store itself when no node is alive.
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from brokerapp.admin.browsing import Browsing
-from brokerapp.admin.networks import Networks
 from brokerapp.admin.numbers import Numbers
 from brokerapp.admin.operations import Operations
 from brokerapp.admin.peers import Peers
 from brokerapp.admin.routing import Routing
+
+if TYPE_CHECKING:
+    from brokerapp.admin.networks import Networks
 
 
 class BrokerAdmin(Browsing, Numbers, Operations, Routing):
@@ -21,8 +26,13 @@ class BrokerAdmin(Browsing, Numbers, Operations, Routing):
         super().__init__(redis_url, broker)
         self.rings = self._store.rings  #: the history: see brokerapp.history
         self.peers = Peers(self._store, self._ask, self._ask_each)  #: who is connected, and what subscriptions keep
-        #: connectors to other brokers, and bridges from them
-        self.networks = Networks(self._ask, self._ask_each, self._store)
+
+    @cached_property
+    def networks(self) -> Networks:
+        """Connectors to other brokers, and bridges from them."""
+        from brokerapp.admin.networks import Networks  # here: few verbs of brokerctl need it, and all would wait
+
+        return Networks(self._ask, self._ask_each, self._store)
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Be the one process that does something, or stay it; False while another one is."""

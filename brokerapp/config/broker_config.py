@@ -34,7 +34,8 @@ class Finding:
     """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why.
 
     `file` is the imported file it stands in, "" the configuration itself. `defines`: it is about definitions, which an
-    import takes, and not about what a broker starts with.
+    import takes, and not about what a broker starts with. `locks_out`: it tells of somebody who cannot use a broker
+    that starts from the file.
     """
 
     line: int
@@ -43,6 +44,7 @@ class Finding:
     why: str
     file: str = ""
     defines: bool = False
+    locks_out: bool = False
 
     def __str__(self) -> str:
         return f"{place(self.file, self.line)}: {self.element} {self.what}: {self.why}"

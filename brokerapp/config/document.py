@@ -168,10 +168,16 @@ class Element:
 
     # -- saying what became of it
 
-    def note(self, what: Outcome, why: str, attribute: str = "") -> None:
+    def note(self, what: Outcome, why: str, attribute: str = "", *, locks_out: bool = False) -> None:
         """A line of the report about this element, or one of its attributes."""
         element = f"{self.tag}@{attribute}" if attribute else self.tag
-        self.report.append(Finding(self.line, element, what, why, self.surroundings.file, self.defines))
+        self.report.append(
+            Finding(self.line, element, what, why, self.surroundings.file, self.defines, locks_out=locks_out)
+        )
+
+    def note_locked_out(self, whom: str, why: str, attribute: str = "") -> None:
+        """A line of the report about a guard that cannot be read: who cannot do what for that, and why."""
+        self.note(Outcome.UNKNOWN, f"{whom}: {why}", attribute, locks_out=True)
 
     def refused(self, rule: str) -> ConfigurationRefused:
         """The error to raise when this element cannot be used."""

@@ -88,12 +88,11 @@ def read_plugins(element: Element) -> Plugins:
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
             case tag if "authorization" in tag.lower():
-                child.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationPlugin is known")
+                child.note_locked_out("nobody may do anything", "only authorizationPlugin is known")
                 found.authorization = found.authorization or ()
             case _ if _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
-                child.note(
-                    Outcome.UNKNOWN,
-                    "nobody can connect: simpleAuthenticationPlugin and jaasAuthenticationPlugin are known",
+                child.note_locked_out(
+                    "nobody can connect", "simpleAuthenticationPlugin and jaasAuthenticationPlugin are known"
                 )
                 found.authentication = found.authentication or Authentication()
             case _:
@@ -149,12 +148,12 @@ def _jaas_authentication(element: Element) -> Authentication:
     try:
         authentication, differs = read_login_config(entry, element.surroundings)
     except ConfigurationRefused as wrong:
-        element.note(Outcome.UNKNOWN, f"nobody can connect: {wrong}")
+        element.note_locked_out("nobody can connect", str(wrong))
         return Authentication()
     element.note(Outcome.ADAPTED if differs else Outcome.TAKEN, differs or f"{len(authentication.users)} users")
     for user in authentication.users:
         if user.password is None:
-            element.note(Outcome.UNKNOWN, f"{user.name} cannot connect: the password is encrypted")
+            element.note_locked_out(f"{user.name} cannot connect", "the password is encrypted")
     return authentication
 
 
@@ -174,7 +173,7 @@ def _user(element: Element) -> User:
     groups = _groups(element.take("groups"))
     element.note_rest()
     if password is None or "${" in password:
-        element.note(Outcome.UNKNOWN, f"{name} cannot connect: the password is not given", "password")
+        element.note_locked_out(f"{name} cannot connect", "the password is not given", "password")
         password = None
     return User(name, password, groups)
 
@@ -189,7 +188,7 @@ def _grants(element: Element) -> Iterator[Grant]:
     maps = [child for group in element.named("map") for child in group.children]
     for each in maps:
         if each.tag != "authorizationMap":
-            each.note(Outcome.UNKNOWN, "nobody may do anything: only authorizationMap is known")
+            each.note_locked_out("nobody may do anything", "only authorizationMap is known")
             continue
         each.note_rest("authorizationEntries", "tempDestinationAuthorizationEntry", "defaultEntry")
         for group in each.named("authorizationEntries"):

@@ -7,7 +7,6 @@ read. What ActiveMQ refuses in definitions is refused here; what is not known of
 from __future__ import annotations
 
 import os
-import re
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -86,8 +85,6 @@ _NOT_DEFINED = (
     "no part of an import, which takes virtual destinations, policies and redelivery; "
     "a broker that starts from the file takes it"
 )
-#: What the findings say that tell of somebody kept out of a broker that starts from the file.
-_LOCKED = re.compile("(nobody can|cannot) connect|nobody may do anything")
 
 
 def import_definitions(
@@ -106,7 +103,7 @@ def import_definitions(
 
 def _as_imported(finding: Finding) -> Finding:
     """What became of it where only definitions are taken."""
-    counts_at_start = finding.what in (Outcome.TAKEN, Outcome.ADAPTED) or bool(_LOCKED.search(finding.why))
+    counts_at_start = finding.what in (Outcome.TAKEN, Outcome.ADAPTED) or finding.locks_out
     if finding.defines or not counts_at_start:
         return finding
     return replace(finding, what=Outcome.IGNORED, why=_NOT_DEFINED)
@@ -149,10 +146,10 @@ def _read_broker(broker: Element) -> BrokerConfig:
     values["cluster"] = read_cluster(broker, name)
     by_reference = broker.take("plugins")
     if by_reference is not None:
-        broker.note(Outcome.UNKNOWN, f"nobody can connect: what {by_reference} refers to is not read", "plugins")
+        broker.note_locked_out("nobody can connect", f"what {by_reference} refers to is not read", "plugins")
         values["authentication"] = Authentication()
     if (policy := broker.take(_MESSAGE_POLICY)) is not None:
-        broker.note(Outcome.UNKNOWN, f"nobody may do anything: what {policy} refers to is not read", _MESSAGE_POLICY)
+        broker.note_locked_out("nobody may do anything", f"what {policy} refers to is not read", _MESSAGE_POLICY)
         values["authorization"] = ()
     for attribute, value in broker.rest():
         why = ATTRIBUTES_ASIDE.get(attribute)
@@ -263,7 +260,7 @@ def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 def _message_policy(config: BrokerConfig, element: Element) -> BrokerConfig:
     """Who may read which message, decided by a class of its own: a guard that cannot be read."""
-    element.note(Outcome.UNKNOWN, "nobody may do anything: no such class can be used here")
+    element.note_locked_out("nobody may do anything", "no such class can be used here")
     return replace(config, authorization=())
 
 

@@ -6,11 +6,13 @@ import json
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.destination import Destination
-from brokerapp.network_stats import BridgeStats, ConnectorStats, IncomingStats, WayState, WayStats
+
+if TYPE_CHECKING:  # its import takes longer than a verb that is about no network
+    from brokerapp.network_stats import BridgeStats, ConnectorStats, IncomingStats, WayStats
 
 Answer = tuple[Any, list[str]]
 
@@ -66,6 +68,8 @@ def _connector_lines(connector: ConnectorStats) -> Iterator[str]:
 
 
 def _way_line(way: WayStats) -> str:
+    from brokerapp.network_stats import WayState
+
     where = f"{way.remote} at {way.address}" if way.state is WayState.CONNECTED else ", ".join(way.addresses)
     error = f": {way.last_error}" if way.last_error and way.state is not WayState.CONNECTED else ""
     return f"{way.state} {where}{error}"

@@ -11,13 +11,14 @@ from argparse import Namespace
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analytics.outcome import AnalysisFailed
-from analytics.request import AnalysisRequest
 from brokerapp.admin import BrokerAdmin
 from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError, RequestRefused
+
+if TYPE_CHECKING:
+    from analytics.request import AnalysisRequest
 
 Answer = tuple[Any, list[str]]
 
@@ -40,6 +41,7 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     """Judge the definitions of a file beside those in force."""
     if not args.file.is_file():
         raise RequestRefused(f"there is no file {args.file}")
+    from analytics.request import AnalysisRequest
     from analytics.whatif.trial import Trial  # here, with what reads files: other verbs need not wait for them
     from brokerapp.config import import_definitions
 
@@ -72,16 +74,21 @@ def _environment(args: Namespace, broker: str) -> Environment:
 
 def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, Any]:
     from analytics.execution import Execution  # loads pyspark
+    from analytics.outcome import AnalysisFailed
+
+    shown = sys.stderr if sys.stderr.isatty() else None  # to a file, each step would be one more line over the last
 
     def tell(stage: str, progress: float, **_: Any) -> None:
-        sys.stderr.write(f"\r{progress:4.0%} {stage:<70.70}")
+        if shown:
+            shown.write(f"\r{progress:4.0%} {stage:<70.70}")
 
     try:
         return Execution(f"brokerctl-{uuid.uuid4()}", request, environment, tell).run()
     except AnalysisFailed as error:
         raise BrokerError(str(error)) from None
     finally:
-        sys.stderr.write(f"\r{'':<76}\r")
+        if shown:
+            shown.write(f"\r{'':<76}\r")
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ when it can, or is a member no more: who came waits so long instead of being tol
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
     from brokerapp.broker import Broker
     from brokerapp.nodes.homes import Homes
 
-#: Milliseconds until it is looked at again whether somebody who consumes no more, or whose node is gone, is in the way.
-AGAIN_MS = 50
+logger = logging.getLogger(__name__)
+
+#: Milliseconds until it is looked at again whether somebody who consumes no more, or whose node is gone, is in the way:
+#: at first, and at most, as each pause is twice the last.
+AGAIN_MS, LONGEST_AGAIN_MS = 50, 1_000
+#: Milliseconds after which the account of a consumer that its node denies is wrong: what parts is told in moments.
+DENIED_MS = 5_000
 #: Who wants one at another node: its session, the consumer's key there, the log.
 Guest = tuple[str, int, str]
 
@@ -40,18 +46,42 @@ class Contending:
         return lost | {each.guest_of for each in log.consumers if each is not newcomer}
 
     def settle(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
-        """`then` is told whether one of these nodes says that it consumes a log; else it is to be looked at again."""
+        """`then` is told whether one of these nodes says that it consumes a log; else, once none of them counts as one
+        that does, it is to be looked at again.
+        """
         if "" in rivals:
             then(True)
-            return
+        else:
+            self._ask(log, rivals, then, clock.now_ms())
 
+    def _ask(
+        self, log: str, rivals: set[str], then: Callable[[bool], None], since_ms: int, pause_ms: int = AGAIN_MS
+    ) -> None:  # fmt: skip
         def answered(refusal: str) -> None:
             if refusal:
                 then(True)
             else:
-                self._broker.timers.at(clock.now_ms() + AGAIN_MS, lambda: then(False))
+                self._broker.timers.at(clock.now_ms() + pause_ms, look)
+
+        def look() -> None:
+            counted = self._broker.queues.get(log)
+            left = rivals & self.rivals(counted) if counted is not None else set()
+            if not left:
+                then(False)
+                return
+            denies = clock.now_ms() - since_ms >= DENIED_MS and self._homes.coming.all_reached
+            if denies:
+                self._make_accounts_anew(log, left)
+            again_since_ms = clock.now_ms() if denies else since_ms
+            self._ask(log, left, then, again_since_ms, min(2 * pause_ms, LONGEST_AGAIN_MS))
 
         self._homes.known.ask(rivals, Word.CONSUMED, (log,), answered)
+
+    def _make_accounts_anew(self, log: str, sessions: set[str]) -> None:
+        """These nodes, which go by the same members, deny what is counted here: both are to say all again."""
+        for session in sessions:
+            logger.warning("node %s consumes %s as is counted here, and denies it: all is counted anew", session, log)
+            self._homes.begin_anew(session)
 
     def heard(self, session: str, id: int, name: str) -> None:
         """The home of a log asks whether clients of ours consume it still."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
-from brokerapp.errors import Fenced, Unlinked
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
@@ -16,6 +17,7 @@ from brokerapp.nodes.silences import Silences
 from brokerapp.store.redis import RedisStore
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Membership:
@@ -55,7 +57,7 @@ class Membership:
         about = {**self._about, "link": self._links.address}
         began = _now()
         last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
-        self._pulse.joined(began, _now(), await self._store.uptime())
+        self._pulse.beat(began, _now())
         if self._may_judge:
             await self._expel_the_dead()
         self._latest = await self._members()
@@ -85,18 +87,41 @@ class Membership:
     # -- living
 
     async def beat(self, status: Mapping[str, Any]) -> None:
-        """Say that the node lives, and how it is. Raises Fenced when it was taken for dead."""
+        """Say that the node lives, and how it is. Raises Fenced when it was taken for dead, StoreUnavailable."""
         self._status = status
         began = _now()
-        await self._store.beat(self.session, status, self.name, self._timeout_ms)
+        self._pulse.asked(began)
+        await self._in_time(self._store.beat(self.session, status, self.name, self._timeout_ms))
         self._pulse.beat(began, _now())
 
     async def beat_in_time(self) -> None:
-        """Beat where nobody has for more than a period, as what a node tells besides may take long, until cancelled."""
-        while True:
-            await asyncio.sleep(self.period / 2)
-            if self._pulse.is_late(_now()):
-                await self.beat(self._status)
+        """Beat where nobody has for more than a period, until cancelled: what a node tells besides may take long, and
+        so may a beat that the network swallowed, which keeps no other waiting. Raises Fenced.
+        """
+        under_way: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                await asyncio.sleep(self.period / 4)
+                for each in [each for each in under_way if each.done()]:
+                    under_way.discard(each)
+                    each.result()
+                if self._pulse.is_late(_now()):
+                    under_way.add(asyncio.ensure_future(self._try_to_beat()))
+        finally:
+            for each in under_way:
+                each.cancel()
+
+    async def _try_to_beat(self) -> None:
+        with contextlib.suppress(StoreUnavailable):
+            await self.beat(self._status)
+
+    async def _in_time(self, answer: Awaitable[T]) -> T:
+        """What the store answers, while it means anything. Raises StoreUnavailable, so that it is asked anew."""
+        try:
+            async with asyncio.timeout(self._pulse.timeout):
+                return await answer
+        except TimeoutError as error:
+            raise StoreUnavailable(f"the store did not answer within {self._timeout_ms} ms") from error
 
     @property
     def is_sure(self) -> bool:
@@ -136,7 +161,7 @@ class Membership:
     async def _silent(self, members: Members) -> list[Member]:
         """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
         silent = [each for each in members.others if not self._links.is_up(each.session)]
-        beating = await self._store.beating() if silent else ()
+        beating = await self._in_time(self._store.beating()) if silent else ()
         return [each for each in silent if each.name in beating]
 
     def _heed_silence(self, silent: Iterable[Member]) -> None:
@@ -163,7 +188,7 @@ class Membership:
             self.moved()
 
     async def _members(self) -> Members:
-        epoch, found = await self._store.members()
+        epoch, found = await self._in_time(self._store.members())
         return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
 
     @property
@@ -171,17 +196,17 @@ class Membership:
         return self._unrivalled or self._pulse.may_judge(_now())
 
     async def _expel_the_dead(self) -> None:
-        _, found = await self._store.members()
+        _, found = await self._in_time(self._store.members())
         others = {name: about["session"] for name, about in found.items() if about["session"] != self.session}
         if not others:
             return
-        beating = await self._store.beating()
+        beating = await self._in_time(self._store.beating())
         if self.name not in beating:  # the store's clock went on while nobody could beat
             return
         for name, session in others.items():
             if name in beating or not self._may_judge:  # the store may have stood still as it was asked
                 continue
-            if await self._store.expel(self.session, name, session):
+            if await self._in_time(self._store.expel(self.session, name, session)):
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)
 
 

@@ -1,15 +1,20 @@
 """Pulse: what a node knows by its own beats: whether it is a member for sure, and whether it may take others for dead.
 
-A member that does not beat may be dead, or the store was away, so that nobody could. Who beat itself meanwhile knows.
-Pure; times are seconds of one clock.
+A member that does not beat may be dead, or the store, or the network to it, was away, so that nobody could. Who beat
+itself meanwhile knows: a silence counts as far as the store answered. Pure; times are seconds of one clock.
 """
 
 from __future__ import annotations
 
 #: How often a node beats, and looks for others that do not, while it may be silent before it is taken for dead.
 BEATS = 5
-#: Periods that others have to beat again once the store answers: one that found it away tries again within two.
-RECOVERY_PERIODS = 3
+#: Periods after which a beat is asked again, over another connection, whether or not the last one is answered yet.
+AGAIN_PERIODS = 1.25
+#: Periods between two beats that were answered, of which others in between were not: so long a network swallowed some.
+SWALLOWED_PERIODS = 2.5
+#: Periods more than the timeout for which the store must have answered before others are judged: one that found it
+#: away asks again within two.
+RECOVERY_PERIODS = 2
 
 
 class Pulse:
@@ -17,29 +22,31 @@ class Pulse:
 
     def __init__(self, timeout: float) -> None:
         self.timeout, self.period = timeout, timeout / BEATS
-        self._beat_at = float("-inf")
-        self._steady_since = float("inf")  # since when none was missed
+        self._asked_at = self._answered_at = float("-inf")
+        self._beat_at = float("-inf")  # when the last one that counts was asked
+        self._steady_since = float("inf")  # since when all others could beat, too, as far as is known
 
-    def joined(self, began: float, answered: float, store_up: float) -> None:
-        """It became a member, in a store that had been up for so many seconds: before that nobody could beat."""
-        self._beat_at = began
-        slow = answered - began > self.period
-        self._steady_since = answered if slow else answered - store_up
+    def asked(self, now: float) -> None:
+        """The store is asked to take a beat."""
+        self._asked_at = now
 
     def beat(self, began: float, answered: float) -> None:
-        """The store took a beat."""
-        if answered - self._beat_at > self.timeout - self.period:  # others may have been a period earlier
+        """The store took a beat. That it became a member is one, too."""
+        swallowed = began - self._beat_at > SWALLOWED_PERIODS * self.period
+        away = answered - self._answered_at > self.timeout - self.period  # others may have been a period earlier
+        if swallowed or away:
             self._steady_since = answered
-        self._beat_at = max(self._beat_at, began)
+        self._beat_at, self._answered_at = max(self._beat_at, began), answered
 
     def is_late(self, now: float) -> bool:
-        """Whether the next beat was to come before now."""
-        return now - self._beat_at > 1.5 * self.period
+        """Whether the next beat was to be asked before now."""
+        return now - self._asked_at > AGAIN_PERIODS * self.period
 
     def is_sure(self, now: float) -> bool:
         """Whether no other node can have taken this one for dead yet."""
         return now - self._beat_at < self.timeout
 
     def may_judge(self, now: float) -> bool:
-        """Whether the others could have beaten again if the store was away."""
-        return self.is_sure(now) and now - self._steady_since >= RECOVERY_PERIODS * self.period
+        """Whether the store has answered for so long that only who is dead has not beaten since."""
+        steady_for = now - self._steady_since
+        return self.is_sure(now) and steady_for >= self.timeout + RECOVERY_PERIODS * self.period

@@ -70,7 +70,7 @@ JMS: dict[str, Identifier] = {
     "JMSDeliveryMode": Identifier(("persistent",), Form.DELIVERY_MODE, "false"),
     "JMSRedelivered": Identifier(("redelivered",), Form.BOOLEAN, "false"),
     "JMSXDeliveryCount": Identifier(("JMSXDeliveryCount",), Form.NUMBER, "1"),
-    "JMSXGroupSeq": Identifier(("JMSXGroupSeq",), Form.NUMBER),
+    "JMSXGroupSeq": Identifier(("JMSXGroupSeq",), Form.NUMBER, "0"),
     "JMSXGroupFirstForConsumer": Identifier(("JMSXGroupFirstForConsumer",), Form.BOOLEAN, "false"),
     "JMSActiveMQBrokerInTime": Identifier(("JMSActiveMQBrokerInTime",), Form.NUMBER),
     "JMSActiveMQBrokerOutTime": Identifier(("JMSActiveMQBrokerOutTime",), Form.NUMBER),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from itertools import pairwise
 
 
 class Wildcard(Enum):
@@ -19,17 +20,15 @@ _WILDCARDS = {each.value: each for each in Wildcard}
 def elements(pattern: str, escape: str | None) -> Iterator[str | Wildcard]:
     """Literal characters and wildcards of a pattern, in order.
 
-    The escape character makes a following %, _ or itself literal; before others, and at the end, it is an ordinary one.
+    The escape character makes a following %, _ or itself literal; before others, and at the end, it is what it is
+    without ESCAPE, also a wildcard.
     """
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            following = next(characters, "")
-            if following in _WILDCARDS or following == escape:
-                yield following
-                continue
+    escaped = False
+    for character, following in pairwise((*pattern, "")):
+        if escaped:
             yield character
-            if not following:
-                return
-            character = following
-        yield _WILDCARDS.get(character, character)
+            escaped = False
+        elif character == escape and (following in _WILDCARDS or following == escape):
+            escaped = True
+        else:
+            yield _WILDCARDS.get(character, character)

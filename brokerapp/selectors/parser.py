@@ -55,6 +55,11 @@ def parse(text: str) -> Node:
     return _Parser(text).selector()
 
 
+def _outside(value: Node, low: Node, high: Node) -> Node:
+    """`value NOT BETWEEN low AND high`, by JMS's definition: text that is no number is neither inside nor outside."""
+    return Or((Compare("<", value, low), Compare(">", value, high)))
+
+
 class _Part(NamedTuple):
     """A node, where its text starts, and how many levels it has."""
 
@@ -166,6 +171,8 @@ class _Parser:
                 self.take("NULL")
                 test = self.made(IsNull, self.scalar(left))
                 return self.made(Not, test) if negated else test
+            case "NOT" if self.took("BETWEEN"):
+                return self.between(left, _outside)
             case "NOT":
                 return self.made(Not, self.test(left, self.take()))
         return self.test(left, operator)
@@ -176,13 +183,16 @@ class _Parser:
             case "LIKE":
                 return self.like(left)
             case "BETWEEN":
-                low = self.expression(Level.RELATION)
-                self.take("AND")
-                bounds = low, self.expression(Level.RELATION)
-                return self.made(Between, *(self.orderable(each) for each in (left, *bounds)))
+                return self.between(left, Between)
             case "IN":
                 return self.in_list(left)
         raise self.unexpected(operator, "LIKE, BETWEEN or IN")
+
+    def between(self, left: _Part, make) -> _Part:
+        low = self.expression(Level.RELATION)
+        self.take("AND")
+        bounds = low, self.expression(Level.RELATION)
+        return self.made(make, *(self.orderable(each) for each in (left, *bounds)))
 
     def like(self, left: _Part) -> _Part:
         pattern = self.take("text", "a pattern as text literal").value
@@ -276,8 +286,8 @@ class _Parser:
             if type_of(each.node) is ValueType.NOTHING:
                 raise self.error(each.start, "nothing equals NULL: write IS NULL or IS NOT NULL")
         both_constant = isinstance(left.node, Literal) and isinstance(right.node, Literal)
-        if both_constant and (type_of(left.node) is ValueType.BOOLEAN) != (type_of(right.node) is ValueType.BOOLEAN):
-            raise self.error(left.start, "TRUE and FALSE can only be compared with each other and with properties")
+        if both_constant and type_of(left.node) is ValueType.BOOLEAN and type_of(right.node) is not ValueType.BOOLEAN:
+            raise self.error(left.start, "what TRUE and FALSE are compared with is a condition or a property")
 
     def check_arguments(self, name: Token, arguments: list[_Part]) -> None:
         wanted = _SIGNATURES[name.value]

@@ -43,7 +43,7 @@ def _render(node: Node) -> tuple[str, Level]:
             return " AND ".join(_operand(each, Level.NOT) for each in operands), Level.AND
         case Or(operands):
             return " OR ".join(_operand(each, Level.AND) for each in operands), Level.OR
-        case Not(Like() | In() | Between() | IsNull() as test):
+        case Not(Like() | In() | IsNull() as test):
             return _test(test, "NOT ")
         case Not(operand):
             return f"NOT {_operand(operand, Level.NOT)}", Level.NOT

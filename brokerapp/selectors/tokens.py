@@ -1,8 +1,9 @@
 """Text of a selector -> tokens.
 
-Comments (`-- to the end of line`, `/* .. */`) and blanks separate tokens and are dropped. Names are letters, digits,
-`_` and `$`; the hyphenated names of STOMP's own headers are names, too. Under the prefix `hyphenated_props:` every name
-may hold hyphens, and any name may be written in double quotes.
+Comments (`-- to a line end`, `/* .. */`) and blanks separate tokens and are dropped; without a line end behind
+it, `--` is two signs, as in ActiveMQ. Names are letters, digits, `_` and `$`; the hyphenated names of STOMP's own
+headers are names, too. Under the prefix `hyphenated_props:` every name may hold hyphens, and any name may be written in
+double quotes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _HYPHENATED_NAME = r"(?:[^\W\d]|\$)[\w$-]*"
 _STOMP_NAME = rf"(?:{'|'.join(name for name in STOMP if '-' in name)})(?![\w$-])"
 
 _PATTERN = r"""
-    (?P<blank>  \s+ | --[^\n\r]* | /\*.*?\*/ )
+    (?P<blank>  \s+ | --[^\n\r]*[\n\r] | /\*.*?\*/ )
   | (?P<number> 0[xX][\w$]* | (?:\d|\.\d)(?:[eE][+-]?(?=\d)|[\w.$])* )
   | (?P<text>   '(?:[^']|'')*' )
   | (?P<name>   {name} )

@@ -3,8 +3,8 @@
     selector   a condition: And, Or, Not, Compare, Between, Like, In, IsNull, a boolean Call, a Property, a Literal
     operand    Literal, Property, Arithmetic, Negative, Call, or a condition where its truth is compared
 
-`x NOT IN (..)`, `x NOT LIKE ..`, `x NOT BETWEEN ..` and `x IS NOT NULL` are Not(..): in three-valued logic that is the
-same. And and Or hold all operands of a chain, so that long chains do not make deep trees.
+`x NOT IN (..)`, `x NOT LIKE ..` and `x IS NOT NULL` are Not(..): in three-valued logic that is the same. And and Or
+hold all operands of a chain, so that long chains do not make deep trees.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """What a connection to the store does that the driver's does not by itself: pack in C, notice a dead server, and serve
-one caller directly.
+one kind of call directly.
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import Any
 
 import hiredis
 from redis.asyncio import ConnectionPool
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
 
@@ -32,28 +32,39 @@ def packing(connection_class: type) -> type:
 
 
 class Direct:
-    """A connection that serves one kind of call, one after the other, without the driver's client and pool around it.
+    """A connection that serves one kind of call, without the driver's client and pool around it.
 
-    They cost three times as much as the call itself, and commits are most of what a node asks. Errors are the driver's.
+    They cost three times as much as the call itself, and commits are most of what a node asks. A call that comes while
+    another is not answered yet has a connection to itself: one that is never answered keeps none waiting. Errors are
+    the driver's.
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
-        self._connection = pool.make_connection()
-        self._free = asyncio.Lock()
+        self._pool = pool
+        self._free: AbstractConnection | None = None  # the one that is kept
 
     async def call(self, *command: Any) -> Any:
         """The answer as the server gives it; connects when it has to."""
-        connection = self._connection
-        async with self._free:
-            try:
-                await connection.send_packed_command(connection.pack_command(*command), check_health=False)
-                return await connection.read_response(disable_decoding=True)
-            except ResponseError:
-                raise
-            except BaseException:  # a cancelled one included: nobody must take its answer for another call's
-                await connection.disconnect(nowait=True)
-                raise
+        connection, self._free = self._free or self._pool.make_connection(), None
+        try:
+            await connection.send_packed_command(connection.pack_command(*command), check_health=False)
+            answer = await connection.read_response(disable_decoding=True)
+        except ResponseError:
+            await self._keep(connection)
+            raise
+        except BaseException:  # a cancelled one included: nobody must take its answer for another call's
+            await connection.disconnect(nowait=True)
+            raise
+        await self._keep(connection)
+        return answer
+
+    async def _keep(self, connection: AbstractConnection) -> None:
+        if self._free is None:
+            self._free = connection
+        else:
+            await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
         """Give the connection up."""
-        await self._connection.disconnect(nowait=True)
+        if self._free is not None:
+            await self._free.disconnect(nowait=True)

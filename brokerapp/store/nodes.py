@@ -38,7 +38,7 @@ class Nodes(Server):
         self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
     ) -> None:
         """Say that the session's node lives; raises Fenced when it was taken for dead, or replaced."""
-        await self._call("beat", [self.keys.state, self.keys.node(name)], [session, json.dumps(status), timeout_ms])
+        await self._beat([self.keys.state, self.keys.node(name)], [session, json.dumps(status), timeout_ms])
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
         """Say that the session's node is gone."""
@@ -76,10 +76,6 @@ class Nodes(Server):
     async def has_node(self) -> bool:
         """Whether any node lives."""
         return bool(await self.nodes())
-
-    async def uptime(self) -> float:
-        """Seconds for which the server has been running."""
-        return float(_facts(await self._do("INFO", "server"))["uptime_in_seconds"])
 
     async def memory(self) -> dict[str, Any]:
         """Bytes the server uses, its limit (0: none), those of its machine, whether it gives up keys when they are used

@@ -28,7 +28,7 @@ class Server:
         )
         pool.connection_class = packing(pool.connection_class)
         self._redis = redis.Redis.from_pool(pool)
-        self._commits = Direct(pool)
+        self._commits, self._beats = Direct(pool), Direct(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
     async def open(self) -> None:
@@ -43,6 +43,7 @@ class Server:
     async def close(self) -> None:
         """Give back the connections."""
         await self._commits.close()
+        await self._beats.close()
         await self._redis.aclose()
 
     async def _call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -51,7 +52,14 @@ class Server:
 
     async def _commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """The same of `commit`, over a connection of its own."""
-        return await ours("FCALL", self._commits.call("FCALL", PREFIX + "commit", len(keys), *keys, *args))
+        return await self._directly(self._commits, "commit", keys, args)
+
+    async def _beat(self, keys: Sequence[str], args: Sequence[Any]) -> None:
+        """The same of `beat`: one that is not answered yet keeps neither the next nor anything else waiting."""
+        await self._directly(self._beats, "beat", keys, args)
+
+    async def _directly(self, over: Direct, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        return await ours("FCALL", over.call("FCALL", PREFIX + function, len(keys), *keys, *args))
 
     async def _do(self, *command: Any) -> Any:
         """What one command answers."""

@@ -11,9 +11,11 @@ from django.utils import timezone
 
 from console import audit
 from console.access import may, require, touched
+from console.alerts import trying
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.rules import Rule
+from console.alerts.trying import Tried
 from console.models import AlertRule
 from console.rights import Verb
 
@@ -66,6 +68,14 @@ def change(request: HttpRequest, row: AlertRule, action: str, hours: str = "") -
     """
     with audit.recording(request, f"{action} alert rule", row.name, before=_said(row)):
         return CHANGES[action](row, hours)
+
+
+def send_test(request: HttpRequest, row: AlertRule) -> list[Tried]:
+    """Tell whom the rule names that this is a test; what came of each is in the audit trail."""
+    with audit.recording(request, "test alert rule", row.name) as change:
+        found = trying.send_test(row, request.user.get_username())
+        change.after = {f"{each.kind} {each.target}": each.reason or "sent" for each in found}
+    return found
 
 
 def _said(row: AlertRule) -> dict[str, Any]:

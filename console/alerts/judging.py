@@ -17,7 +17,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.history import FINE, Point, points, wholes
 from brokerapp.store.rings import WHOLE
 from console.alerts import sending
-from console.alerts.metrics import GROWTH_SECONDS, MEANINGS, Metric
+from console.alerts.metrics import LATELY_SECONDS, MEANINGS, Metric
 from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, Readings
 from console.alerts.rules import Open, Rule, concerned, look, moves, sentence
 from console.gateway import gateway
@@ -31,7 +31,7 @@ State = AlertFiring.State
 #: Queues whose first message is looked up in a step: the deepest.
 MAX_LOOKED_UP = 2_000
 #: Points of the history in the minutes over which some metrics count.
-LATELY = GROWTH_SECONDS // FINE.step + 1
+LATELY = LATELY_SECONDS // FINE.step + 1
 #: Metrics of the broker itself that nobody tells while no node runs: only that none does.
 TOLD_BY_NODES = frozenset(metric for metric, each in MEANINGS.items() if each.of_broker) - {Metric.NODES}
 #: Seconds without a look after which what is counted over minutes is not known: more than another process takes to take
@@ -89,7 +89,7 @@ def _ask_ages(picture: Picture, rules: Collection[Rule], _now: float) -> dict[st
 def _ask_counts(picture: Picture, rules: Collection[Rule], now: float) -> dict[str, Any]:
     """Of all that moved lately and has a history; as long as there is room in that, nothing else did."""
     moved = gateway().run(gateway().admin.rings.moved())
-    lately = {name for name, at in moved.items() if at > now - GROWTH_SECONDS}
+    lately = {name for name, at in moved.items() if at > now - LATELY_SECONDS}
     about = {each.destination for rule in rules for each in concerned(rule, picture)}
     recent = recent_points([each for each in about if str(each) in lately])
     stood_still = {each: () for each in about if str(each) in moved and str(each) not in lately}
@@ -103,7 +103,7 @@ def _ask_counts(picture: Picture, rules: Collection[Rule], now: float) -> dict[s
 
 def was_watched(looks: Sequence[float], now: float) -> bool:
     """Whether somebody looked all the time over which is counted, as far as one may miss nothing that matters."""
-    since = now - GROWTH_SECONDS
+    since = now - LATELY_SECONDS
     times = [since, *(each for each in looks if since < each <= now), now]
     return all(later - earlier <= MAX_GAP for earlier, later in pairwise(times))
 

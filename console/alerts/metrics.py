@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from analytics.causes import COUNTED_AGAIN
 from brokerapp.destination import Kind
 from console import figures
 
 #: Seconds over which things that seldom happen are counted.
-GROWTH_SECONDS = 600
+LATELY_SECONDS = 600
 
 
 class Metric(StrEnum):
@@ -95,8 +96,8 @@ MEANINGS: dict[Metric, Meaning] = {
     Metric.DEAD: Meaning(
         "Dead letters",
         "messages",
-        "By how many a dead-letter queue grew within ten minutes",
-        noun="growth of dead letters within ten minutes",
+        f"Messages that came to a dead-letter queue within ten minutes; {COUNTED_AGAIN}",
+        noun="number of dead letters that came within ten minutes",
     ),
     Metric.RATE_IN: Meaning("Rate in", "msg/s", "Messages a second that arrive", kinds=_BOTH),
     Metric.RATE_OUT: Meaning(

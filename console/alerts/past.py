@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from brokerapp.destination import Destination
 from brokerapp.history import Point, Whole
-from console.alerts.metrics import GROWTH_SECONDS, Metric
+from console.alerts.metrics import LATELY_SECONDS, Metric
 from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER
 from console.alerts.rules import Rule
 
@@ -59,7 +59,7 @@ def _past_of(metric: Metric, points: Sequence[Point], looked: Sequence[Whole], s
 def _reading_of_past(metric: Metric, now: Point, recent: list[Point], step: int) -> float | None:
     if metric in COUNTED_LATELY:
         count = COUNTED_LATELY[metric]
-        lately = itertools.takewhile(lambda each: each.at > now.at - GROWTH_SECONDS, reversed(recent))
+        lately = itertools.takewhile(lambda each: each.at > now.at - LATELY_SECONDS, reversed(recent))
         return float(sum(map(count, lately)))
     match metric:
         case Metric.DEPTH | Metric.BACKLOG:

@@ -10,7 +10,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.history import Point, Whole
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import DestinationStats
-from console.alerts.metrics import GROWTH_SECONDS, Metric
+from console.alerts.metrics import LATELY_SECONDS, Metric
 from console.live.picture import Picture
 from console.whole import away, links_down, whole_of
 
@@ -42,7 +42,7 @@ class Readings:
 
 Reading = Callable[[DestinationStats, Readings], float | None]
 
-#: What is counted over GROWTH_SECONDS: which part of a point. The history tells: counters of a node begin anew with it.
+#: What is counted over LATELY_SECONDS: which part of a point. The history tells: counters of a node begin anew with it.
 COUNTED_LATELY: dict[Metric, Callable[[Point], int]] = {
     Metric.DEAD: lambda point: point.arrived,
     Metric.EXPIRED: lambda point: point.expired,
@@ -61,7 +61,7 @@ def _lately(metric: Metric) -> Reading:
         recent = readings.recent.get(stats.destination, () if readings.knows_all else None)
         if recent is None:
             return UNKNOWN
-        return float(sum(count(each) for each in recent if each.at > readings.now - GROWTH_SECONDS))
+        return float(sum(count(each) for each in recent if each.at > readings.now - LATELY_SECONDS))
 
     return reading
 

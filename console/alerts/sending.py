@@ -42,17 +42,23 @@ MAX_AT_ONCE = 100
 #: Marks what we send: whoever gets it must not make an alert of it.
 MARK = "X-Sluice-Alert"
 SIGNATURE = "X-Sluice-Signature"
+#: The event of what tells of nothing: see trying.py.
+TEST = "test"
+
+
+def targets_of(rule: AlertRule) -> list[tuple[str, str]]:
+    """Whom a rule tells: by what, and at which address."""
+    targets = [("mail", each.strip()) for each in rule.mail.split(",") if each.strip()]
+    return targets + ([("webhook", rule.webhook)] if rule.webhook else [])
 
 
 def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> None:
     """Have everybody told whom the rule names, unless it is silenced. What is too much is kept as held."""
     if rule.silenced_until and rule.silenced_until > now:
         return
-    targets = [("mail", each.strip()) for each in rule.mail.split(",") if each.strip()]
-    targets += [("webhook", rule.webhook)] if rule.webhook else []
     lately = AlertDelivery.objects.filter(firing__rule=rule, created__gt=now - timedelta(hours=1))
     room = MAX_AN_HOUR - lately.exclude(state=State.HELD).count()
-    for number, (kind, target) in enumerate(targets):
+    for number, (kind, target) in enumerate(targets_of(rule)):
         held = number >= room
         AlertDelivery.objects.create(
             firing=firing, kind=kind, event=event, target=target, due=now,
@@ -71,14 +77,21 @@ def deliver(delivery_id: int) -> str:
     delivery = _claimed(delivery_id)
     if delivery is None:
         return "nothing to do"
-    try:
-        _SENDERS[delivery.kind](delivery)
-    except (OSError, RequestRefused, ValueError) as error:
-        _failed(delivery, str(error) or type(error).__name__)
+    if reason := attempt(delivery):
+        _failed(delivery, reason)
     else:
         delivery.state, delivery.detail = State.SENT, ""
     _note(delivery)
     return delivery.state
+
+
+def attempt(delivery: AlertDelivery) -> str:
+    """Send it once; why that failed, "" where it did not."""
+    try:
+        _SENDERS[delivery.kind](delivery)
+    except (OSError, RequestRefused, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def _claimed(delivery_id: int) -> AlertDelivery | None:
@@ -125,8 +138,17 @@ def document_of(delivery: AlertDelivery) -> dict[str, Any]:
         "since": firing.since.isoformat(),
         "fired": firing.fired.isoformat() if firing.fired else None,
         "ended": firing.ended.isoformat() if firing.ended else None,
-        "url": address(reverse("firing", args=[firing.pk])),
+        "url": _page(firing),
     }
+
+
+def _page(firing: AlertFiring) -> str:
+    """Where it is shown; of one that is none, but a test: its rule."""
+    return address(reverse("firing", args=[firing.pk]) if firing.pk else reverse("edit-alert", args=[firing.rule_id]))
+
+
+#: What a mail begins with, by the event it tells of.
+_WORDS = {"fired": "Alert", "ended": "Over", TEST: "Test"}
 
 
 def _one_line(text: str) -> str:
@@ -136,13 +158,14 @@ def _one_line(text: str) -> str:
 
 def _mail(delivery: AlertDelivery) -> None:
     firing = delivery.firing
-    word = "Alert" if delivery.event == "fired" else "Over"
-    subject = _one_line(f"[{settings.SLUICE.broker_name}] {word}: {firing.rule_name}: {firing.subject}")
+    subject = _one_line(
+        f"[{settings.SLUICE.broker_name}] {_WORDS[delivery.event]}: {firing.rule_name}: {firing.subject}"
+    )
     lines = [firing.sentence, "", f"Since {moments.exactly(firing.since, zones.UTC)}."]
     if firing.ended:
         lines.append(f"Over at {moments.exactly(firing.ended, zones.UTC)}.")
-    lines += ["", f"The alert: {address(reverse('firing', args=[firing.pk]))}"]
-    if page := page_of(firing.subject):
+    lines += ["", f"The {'alert' if firing.pk else 'rule'}: {_page(firing)}"]
+    if firing.pk and (page := page_of(firing.subject)):
         lines.append(f"{firing.subject}: {address(page)}")
     headers = {MARK: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()

@@ -123,6 +123,15 @@ class DeliveryOut(Schema):
     created: datetime
 
 
+class TriedOut(Schema):
+    """What came of a test at one of those whom a rule tells."""
+
+    kind: str
+    target: str
+    sent: bool
+    reason: str = Field(description="Why it failed; empty where it was sent")
+
+
 class EpisodeOut(Schema):
     """A time in which a rule would have fired, in seconds since the epoch."""
 
@@ -185,6 +194,12 @@ def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
         raise RequestRefused("; ".join(form.rule_errors()))
     changing.require_all(request, rule)
     return replayed(rule)
+
+
+@operation(router, "POST", "/rules/{int:rule_id}/test", Verb.ALERT, response=list[TriedOut])
+def send_test_of_alert_rule(request: HttpRequest, rule_id: int) -> Any:
+    """Send a test, marked as one, to all whom a rule tells: what came of each."""
+    return changing.send_test(request, changing.mine(request, rule_id))
 
 
 @operation(router, "GET", "/firings", Verb.SEE, response=FiringPage)

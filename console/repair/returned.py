@@ -76,17 +76,25 @@ def _counted(job: Job) -> Tally:
 
 def cells_of(job: Job) -> dict[str, Any]:
     """The same in texts, for the page of the job."""
-    return _told(came_back(job))
+    return _told(job, came_back(job))
 
 
 def live_cells(job: Job) -> dict[str, Any]:
     """The same for pages that are open, as of a minute ago at most; nothing when what they say need not change."""
-    if not _is_asked(job) or (job.finished is not None and timezone.now() - job.finished > FOLLOWED):
+    if not _is_asked(job):
         return {}
+    if _is_over(job):
+        last = _looks.get(job.id)
+        return _told(job, last.found) if last is not None else {}
     try:
-        return _told(_followed(job))
+        return _told(job, _followed(job))
     except BrokerError:
         return {}
+
+
+def _is_over(job: Job) -> bool:
+    """Whether what comes back now is no more put down to it."""
+    return job.finished is not None and timezone.now() - job.finished > FOLLOWED
 
 
 def _followed(job: Job) -> Tally:
@@ -104,6 +112,8 @@ def _followed(job: Job) -> Tally:
     return found
 
 
-def _told(found: Tally | None) -> dict[str, Any]:
-    has_some = found is not None and found.count > 0
-    return {"back": f"{found} came back" if has_some else "", "has_back": has_some}
+def _told(job: Job, found: Tally | None) -> dict[str, Any]:
+    if found is None or not found.count:
+        return {"back": "", "has_back": False}
+    is_settled = _is_over(job) or (job.finished is not None and found.count >= job.done)
+    return {"back": f"{found} came back{'' if is_settled else ' so far'}", "has_back": True}

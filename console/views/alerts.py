@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.errors import BrokerError
+from brokerapp.errors import BrokerError, RequestRefused
 from console.access import Verb, needs, visible
 from console.alerts import changing
 from console.alerts.changing import CHANGES, SILENCES
@@ -107,6 +107,18 @@ def test_rule(request: HttpRequest) -> HttpResponse:
     except BrokerError as error:
         context = {"errors": [str(error)]}
     return render(request, "console/parts/alert_test.html", context)
+
+
+@require_POST
+@needs(Verb.ALERT)
+def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """Tell whom a rule names that this is a test."""
+    row = changing.mine(request, rule_id)
+    try:
+        context = {"tried": changing.send_test(request, row)}
+    except RequestRefused as refused:
+        context = {"refused": str(refused)}
+    return render(request, "console/parts/alert_tried.html", context)
 
 
 @require_POST

@@ -9,7 +9,9 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
+from django_htmx.http import HttpResponseClientRefresh
 
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
@@ -39,12 +41,15 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
         audit.denied(request, "browse", id, lacking(Verb.BROWSE))
         raise PermissionDenied(lacking(Verb.BROWSE))
     found = found.seen_by(sees)
+    awaited = found.is_awaited(timezone.now())
+    if request.htmx and request.htmx.target == "awaited":
+        return render(request, "console/parts/awaited.html") if awaited else HttpResponseClientRefresh()
     here = [(queue, message) for queue, message in here if sees(queue)]
     shown = [(queue, masked(request.user, message, queue)) for queue, message in here]
     alike = _alike(here)
     recorded = _recorded(request, found) if not shown else None
     context = {
-        "id": id, "journey": found, "recorded": recorded,
+        "id": id, "journey": found, "recorded": recorded, "awaited": awaited,
         "places": [(queue, Listed(message), _is_dead(queue)) for queue, message in shown],
         "first": Listed(shown[0][1]) if shown else None,
         "readings": readings(shown[0][1].body) if shown and not shown[0][1].withheld else [],

@@ -130,24 +130,34 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         return context | {"wrong": wrong}
     asked = compile_selector(selector).properties if selector else frozenset()
     older, newer = look.older(page), look.newer(page)
+    partial = page.next is not None and len(page.messages) < PAGE_SIZE
     return context | {
         "page": page,
-        "rows": [Listed(masked(request.user, each, destination), asked) for each in page.messages],
-        "partial": page.next is not None and len(page.messages) < PAGE_SIZE,
+        "rows": [Listed(masked(request.user, each, destination), asked) for each in look.ordered(page)],
+        "partial": partial,
         "older": older and older.url(),
         "newer": newer and newer.url(),
-        "switch": bool(page.next) or not look.at_start,
+        "turns": _turns(look, older, newer, partial),
+        "switch": len(page.messages) > 1 or bool(page.next) or not look.at_start,
         "oldest": Look(selector).url(),
-        "newest": Look(selector, back=True).url(),
+        "newest": Look(selector, newest_first=True).url(),
         "follow": url(selector=selector, end=1, follow=1),
         "tally": None if request.htmx else look.tally(destination, page),
         "last": max(known, _last(look, page)),
-    }  # fmt: skip
+    }
+
+
+def _turns(look: Look, older: Look | None, newer: Look | None, partial: bool) -> list[tuple[str, str, str]]:
+    """The pages around one, in the order in which it is read: what each is to it, its address, its label."""
+    back = (older, "Look further back" if partial and look.goes_back else "Older")
+    on = (newer, "Look further" if partial and not look.goes_back else "Newer")
+    pages = zip(("prev", "next"), (on, back) if look.newest_first else (back, on), strict=True)
+    return [(rel, page.url(), label) for rel, (page, label) in pages if page]
 
 
 def _last(look: Look, page: BrowsePage) -> int:
     """The number behind which there is what the page does not have: who follows goes on from there."""
-    if page.next is not None and not look.back:
+    if page.next is not None and not look.goes_back:
         return page.next
     return page.messages[-1].seq if page.messages else look.after
 
@@ -158,17 +168,21 @@ def _is_dead(queue: Destination) -> bool:
 
 
 def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
-    """Where the messages of a moment begin: `at` is a number, or a time by the clock of whoever asks."""
-    text, selector = request.GET["at"].strip(), request.GET.get("selector", "").strip()
+    """Where the messages of a moment begin, or end where the newest are first: `at` is a number, or a time by the clock
+    of whoever asks.
+    """
+    text, look = request.GET["at"].strip(), Look.asked(request.GET)
     if text.isdecimal() and len(text) < 19:
-        after = max(0, int(text) - 1)
+        after, before = max(0, int(text) - 1), int(text) + 1
     else:
         moment = zones.read(text, zones.current())
         if moment is None:
             raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30")
         after = gateway().place_at(queue, int(moment.timestamp() * 1000))
+        before = after + 1
+    place = {"before": before, "end": 1} if look.newest_first else {"after": after}
     path = reverse("messages", kwargs={"name": queue.name})
-    return redirect(path + url(selector=selector, after=after, **{"from": text}))
+    return redirect(path + url(selector=look.selector, **place, **{"from": text}))
 
 
 def _query(request: HttpRequest) -> str:

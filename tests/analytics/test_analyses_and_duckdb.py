@@ -328,7 +328,7 @@ def test_dead_letters_that_are_alike_are_one_cause(ask, duck):
     }
     failed = count(duck, "kind = 'dead_letter'")
     assert sum(row["messages"] for row in dead) == failed
-    assert f"{failed:,} messages became dead letters, of 3 causes" in found.sentence
+    assert f"Messages became dead letters {failed:,} times, of 3 causes" in found.sentence
     given_up = duck.sql("SELECT msg_id FROM events WHERE kind IN ('dead_letter', 'expire', 'drop')").fetchall()
     assert {row["message"] for row in tables["examples"]} <= {id for (id,) in given_up}
 

@@ -5,12 +5,16 @@ from collections import Counter
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from analytics.whatif import ways
+from analytics.request import Window
+from analytics.whatif import report, ways
 from analytics.whatif.comparison import Comparison
 from analytics.whatif.conditions import Oracle, Routing, TooEntangled
 from analytics.whatif.tallies import Buckets, Classes, Tally
+from analytics.whatif.trial import Trial
+from analytics.whatif.untried import untried
 from analytics.whatif.ways import way_of
 from brokerapp.definitions import Composite, Definitions, Leg, MirroredQueue, VirtualTopic
 from brokerapp.destination import Destination
@@ -186,3 +190,48 @@ def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_th
     counts = {leg.target: (before.counts[True], after.counts[True]) for leg, before, after in found.legs}
     assert counts == {"queue://in": (10_441, 10_441), "queue://out": (0, 10_441)}
     assert {each.name: int(each.in_force.messages.sum()) for each in found.targets}["queue://in"] == 10_441
+
+
+def compared(definitions: Definitions, proposed: Definitions, *sent: str) -> Comparison:
+    """What these make of a message sent to each of those."""
+    circumstances, keys = Circumstances(("Consumer.X.T.one",)), [(each, ()) for each in sent]
+    each, row = np.arange(len(sent)), np.ones(len(sent), np.int64)
+    classes = Classes(keys, row, each, np.zeros(len(sent), np.int64), sent=row, bytes=row, bare=0)
+    tallies = []
+    for one in (definitions, proposed):
+        oracle = Oracle()
+        routing = Routing(circumstances.topology(one, oracle.compiling), oracle)
+        tallies.append(Tally(classes, [way_of(routing, Destination.parse(each), {}) for each in sent], 1))
+    return Comparison(*tallies, Buckets(0, 60, 1), paces={}, standing={}, sharing={})
+
+
+TO_OUT = (Leg(Destination.queue("out")),)
+UNTRIED = [
+    ("a queue nobody sent to", Composite(Destination.queue("in"), TO_OUT), ["queue://other"], ["queue in"]),
+    ("a queue somebody sent to", Composite(Destination.queue("in"), TO_OUT), ["queue://in"], []),
+    ("a topic of that name is another", Composite(Destination.queue("in"), TO_OUT), ["topic://in"], ["queue in"]),
+    ("one that a definition brings something", Composite(Destination.queue("brought"), TO_OUT), ["queue://first"], []),
+    ("a virtual topic without queues", VirtualTopic("New.>"), ["topic://New.one"], []),
+    ("a virtual topic nobody sent to", VirtualTopic("New.>"), ["topic://T.one"], ["topic New.>"]),
+    ("mirroring", MirroredQueue(), ["topic://T.one"], ["any queue"]),
+]
+
+
+@pytest.mark.parametrize(("new", "sent", "said"), [each[1:] for each in UNTRIED], ids=[each[0] for each in UNTRIED])
+def test_what_a_draft_changes_where_nothing_was_sent_is_said_to_be_untried(new, sent, said):
+    known = Composite(Destination.queue("first"), (Leg(Destination.queue("brought")),))
+    current, proposed = Definitions(1, (known,)), Definitions(2, (known, new))
+    assert untried(current, proposed, compared(current, proposed, *sent)) == said
+    assert untried(proposed, current, compared(proposed, current, *sent)) == said, "it was taken away"
+    assert untried(current, current, compared(current, current, *sent)) == []
+
+
+def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_sentence():
+    current, proposed = Definitions(1, ()), Definitions(2, (Composite(Destination.queue("in"), TO_OUT),))
+    comparison = compared(current, proposed, "queue://other")
+    trial = Trial(current, proposed, Circumstances())
+    found = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000))
+    assert "nothing was sent to queue in in this window" in found.sentence
+    flow = pa.table({"weight": [1]})
+    note, *_ = report.notes(comparison, trial, flow, [], [])
+    assert note.startswith("Nothing was sent to queue in in this window")

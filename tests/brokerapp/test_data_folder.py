@@ -1,11 +1,14 @@
 """The data folder of a broker: who comes later finds its store there, its own or a shared one."""
 
+import socket
 import stat
 
 import pytest
 
+from brokerapp.config import read_config
 from brokerapp.data_folder import DataFolder
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
+from brokerapp.management.commands.runbroker import Command
 
 URL = "redis://user:secret@store.example.org:6379/0"
 
@@ -39,3 +42,17 @@ def test_of_a_broker_that_was_here_and_was_stopped_it_is_said_that_it_does_not_r
     folder.remember("orders")
     with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* does not run, or it still starts"):
         folder.whereabouts()
+
+
+async def test_a_start_that_is_refused_as_its_port_is_taken_leaves_no_folder(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config = tmp_path / "activemq.xml"
+        config.write_text(
+            '<broker xmlns="http://activemq.apache.org/schema/core"><transportConnectors>'
+            f'<transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors></broker>'
+        )
+        options = {"data": tmp_path / "data", "redis": None}
+        with pytest.raises(ConfigurationRefused, match=f"'stomp' cannot listen on 127.0.0.1:{port}"):
+            await Command()._run(read_config(config, {}), options, {})
+    assert not (tmp_path / "data").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -113,10 +114,21 @@ def log_in(page: Page, site: Site, role: str) -> None:
     page.wait_for_url(f"{site.url}/")
 
 
+class Confirmed(stomp.Connection12):
+    """A connection whose `send` returns when the message is stored, so that a page opened next knows its queue."""
+
+    def send(self, *args, **kwargs) -> None:
+        receipt = str(uuid.uuid4())
+        stored = stomp.listener.WaitingListener(receipt)
+        self.set_listener("stored", stored)
+        super().send(*args, receipt=receipt, **kwargs)
+        stored.wait_on_receipt()
+
+
 @pytest.fixture
 def client(site):
     """A STOMP client of the site, logged in as the console's admin."""
-    connection = stomp.Connection12([("127.0.0.1", site.stomp_port)])
+    connection = Confirmed([("127.0.0.1", site.stomp_port)])
     connection.connect("admin", PASSWORD, wait=True)
     yield connection
     connection.disconnect()

@@ -61,6 +61,7 @@ SAME: dict[str, set[str] | str] = {
     "edit-alert": {"change_alert_rule"},
     "change-alert": {"step_alert_rule", "delete_alert_rule"},
     "test-alert": {"test_alert_rule"},
+    "send-test-alert": {"send_test_of_alert_rule"},
     "start-run": {"start_run"},
     "cancel-run": {"cancel_run"},
     "pin-run": {"pin_run"},

@@ -8,7 +8,7 @@ from brokerapp.history import Point, Whole
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.snapshot import DestinationStats, NodeStatus
 from console.alerts.judging import was_watched
-from console.alerts.metrics import GROWTH_SECONDS, MEANINGS, Metric
+from console.alerts.metrics import LATELY_SECONDS, MEANINGS, Metric
 from console.alerts.past import replay
 from console.alerts.readings import BROKER, Readings
 from console.alerts.rules import MAX_OPEN, Look, Moves, Open, Rule, look, moves, sentence
@@ -201,7 +201,7 @@ def test_what_is_not_known_does_not_begin_and_what_lost_its_place_in_the_history
     known = {"a": Open(NOW - 99, True), "b": Open(NOW - 99, True)}
     found = moves(Rule(Metric.DEAD, 10, below=below), known, Look({}, frozenset("ac")), NOW)
     assert found == Moves(frozenset(), frozenset(), frozenset(over))
-    assert STILL >= GROWTH_SECONDS, "only what stood still for all the time that is counted loses it"
+    assert STILL >= LATELY_SECONDS, "only what stood still for all the time that is counted loses it"
 
 
 def test_the_worst_begin_and_what_is_open_stays_so_though_others_are_worse():

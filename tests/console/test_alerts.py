@@ -21,11 +21,12 @@ from brokerapp.history import FINE, Point, Whole, packed
 from brokerapp.snapshot import DestinationStats, NodeStatus
 from brokerapp.store.rings import WHOLE
 from console import due
-from console.alerts import replaying, sending, showing, webhook
+from console.alerts import replaying, sending, showing, trying, webhook
 from console.alerts.judging import judge
 from console.gateway import gateway
 from console.live.picture import Picture, first, ticked, troubled
 from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
+from console.rate_limit import RateLimit
 from tests.console.conftest import waiting_tasks
 
 NOW = 1_700_000_000
@@ -262,6 +263,55 @@ def test_a_webhook_that_refuses_is_tried_again_later_and_gives_up_in_the_end(db,
     delivery.refresh_from_db()
     assert str(status) in delivery.detail
     assert len(Receiver.got) == len(sending.RETRIES) + 1  # and nobody followed the redirect
+
+
+def test_a_test_is_really_sent_marked_as_one_and_its_outcome_is_shown_and_recorded(
+    admin, console, asked, receiver, settings
+):
+    settings.MAIL_OUTBOX = ""  # a mail server is named
+    row = rule(mail="ada@example.org, bob@example.org", webhook=receiver, secret="hush")
+    page = admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
+    assert page.count("A test was mailed to") == 2
+    assert "A test was posted to" in page
+    assert {each.to[0] for each in mail.outbox} == {"ada@example.org", "bob@example.org"}
+    [subject] = {each.subject for each in mail.outbox}
+    assert "Test: deep" in subject
+    assert "This is a test: nothing is wrong" in mail.outbox[0].body
+    assert reverse("edit-alert", args=[row.pk]) in mail.outbox[0].body
+    [(headers, body)] = Receiver.got
+    assert json.loads(body)["event"] == "test"
+    assert headers[sending.SIGNATURE] == sending.signature("hush", body)
+    assert (AlertFiring.objects.count(), AlertDelivery.objects.count()) == (0, 0), "nothing fired"
+    entry = AuditEntry.objects.get(action="test alert rule")
+    assert (entry.object, entry.outcome, entry.after[f"webhook {receiver}"]) == ("deep", "done", "sent")
+
+
+def test_a_test_that_fails_says_why_for_each_and_is_not_tried_again(admin, console, asked, receiver):
+    Receiver.status = 500
+    row = rule(mail="ada@example.org", webhook=receiver)
+    answer = admin.post(f"/api/v1/alerts/rules/{row.pk}/test")
+    assert answer.status_code == 200
+    mailed, posted = answer.json()
+    assert (mailed["sent"], mailed["reason"]) == (True, "")
+    assert not posted["sent"]
+    assert "500" in posted["reason"]
+    assert len(Receiver.got) == 1
+    assert asked == []
+    assert "500" in AuditEntry.objects.get(action="test alert rule").after[f"webhook {receiver}"]
+
+
+def test_a_rule_that_tells_nobody_has_nothing_to_test(admin, console):
+    row = rule()
+    assert "tells nobody" in admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
+    assert AuditEntry.objects.get(action="test alert rule").outcome == "refused"
+
+
+def test_tests_are_bounded(admin, console, monkeypatch):
+    monkeypatch.setattr(trying, "_TESTS", RateLimit(per_second=1 / 60, burst=1))
+    row = rule(mail="ada@example.org")
+    for said in ("A test was written, as no mail goes out", "the next one may go in 60 s"):
+        assert said in admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
+    assert len(mail.outbox) == 1
 
 
 def test_what_a_lost_worker_took_is_asked_for_again(db, asked):

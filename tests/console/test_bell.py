@@ -100,3 +100,11 @@ def test_a_page_reads_once_what_its_user_chose_for_it(browser_of):
         page = client.get(reverse("jobs"))
     assert 'data-theme="dark"' in page.content.decode()
     assert sum("usersetting" in each["sql"] for each in asked) == 1
+
+
+def test_what_has_no_bar_asks_nothing_for_the_bell(browser_of):
+    client = browser_of("operator")
+    for path, has_bar in ((reverse("jobs"), True), ("/nowhere", False)):
+        with CaptureQueriesContext(connection) as asked:
+            client.get(path)
+        assert any("finished" in each["sql"] for each in asked) is has_bar, path

@@ -9,7 +9,7 @@ from django.utils import timezone
 from brokerapp.destination import Destination
 from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
-from brokerapp.snapshot import BrowsePage
+from brokerapp.snapshot import BrowsePage, Tally
 from console.gateway import gateway
 from console.journeys import _deeds as deeds_of
 from console.models import Job, JobOutcome, MaskingRule
@@ -290,4 +290,17 @@ def test_open_pages_count_what_came_back_once_a_minute_when_something_came_and_n
         assert returned.live_cells(job) == {"back": "", "has_back": False}
         assert len(looks) == expected
     job.finished, newest[0] = timezone.now() - returned.FOLLOWED, 9
-    assert (returned.live_cells(job), len(looks)) == ({}, 3)
+    assert (returned.live_cells(job), len(looks)) == ({"back": "", "has_back": False}, 3)
+
+
+def test_what_came_back_is_said_to_be_so_far_until_all_did_or_its_time_is_over():
+    job = Job(action="retry", queue="queue://ActiveMQ.DLQ", asked_by="ada", done=3)
+
+    def back(count: int) -> str:
+        return returned._told(job, Tally(count))["back"]
+
+    assert back(3) == "3 came back so far", "more may be sent again yet"
+    job.finished = timezone.now()
+    assert (back(2), back(3)) == ("2 came back so far", "3 came back")
+    job.finished -= returned.FOLLOWED * 2
+    assert back(2) == "2 came back"

@@ -2,13 +2,15 @@
 
 import re
 import time
+from datetime import timedelta
+from urllib.parse import unquote
 
 import pytest
 import stomp
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from analytics.trace import Found
+from analytics.trace import Event, Found
 from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.errors import DestinationNotFound
@@ -80,6 +82,15 @@ def text(response) -> str:
 
 
 # -- resubmitting
+
+
+def test_what_is_asked_for_is_said_of_one_message_as_of_one(browser_of, dead):
+    support, seqs = browser_of("operator"), [each.seq for each in failed(dead)]
+    one = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:1]}))
+    assert "Resubmit 1 message" in one
+    assert "It goes back to where it failed" in one
+    two = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:2]}))
+    assert "Each goes back to where it failed" in two
 
 
 def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, dead):
@@ -371,6 +382,29 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
     until(lambda: "Waits in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
 
 
+def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_has_come(admin, dead, monkeypatch):
+    seen = [Found()]
+    monkeypatch.setattr("console.trace.events_of", lambda *_: seen[0])
+    message = failed(dead)[0]
+    form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
+    edited = admin.post(reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq}), form)
+    address, waiting = edited["Location"], {"HX-Request": "true", "HX-Target": "awaited"}
+    assert "is being recorded" in text(admin.get(address))
+    assert "not recorded, or not yet" not in text(admin.get(address))
+    again = admin.get(address, headers=waiting)
+    assert 'hx-trigger="load delay:2s"' in text(again)
+    assert "HX-Refresh" not in again
+    id = unquote(address.removeprefix("/messages/").removesuffix("/"))
+    now_us, place = int(time.time() * 1e6), f"queue://{dead}"
+    seen[0] = Found([Event(now_us, "enqueue", id, place, place, None, 6, now_us, None, {})])
+    assert admin.get(address, headers=waiting)["HX-Refresh"] == "true"
+    assert "is being recorded" not in text(admin.get(address))
+    seen[0] = Found()
+    monkeypatch.setattr("console.journey.RECORDED_WITHIN", timedelta(0))
+    assert admin.get(address, headers=waiting)["HX-Refresh"] == "true", "it does not ask for ever"
+    assert "not recorded, or not yet" in text(admin.get(address))
+
+
 def test_the_page_of_a_dead_letter_says_how_many_failed_like_it(browser_of, dead):
     message = failed(dead)[0]
     address = reverse("message-page", kwargs={"id": message.id}) + f"?queue=ActiveMQ.DLQ&seq={message.seq}"
@@ -482,9 +516,9 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     seen(name, 120)
     address = reverse("messages", kwargs={"name": name})
     newest = admin.get(address + "?end=1").context
-    assert (len(newest["rows"]), newest["rows"][-1].message.body) == (50, b"last")
+    assert (len(newest["rows"]), newest["rows"][0].message.body) == (50, b"last")
     before = admin.get(address + newest["older"]).context
-    assert before["rows"][-1].message.seq < newest["rows"][0].message.seq
+    assert before["rows"][0].message.seq < newest["rows"][-1].message.seq
     chosen = {"selector": "JMSPriority >= 0"}
     assert "50 shown of 120 that match" in text(admin.get(address, chosen))
     moving = admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen)
@@ -511,14 +545,50 @@ def test_the_newest_that_match_are_found_from_the_end_and_the_ones_before_page_b
 
     oldest = admin.get(address, {"selector": "kind = 'odd'"})
     newest = admin.get(address + oldest.context["newest"])
-    assert shown(newest) == odd[-50:]
+    assert shown(newest) == odd[:-51:-1]
     assert "50 shown of 65 that match" in text(newest)
     assert admin.get(address + newest.context["oldest"]).context["look"] == oldest.context["look"]
     older = admin.get(address + newest.context["older"])
-    assert (shown(older), older.context["older"]) == (odd[:-50], None)
-    assert shown(admin.get(address + older.context["newer"])) == odd[-50:]
+    assert (shown(older), older.context["older"]) == (odd[-51::-1], None)
+    assert shown(admin.get(address + older.context["newer"])) == odd[:-51:-1]
     again = admin.get(address, {"selector": "kind = 'even'", "end": "1"})  # as the form sends it from there
-    assert shown(again)[-1] == 128
+    assert shown(again)[0] == 128
+
+
+@pytest.mark.parametrize("selector", ["", "JMSPriority >= 0"], ids=["all", "those that match"])
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+def test_either_order_pages_through_all_and_back_and_keeps_its_order(admin, console, name, seen, order, selector):
+    gateway().send({"destination": name, "body": ""}, 120, "")
+    seen(name, 120)
+    address = reverse("messages", kwargs={"name": name})
+
+    def shown(query: str) -> tuple[list[int], dict]:
+        context = admin.get(address + query).context
+        return [row.message.seq for row in context["rows"]], {rel: url for rel, url, _ in context["turns"]}
+
+    start = admin.get(address, {"selector": selector}).context[order]
+    first, turns = shown(start)
+    assert "prev" not in turns
+    second, turns = shown(turns["next"])
+    third, ends = shown(turns["next"])
+    there = first + second + third
+    assert "next" not in ends
+    assert len(set(there)) == 120
+    assert there == sorted(there, reverse=order == "newest")
+    assert shown(ends["prev"])[0] == second
+    assert shown(turns["prev"])[0] == first
+    reached = admin.get(address, {"at": third[0], "end": "1" if order == "newest" else "0", "selector": selector})
+    assert shown("?" + reached["Location"].partition("?")[2])[0] == third
+
+
+def test_a_page_says_its_order_and_offers_the_other_one(admin, console, name, seen):
+    gateway().send({"destination": name, "body": ""}, 3, "")
+    seen(name, 3)
+    address = reverse("messages", kwargs={"name": name})
+    for query, order in (("", "Oldest first"), ("?end=1", "Newest first"), ("?selector=TRUE&end=1", "Newest first")):
+        page = text(admin.get(address + query))
+        assert f'aria-current="true">{order}</a>' in page
+        assert page.count("Oldest first</a>") == page.count("Newest first</a>") == 1
 
 
 def test_following_with_a_selector_begins_with_the_newest_and_stopping_stays_there(admin, console, name, seen):
@@ -527,7 +597,7 @@ def test_following_with_a_selector_begins_with_the_newest_and_stopping_stays_the
     seen(name, 60)
     address, chosen = reverse("messages", kwargs={"name": name}), {"selector": "kind = 'odd'"}
     followed = admin.get(address + admin.get(address, chosen).context["follow"])
-    assert [int(row.message.body) for row in followed.context["rows"]] == list(range(1, 60, 2))
+    assert [int(row.message.body) for row in followed.context["rows"]] == list(range(59, 0, -2))
     stopped = admin.get(address + followed.context["newest"]).context
     assert (stopped["look"].at_end, stopped["switch"], len(stopped["rows"])) == (True, True, 30)
     nothing = admin.get(address, {"selector": "kind = 'none'", "end": "1", "follow": "1"}).context
@@ -560,6 +630,7 @@ def test_a_look_that_ends_early_says_so_and_goes_on(admin, console, name, monkey
     assert page.context["page"].scanned == 20
     assert "This is not all" in text(page)
     for _ in range(2):
+        assert "Look further</a>" in text(page)
         page = admin.get(reverse("messages", kwargs={"name": name}) + page.context["newer"])
     assert [row.message.body for row in page.context["rows"]] == [b"found"]
 

@@ -1,9 +1,13 @@
 """brokerctl whatif: what it understands, and what it prints. That it is true: tests/analytics/test_whatif_replay.py."""
 
+import subprocess
+import sys
+
 import pytest
 
+from brokerapp.environment import PROJECT
 from brokerapp.errors import RequestRefused
-from brokerapp.management.whatif_verb import _lines, moment
+from brokerapp.management.whatif_verb import _executed, _lines, moment
 
 NOW_US = 1_774_771_200_000_000  # 2026-03-29T08:00:00Z
 HOUR_US = 3_600_000_000
@@ -57,3 +61,30 @@ def test_a_terminal_shows_the_sentence_the_notes_and_the_tables():
         "queue://orders.eu  new           0  1,500       1,500                               12",
         "... and 49 more: --json has them",
     ]
+
+
+def test_other_verbs_do_not_wait_for_what_this_one_and_networks_import():
+    heavy = ["analytics", "brokerapp.network_stats", "brokerapp.network.registry", "django.db.models", "pyarrow"]
+    asked = f"import sys, brokerapp.management.commands.brokerctl; print({{*sys.modules}} & {{*{heavy}}})"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_progress_is_written_to_terminals_only(monkeypatch, capsys):
+    monkeypatch.setattr("analytics.execution.Execution", lambda id, request, environment, tell: _Telling(tell))
+    assert _executed(None, None) == {"found": 1}
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    _executed(None, None)
+    assert "50% counting" in capsys.readouterr().err
+
+
+class _Telling:
+    """An execution that takes one step."""
+
+    def __init__(self, tell) -> None:
+        self.tell = tell
+
+    def run(self) -> dict:
+        self.tell("counting", 0.5)
+        return {"found": 1}

@@ -8,19 +8,22 @@ import threading
 
 
 class Proxy:
-    """Listens on a port of its own and passes on to another, `target`, which may change.
+    """Listens on a port of its own and passes on to `target`, another or the path of a socket, which may change.
 
     `refusing`: who comes now is turned away. `answers_are_lost_from`: the question, such as `b"COMMIT"`, to which and
-    after which no answer comes any more, until the link is cut.
+    after which no answer comes any more, until the link is cut. `swallow` and `let_through`: a network that drops what
+    is sent, and says nothing of it.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int | str) -> None:
         self.target, self.refusing = target, False
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.answers_are_lost = self.questions_are_lost = False
         self.answers_are_lost_from: bytes | None = None
+        self._open, self._swallowed = threading.Event(), 0  # how often
+        self._open.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
@@ -32,20 +35,33 @@ class Proxy:
         self.answers_are_lost = self.questions_are_lost = False
         self.answers_are_lost_from = None
 
+    def swallow(self) -> None:
+        """Nothing gets through, nothing is refused: what is connected now hears nothing any more until it is cut, and
+        who comes is connected once it is let through.
+        """
+        self._open.clear()
+        self._swallowed += 1
+
+    def let_through(self) -> None:
+        """Serve who comes, and who came meanwhile."""
+        self._open.set()
+
     def close(self) -> None:
         """Serve nobody any more."""
         self._listening.close()
+        self._open.set()
         self.cut()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listening.accept()
+                self._open.wait()
                 if self.refusing:
                     near.close()
                     continue
                 try:
-                    far = socket.create_connection(("127.0.0.1", self.target))
+                    far = _connected(self.target)
                 except OSError:
                     near.close()
                     continue
@@ -54,12 +70,21 @@ class Proxy:
                 threading.Thread(target=self._pass_on, args=(far, near, "answers_are_lost"), daemon=True).start()
 
     def _pass_on(self, source: socket.socket, target: socket.socket, lost: str) -> None:
+        swallowed = self._swallowed
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 if lost == "questions_are_lost" and self.answers_are_lost_from and self.answers_are_lost_from in data:
                     self.answers_are_lost = True
-                if not getattr(self, lost):
+                if not getattr(self, lost) and swallowed == self._swallowed:
                     target.sendall(data)
         for each in (source, target):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+
+def _connected(target: int | str) -> socket.socket:
+    if isinstance(target, int):
+        return socket.create_connection(("127.0.0.1", target))
+    found = socket.socket(socket.AF_UNIX)
+    found.connect(target)
+    return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -69,16 +68,17 @@ class OneNode(RunningNode):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def stall(self, seconds: float) -> None:
-        """Stand still for a while, from now on: nothing is read, written or noticed."""
-        stands = threading.Event()
+    def stall(self) -> Callable[[], None]:
+        """Stand still from now on: nothing is read, written or noticed until the answer is called."""
+        stands, goes_on = threading.Event(), threading.Event()
 
         def stand() -> None:
             stands.set()
-            time.sleep(seconds)
+            goes_on.wait(PATIENCE)
 
         self._loop.call_soon_threadsafe(stand)
         assert stands.wait(PATIENCE)
+        return goes_on.set
 
 
 class SeveralNodes:

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from brokerapp import clock
 from brokerapp.named_subscription import NamedSubscription
+from brokerapp.nodes import contending
 from brokerapp.nodes.contending import Contending
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.known import Known
@@ -23,17 +25,25 @@ class Nodes:
 
     def __init__(self):
         self.said, self.later = [], []
-        timers = SimpleNamespace(at=lambda _at_ms, then: self.later.append(then))
-        broker = SimpleNamespace(timers=timers)
-        self.homes = homes = SimpleNamespace(me="h", tell=lambda *said: self.said.append(said))
+        self.now_ms, self.renewed, self.queues = 0, [], {}
+        timers = SimpleNamespace(at=self._later)
+        broker = SimpleNamespace(timers=timers, queues=self.queues)
+        self.homes = homes = SimpleNamespace(
+            me="h", tell=lambda *said: self.said.append(said), begin_anew=self.renewed.append,
+            coming=SimpleNamespace(all_reached=True),
+        )  # fmt: skip
         homes.known = self.known = Known(broker, homes)
         homes.guests = SimpleNamespace(behind=lambda _log: self.lost)
         self.lost, self.tried = [], []
         self.contending = Contending(broker, homes)
 
+    def _later(self, at_ms, then):
+        self.later.append((at_ms, then))
+
     def log(self, *nodes):
         """One with a consumer at each of these."""
-        return SimpleNamespace(name=LOG, consumers=[SimpleNamespace(guest_of=each) for each in nodes])
+        self.queues[LOG] = SimpleNamespace(name=LOG, consumers=[SimpleNamespace(guest_of=each) for each in nodes])
+        return self.queues[LOG]
 
     def come(self, key, *nodes, at="c", id=1):
         """A consumer at a node wants the log, which these have."""
@@ -42,14 +52,23 @@ class Nodes:
 
     def answer(self, session, refusal=""):
         """A node that was asked says this."""
-        id = next(facts[0] for to, word, *facts in self.said if to == session and word is Word.CONSUMED)
+        *_, id = (facts[0] for to, word, *facts in self.said if to == session and word is Word.CONSUMED)
         self.known.answered(session, id, refusal)
 
+    def leave(self, session):
+        """A node is a member no more."""
+        self.lost = [each for each in self.lost if each != session]
+        if (log := self.queues.get(LOG)) is not None:
+            log.consumers = [each for each in log.consumers if each.guest_of != session]
+
     def wait(self):
-        """A moment."""
+        """Until what was put off is due; how long that was."""
         later, self.later[:] = list(self.later), []
-        for each in later:
-            each()
+        began = self.now_ms
+        for at_ms, then in later:
+            self.now_ms = max(self.now_ms, at_ms)
+            then()
+        return self.now_ms - began
 
     @property
     def told(self):
@@ -58,8 +77,10 @@ class Nodes:
 
 
 @pytest.fixture
-def nodes():
-    return Nodes()
+def nodes(monkeypatch):
+    found = Nodes()
+    monkeypatch.setattr(clock, "now_ms", lambda: found.now_ms)
+    return found
 
 
 def test_who_comes_is_refused_when_the_node_of_the_one_consumer_says_that_it_is_there(nodes):
@@ -83,6 +104,9 @@ def test_who_comes_waits_for_a_node_that_does_not_answer_and_tries_again_when_th
     nodes.wait()
     assert (nodes.tried, nodes.told) == ([], [])
     nodes.known.gone("a")
+    nodes.wait()
+    assert nodes.tried == [], "Homes does not go by that yet"
+    nodes.leave("a")
     nodes.wait()
     assert nodes.tried == [("c", 7)]
     nodes.come(7, "a", id=2)  # Homes does not go by that yet: it looks again in a moment, and asks nobody
@@ -110,6 +134,27 @@ def test_nor_does_who_says_it_again_after_its_link_was_lost_do_so_twice(nodes):
     nodes.contending.unlinked("c")
     nodes.come(7, "a", id=2)
     nodes.known.gone("a")
+    nodes.leave("a")
+    nodes.wait()
+    assert nodes.tried == [("c", 7)]
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_rarely_and_then_counts_anew(
+    nodes, caplog, agree
+):
+    nodes.homes.coming.all_reached = agree
+    nodes.come(7, "a")
+    pauses = []
+    while nodes.now_ms < contending.DENIED_MS:
+        assert not nodes.renewed
+        nodes.answer("a")
+        pauses.append(nodes.wait())
+    assert pauses[:4] == [50, 100, 200, 400]
+    assert max(pauses) == contending.LONGEST_AGAIN_MS
+    assert (nodes.renewed, "denies it" in caplog.text) == ((["a"], True) if agree else ([], False))
+    nodes.leave("a")  # what it says anew
+    nodes.answer("a")
     nodes.wait()
     assert nodes.tried == [("c", 7)]
 
@@ -154,6 +199,22 @@ def test_who_fails_over_to_a_durable_subscription_of_a_node_that_died_is_served_
             newcomers[at].send(f"/topic/{durable}", at, persistent="true")
             assert newcomers[at].bodies() == [at]
             assert newcomers[at].errors.empty()
+
+
+def test_a_consumer_that_its_node_knows_nothing_of_is_in_nobodys_way_for_ever(redis_url, name, monkeypatch):
+    monkeypatch.setattr(contending, "DENIED_MS", 100)
+    with several_nodes(redis_url, "a", "b") as broker:
+        shares_id, home = {"client-id": name, "shared-client-id": "true"}, broker["a"].node.broker.homes
+        at_a = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_here(str(_log(name, each))))
+        durable = next(at_a)
+        asked = {"id": durable, "activemq.subscriptionName": durable, "activemq.shared": "false"}
+        holder, newcomer = broker["b"].client(**shares_id), broker["a"].client(**shares_id)
+        holder.subscribe(f"/topic/{durable}", **asked)
+        account = broker["b"].node.broker.homes.abroad._accounts[str(_log(name, durable))]
+        broker["b"].look(account.consumers.clear)  # without a word to its home
+        newcomer.subscribe(f"/topic/{durable}", **asked)
+        newcomer.send(f"/topic/{durable}", "served", persistent="true")
+        assert newcomer.bodies() == ["served"]
 
 
 def _log(client_id, name):

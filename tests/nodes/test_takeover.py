@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.node import DRAIN_SECONDS
 from brokerapp.nodes.members import Members
-from tests.nodes.conftest import TIMEOUT_MS, several_nodes
+from tests.nodes.conftest import several_nodes
 from tests.nodes.test_lost_links import without_links
 from tests.protocol.running_node import until
 
@@ -148,13 +148,14 @@ def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(
     ready = client("a")
     for each in (here, away):  # served by the node that stands still: with what it is sent, and from its link
         ready.subscribe(f"/queue/{each}", id=each)
-    broker["a"].stall(1.4 * TIMEOUT_MS / 1000)
+    go_on = broker["a"].stall()
     ready.send(f"/queue/{here}", "late", wait=False, persistent="true")
     other = client("b")
     other.send(f"/queue/{away}", "late", persistent="true")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     client("b", **{"client-id": queue})  # nobody has that id any more
     messages = other.take(6)
+    go_on()
     assert {("0", True), ("1", True), ("2", True)} <= set(flagged(messages))
     assert sorted(each.body for each in messages) == [str(number) for number in range(6)]
     assert keeper.disconnected.wait(30)  # it finds itself fenced, and its clients must go elsewhere
@@ -173,9 +174,10 @@ def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_t
     broker.stop("b")
     hold(broker, client, name)
     late = client("a")
-    broker["a"].stall(1.4 * TIMEOUT_MS / 1000)
+    go_on = broker["a"].stall()
     late.subscribe(f"/queue/{name}", wait=False)  # read in the moment in which it goes on
     broker.start("b")
+    go_on()
     assert late.disconnected.wait(30)  # it finds itself fenced
     assert late.messages.empty()
     taker = client("b")

@@ -22,6 +22,7 @@ from django.core.management.base import BaseCommand, CommandError
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
 from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError, Fenced, StoreUnavailable, Unlinked
+from brokerapp.listeners import check_free
 from brokerapp.node import Node
 from brokerapp.nodes.reach import Reach, check_reach
 from brokerapp.nodes.rejoining import Rejoining
@@ -103,6 +104,8 @@ class Command(BaseCommand):
     async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
         data = DataFolder(options["data"].resolve())
         os.umask(OURS_ALONE)
+        if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
+            await check_free(listens(config)[0])
         data.path.mkdir(parents=True, exist_ok=True)
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)

@@ -1,6 +1,7 @@
 """`manage.py up`: all of Sluice on this machine, under one supervisor. What `make run` runs."""
 
 import os
+from contextlib import suppress
 
 from django.conf import settings
 from django.core.management import call_command
@@ -21,14 +22,25 @@ class Command(BaseCommand):
         environment = settings.SLUICE
         os.umask(OURS_ALONE)  # of all that it starts, too
         self.stdout.write(f"starting Sluice in {environment.data}")
+        if settings.IS_NEW:
+            self.refuse_without_a_trace(environment)
         try:
             supervisor = Supervisor(parts(environment), environment.data, say=self.say)
         except FolderTaken as taken:
             raise CommandError(f"Sluice runs already: {taken} with SLUICE_DATA") from taken
-        if troubles := list(port_troubles(environment.bind, ports(environment))):
-            raise CommandError("\n".join(troubles))
+        check_ports(environment)
         password = self.prepare()
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+
+    def refuse_without_a_trace(self, environment) -> None:
+        """Check the ports before there is more in the folder than the secret, which goes with it where one is taken."""
+        try:
+            check_ports(environment)
+        except CommandError:
+            settings.SECRET_FILE.unlink()
+            with suppress(OSError):  # somebody else put something there meanwhile
+                environment.data.rmdir()
+            raise
 
     def prepare(self) -> str | None:
         """Bring the database up to date; the first admin's password if this is the first start."""
@@ -41,6 +53,12 @@ class Command(BaseCommand):
         """One line on the terminal, at once."""
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def check_ports(environment) -> None:
+    """Raise CommandError, with a sentence for each port that cannot be had."""
+    if troubles := list(port_troubles(environment.bind, ports(environment))):
+        raise CommandError("\n".join(troubles))
 
 
 def welcome(environment, password: str | None) -> str:

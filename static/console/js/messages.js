@@ -137,13 +137,11 @@ async function more() {
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
     const found = parsed.querySelector("[data-followed]");
     const rows = document.getElementById("rows");
-    const isAtEnd = window.innerHeight + window.scrollY > document.body.scrollHeight - 160;
-    rows.append(...found.content.querySelectorAll("tr"));
+    rows.prepend(...[...found.content.querySelectorAll("tr")].reverse()); // they come in order, and the newest stands on top
     window.htmx?.process(rows);
-    while (rows.childElementCount > MAX_ROWS) rows.firstElementChild.remove();
+    while (rows.childElementCount > MAX_ROWS) rows.lastElementChild.remove();
     if (Number(found.dataset.last)) follow.dataset.last = found.dataset.last;
     again ||= found.dataset.more === "true";
-    if (isAtEnd && found.content.childElementCount) window.scrollTo(0, document.body.scrollHeight);
     say("live", again ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
   } catch {
     say("offline", "The console does not answer: what comes meanwhile is shown when it does.");
@@ -160,5 +158,4 @@ if (follow) {
     if (Date.now() - heard > LATE) more(); // the socket may be away: what came is asked for all the same
   }, LATE);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) more(); });
-  window.scrollTo(0, document.body.scrollHeight);
 }

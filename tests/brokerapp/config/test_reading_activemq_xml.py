@@ -528,6 +528,12 @@ def test_an_import_says_taken_of_what_it_takes_and_of_nothing_else():
     assert {"transportConnector", "broker@persistent"} <= {each for _, each, _ in found(read(WHOLE), Outcome.TAKEN)}
 
 
+def test_an_import_tells_of_nobody_kept_out_and_of_all_that_is_not_understood_whatever_it_says():
+    guard, odd = "<plugins><loginPlugin/></plugins>", 'odd="nobody can connect"'
+    what = {each.element: each.what for each in import_definitions(f'<broker brokerName="b" {odd}>{guard}</broker>')[1]}
+    assert what == {"broker@odd": Outcome.UNKNOWN, "loginPlugin": Outcome.IGNORED}
+
+
 def test_what_is_added_takes_the_place_of_nothing_and_brings_nothing_that_is_not_in_the_text():
     definitions, report = import_definitions(WHOLE, adds=True)
     assert definitions.virtual_destinations == (Composite(queue("A"), (Leg(queue("B")),)),)

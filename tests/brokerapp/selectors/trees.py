@@ -226,9 +226,9 @@ def _is_like(text, pattern, escape):
     head, rest = pattern[0], pattern[1:]
     if head == escape and rest and rest[0] in ("%", "_", escape):
         return text[:1] == rest[0] and _is_like(text[1:], rest[1:], escape)
-    if head == "%" and head != escape:
+    if head == "%":
         return any(_is_like(text[start:], rest, escape) for start in range(len(text) + 1))
-    return text != "" and (text[0] == head or (head == "_" and head != escape)) and _is_like(text[1:], rest, escape)
+    return text != "" and (text[0] == head or head == "_") and _is_like(text[1:], rest, escape)
 
 
 def _in(node, headers):
