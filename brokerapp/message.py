@@ -37,6 +37,8 @@ def unescape(text: str, escapes: Mapping[str, str] = ESCAPES) -> str:
     """The inverse of escape; what is none of the escapes stays as it is."""
     if "\\" not in text:
         return text
+    if escapes is ESCAPES and "\\\\" not in text:  # no pair begins within another one
+        return text.replace("\\c", ":").replace("\\n", "\n").replace("\\r", "\r")
     parts, position = [], 0
     while (found := text.find("\\", position)) >= 0:
         pair = text[found : found + 2]
@@ -93,23 +95,7 @@ class Message:
     @staticmethod
     def load(stored: bytes) -> Message:
         """The inverse of stored()."""
-        end_of_fields = stored.index(b"\n")
-        end_of_head = stored.index(b"\n\n", end_of_fields) + 1
-        persistent, priority, expires, born_us, *rest = stored[:end_of_fields].split()
-        head = stored[end_of_fields + 1 : end_of_head]
-        return Message(
-            _id_of(head),
-            head,
-            stored[end_of_head + 1 :],
-            persistent == b"1",
-            int(priority),
-            int(expires),
-            int(born_us),
-            grouped=GROUP_LINE in head,
-            deliveries=int(rest[0]) if rest else 0,
-            path=read_path(rest[1].decode()) if len(rest) > 1 else (),
-            held=read_path(rest[2].decode()) if len(rest) > 2 else (),
-        )
+        return load_alike((stored,))[0]
 
 
 def is_volatile(stored: bytes) -> bool:
@@ -129,6 +115,23 @@ def stored_alike(messages: Sequence[Message]) -> list[bytes]:
         fields += f" {write_path(first.held)}"
     line = f"{fields}\n".encode()
     return [b"%b%b\n%b" % (line, message.head, message.body) for message in messages]
+
+
+def load_alike(stored: Sequence[bytes]) -> list[Message]:
+    """The inverse of stored_alike()."""
+    start = stored[0].index(b"\n") + 1
+    persistent, priority, expires, born_us, *rest = stored[0][:start].split()
+    fields = (persistent == b"1", int(priority), int(expires), int(born_us))
+    deliveries = int(rest[0]) if rest else 0
+    path = read_path(rest[1].decode()) if len(rest) > 1 else ()
+    held = read_path(rest[2].decode()) if len(rest) > 2 else ()
+    messages = []
+    for each in stored:
+        end = each.index(b"\n\n", start) + 1
+        head = each[start:end]
+        grouped = head.find(GROUP_LINE) >= 0  # `in` asks first whether it is a number, which takes longer
+        messages.append(Message(_id_of(head), head, each[end + 1 :], *fields, grouped, deliveries, path, held))
+    return messages
 
 
 def _id_of(head: bytes) -> str:

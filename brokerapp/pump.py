@@ -36,7 +36,7 @@ class Pump:
             return
         homes = self._broker.homes
         if homes.others:
-            homes.flush()
+            homes.deposits.tell()
         if self._membership.is_sure:
             homes.abroad.go_on()
             self._broker.delivery.pump()

@@ -75,7 +75,7 @@ class Storing:
     def asks(self, log: str) -> bool:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
         found = self._broker.queues.get(log)
-        return found is not None and found.asks
+        return found is not None and (found.asks or (found.away and self._broker.homes.deposits.is_followed(log)))
 
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
@@ -178,20 +178,24 @@ class Storing:
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
         touched, before = self._broker.delivery.touched, self._broker.committer.before
+        deposits = self._broker.homes.deposits
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
                 self._broker.early.stored(log, given[name], numbers, payloads)
                 continue
+            entries = ()
+            if deposits.is_followed(name) if log.away else log.consumers:
+                facts = zip(numbers, messages, payloads, sizes, strict=True)
+                entries = [Entry(name, *each, original, shown, deliveries) for each in facts]
             if log.away:
-                self._broker.homes.arrived(log, bodies)
+                deposits.note(log, bodies, numbers[-1], entries, before.get(name))
                 continue
             self.arrived(log, messages, bodies)
-            if log.consumers:
-                facts = zip(numbers, messages, payloads, sizes, strict=True)
-                log.offer_run([Entry(name, *each, original, shown, deliveries) for each in facts], before.get(name))
+            if entries:
+                log.offer_run(entries, before.get(name))
                 touched[log] = None
             else:
-                log.offer_unseen(count)
+                log.offer_unseen(count, numbers[-1])
         self._broker.recorder.run(FORWARD, moved_us or messages[0].born_us, messages, group.names, sent_to)
 
     def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:

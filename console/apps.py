@@ -14,9 +14,10 @@ class ConsoleConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        from console import celery, login, operations, rights_version
+        from console import celery, login, operations, paths, rights_version
 
         assert celery.app  # the one that tasks are asked through, in every process
+        assert paths.NameConverter  # which addresses are made of
         login.watch()
         rights_version.watch()
         operations.listen()

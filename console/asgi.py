@@ -16,12 +16,13 @@ from django.urls import path  # noqa: E402
 
 from console.hosting import lifespan  # noqa: E402
 from console.live.socket import LiveConsumer  # noqa: E402
+from console.paths import with_slashes  # noqa: E402
 from console.second_factor import with_factor  # noqa: E402
 from console.seen_as import with_looks  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": pages,
+        "http": with_slashes(pages),
         "websocket": AllowedHostsOriginValidator(
             AuthMiddlewareStack(with_factor(with_looks(URLRouter([path("live", LiveConsumer.as_asgi())]))))
         ),

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.entry import Entry
+from brokerapp.engine.horizon import UNKNOWN, Horizon
 from brokerapp.engine.lookahead import Lookahead
 from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.engine.places import Stored, place_in
@@ -34,7 +35,7 @@ class Window:
     """The window of the log of this name, for its consumers."""
 
     __slots__ = (
-        "ahead", "consumers", "depth", "fresh", "groups", "in_flight", "loaded", "may_have_been_delivered", "name",
+        "ahead", "consumers", "depth", "groups", "horizon", "in_flight", "loaded", "may_have_been_delivered", "name",
         "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "unloaded", "unsure", "window",
     )  # fmt: skip
 
@@ -51,7 +52,7 @@ class Window:
         self.ready_bytes = 0
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
-        self.fresh = 0  #: messages that came while a page was being read, which may not hold them
+        self.horizon = Horizon()
         #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs, unless
         #: nothing of theirs came between.
         self.shared = False
@@ -68,6 +69,7 @@ class Window:
     def offer(self, entry: Entry) -> None:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
+        self.horizon.saw(entry.seq)
         full = len(self.ready) >= WINDOW or self.ready_bytes >= WINDOW_BYTES
         if self.rules.prioritized:
             self._take_place(entry)
@@ -115,7 +117,7 @@ class Window:
     def offer_run(self, entries: Sequence[Entry], before: int | None = None) -> None:
         """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
         if self.shared and not self._has_all_to(before):
-            self.offer_unseen(len(entries))
+            self.offer_unseen(len(entries), entries[-1].seq)
             return
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
@@ -125,9 +127,21 @@ class Window:
                 self.offer(entry)
             return
         self.depth += len(entries)
-        self.loaded = entries[-1].seq
+        self.loaded = self.horizon.known = entries[-1].seq
         self.ready.extend(entries)
         self.ready_bytes += size
+
+    def offer_told(self, entries: Sequence[Entry], before: int | None) -> None:
+        """The same, by another node, which tells of it later than they can be read."""
+        if entries[0].seq > self.horizon.known and self.shared:
+            self.offer_run(entries, before)
+        else:
+            self.offer_unseen(len(entries), entries[-1].seq)
+
+    @property
+    def follows(self) -> bool:
+        """Whether what other nodes store is better told whole than read: it is given out before long."""
+        return self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded <= WINDOW
 
     @property
     def asks(self) -> bool:
@@ -138,12 +152,13 @@ class Window:
         """Whether nothing up to this number is in the store alone, from whichever node."""
         return before is not None and self.asks and before <= self.loaded
 
-    def offer_unseen(self, count: int = 1) -> None:
-        """Messages were stored, and are read when they are wanted."""
+    def offer_unseen(self, count: int = 1, upto: int = UNKNOWN) -> None:
+        """Messages were stored, with numbers up to this one, and are read when they are wanted."""
         self.depth += count
+        if upto <= self.loaded and not self.rules.prioritized:  # another node's, read before it told of them
+            return
         self.unloaded += count
-        if self.paging:
-            self.fresh += count
+        self.horizon.came(count, upto, reading=self.paging)
         self.ahead.at_end = False
         if self.rules.prioritized:  # who knows where they belong
             self._read_anew()
@@ -172,11 +187,22 @@ class Window:
         if found:
             self.loaded = self.place(found[-1])
             self.ahead.loaded(self.loaded)
-            self._leave_unloaded(max(self.unloaded, self.fresh))
+            self._leave_unloaded(max(self.unloaded, self._behind))
         else:
-            self.unloaded = self.fresh
-            self.unsure = self.unsure and self.fresh > 0
-        self.fresh = 0
+            self.unloaded = self.horizon.fresh
+            self.unsure = self.unsure and self.unloaded > 0
+        self._have_read(found)
+
+    @property
+    def _behind(self) -> int:
+        """How many are known to be behind the page that was read, at least."""
+        if self.rules.prioritized:  # its places tell nothing of that
+            return self.horizon.fresh
+        return self.horizon.behind(self.loaded, shared=self.shared)
+
+    def _have_read(self, found: Iterable[Entry]) -> None:
+        self.horizon.saw_all(entry.seq for entry in found)
+        self.horizon.read()
         self.ahead.read()
         self.forget_window()
 
@@ -188,10 +214,9 @@ class Window:
         found = list(entries)
         kept = [entry for entry in self._known_again(found) if self.place(entry) > self.loaded]
         self.ahead.put(kept, after, self.place(found[-1]) if found else None)
-        if self.fresh:
-            self.ahead.at_end, self.fresh = False, 0
-        self.ahead.read()
-        self.forget_window()
+        if self.horizon.fresh:
+            self.ahead.at_end = False
+        self._have_read(found)
 
     def _known_again(self, entries: list[Entry]) -> list[Entry]:
         """Those not in flight, as they are known here."""
@@ -267,6 +292,7 @@ class Window:
         self.depth -= len(gone)
         for seq in gone:
             self.returned.pop(seq, None)
+        self.horizon.saw_all(gone)
         self.ahead.take_out(gone)
         return gone
 
@@ -315,7 +341,8 @@ class Window:
     def vacate(self) -> None:
         """Hold nothing, and know nothing of who holds what: another node does."""
         self.ready.clear()
-        self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = self.fresh = 0
+        self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = 0
+        self.horizon.read()
         self.unsure = False
         self.window += 1
         self.returned.clear()
@@ -327,7 +354,7 @@ class Window:
         """There may be more in the store than is known."""
         self.unsure = True
         self.unloaded += 1
-        self.fresh += int(self.paging)
+        self.horizon.came(1, UNKNOWN, reading=self.paging)
         self.ahead.at_end = False
 
     def forget_window(self) -> None:

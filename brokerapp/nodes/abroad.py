@@ -19,7 +19,7 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import RequestRefused
-from brokerapp.nodes.words import Consumer, Word, pack, unpack
+from brokerapp.nodes.words import Consumer, Word, pack
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
@@ -144,6 +144,11 @@ class Abroad:
         account = self._accounts.get(log.name)
         return account.consumers if account is not None else ()
 
+    def consumes(self, log: str) -> bool:
+        """Whether one of ours consumes this log, which is at home elsewhere."""
+        account = self._accounts.get(log)
+        return account is not None and bool(account.consumers)
+
     def forget(self, subscription: Subscription) -> None:
         """It is over."""
         self._waiting.pop(subscription, None)
@@ -163,11 +168,11 @@ class Abroad:
 
     # -- what comes
 
-    def given(self, session: str, key: int, name: str, packed: Iterable[Any]) -> None:
-        """The home gives us these."""
+    def given(self, session: str, key: int, name: str, entries: Sequence[Entry]) -> None:
+        """The home gives us these, see gifts.py."""
         if self._homes.home(name) != session:
             return  # it is the home no longer: the new one knows only what we have told it
-        subscription, entries = self._by_key.get(key), unpack(name, packed)
+        subscription = self._by_key.get(key)
         account = self._accounts[name]
         if subscription is None or subscription not in account.consumers:
             self._homes.tell(session, Word.RETURNED, name, [each.seq for each in entries], False)

@@ -7,11 +7,14 @@ removed.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination, Kind
+from brokerapp.engine.horizon import UNKNOWN
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.message import Sizes
+from brokerapp.nodes.words import Word, unpack_told
 from brokerapp.store import DISCARDED
 
 if TYPE_CHECKING:
@@ -24,20 +27,32 @@ class Arrivals:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def heard(self, _session: str, name: str, *numbers: int) -> None:
-        """Another node stored messages in a log: how many, with how many bytes, see Sizes."""
+    def heard(self, session: str, name: str, *facts: Any) -> None:
+        """Another node stored messages in a log: see Word.ARRIVED."""
+        *numbers, upto, runs, kept = facts
         log, destination = self._broker.queues.get(name), Destination.parse(name)
         if log is not None:
-            self._count(log, *numbers)
+            self._take(log, numbers, upto, runs, session if kept else "")
+            if log.follows != (runs is not None) and not log.away:
+                self._broker.homes.tell(session, Word.WISHED, name, log.follows)
         elif destination.kind is Kind.SUBSCRIPTION or destination.is_temporary:
-            self._look_up(destination, *numbers)
+            self._look_up(destination, *numbers)  # read back
         else:  # it was deleted as this came: it is there again
             self._broker.queues.ensure(destination)
             self._count(self._broker.queues[name], *numbers)
 
-    def _count(self, log: MessageLog, *numbers: int) -> None:
+    def _take(self, log: MessageLog, numbers: Sequence[int], upto: int, runs: list | None, kept_at: str) -> None:
+        if runs is None or log.away or not log.asks:  # it is read back, as what stands before it
+            self._count(log, *numbers, upto=upto)
+            return
         self._broker.storing.arrived(log, (), Sizes(*numbers))
-        log.offer_unseen(numbers[0])
+        for told in runs:
+            log.offer_told(unpack_told(log.name, told, kept_at), told[0])
+        self._broker.delivery.touched[log] = None
+
+    def _count(self, log: MessageLog, *numbers: int, upto: int = UNKNOWN) -> None:
+        self._broker.storing.arrived(log, (), Sizes(*numbers))
+        log.offer_unseen(numbers[0], upto)
         self._broker.delivery.touched[log] = None
 
     def _look_up(self, destination: Destination, *numbers: int) -> None:

@@ -19,7 +19,7 @@ from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_groups import group_of
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
-from brokerapp.nodes.words import Consumer, Word, pack, unpack
+from brokerapp.nodes.words import Consumer, Word, pack_for, unpack
 from brokerapp.recording.schema import REDELIVER
 from brokerapp.selectors import compile_selector
 from brokerapp.store import Unit
@@ -194,7 +194,9 @@ class Guests:
         log = entries[0].log
         self._held.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
         for start in range(0, len(entries), ENTRIES_AT_ONCE):
-            self._homes.tell(session, Word.GIVEN, key, log, pack(entries[start : start + ENTRIES_AT_ONCE]))
+            self._homes.tell(session, Word.GIVEN, key, log, pack_for(session, entries[start : start + ENTRIES_AT_ONCE]))
+        for each in entries:
+            each.kept_at = ""
 
     def held(self, log: str) -> set[int]:
         """The numbers of what guests of all nodes hold of a log."""

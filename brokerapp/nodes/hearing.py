@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from brokerapp.nodes.homes import Homes
 
 #: Of what a node says, that which holds in its epoch only.
-_IN_ITS_EPOCH = frozenset({*OF_LOGS, Word.ARRIVED, Word.GIVEN, Word.REACHED})
+_IN_ITS_EPOCH = frozenset({*OF_LOGS, Word.ARRIVED, Word.GIVEN, Word.WISHED, Word.REACHED})
 
 
 class Hearing:

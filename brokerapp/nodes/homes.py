@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.message import Sizes
 from brokerapp.nodes.abroad import Abroad
 from brokerapp.nodes.arrivals import Arrivals
 from brokerapp.nodes.claims import Claims
 from brokerapp.nodes.coming import Coming
 from brokerapp.nodes.contending import Contending
+from brokerapp.nodes.deposits import Deposits
 from brokerapp.nodes.doubts import Doubts
 from brokerapp.nodes.dropping import Dropping
+from brokerapp.nodes.gifts import Gifts
 from brokerapp.nodes.guests import Guests
 from brokerapp.nodes.hearing import Hearing
 from brokerapp.nodes.known import Known
@@ -42,6 +43,8 @@ class Wire(Protocol):
 
     def is_up(self, session: str) -> bool: ...
 
+    def waiting(self, session: str) -> int: ...
+
     def renew(self, session: str) -> None: ...
 
 
@@ -62,7 +65,7 @@ class Homes:
         self._wire: Wire | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
-        self._arrivals: dict[str, list[int]] = {}  # log at home elsewhere -> messages, bytes, least, greatest
+        self.deposits, self.gifts = Deposits(self), Gifts(broker, self)
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
@@ -73,7 +76,7 @@ class Homes:
             Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
             Word.DROP: self.dropping.heard, Word.CONSUMED: self.contending.heard,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
-            Word.GIVEN: self.abroad.given, Word.TOPIC: self.known.heard_topic,
+            Word.GIVEN: self.gifts.given, Word.WISHED: self.deposits.wished, Word.TOPIC: self.known.heard_topic,
             Word.PAST_WANTED: self.past.wanted, Word.PAST: self.past.heard,
             Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
             Word.CONSUMERS: lambda session, rows, last: self._elsewhere.heard_all(session, rows, last=last),
@@ -103,6 +106,7 @@ class Homes:
         """A log is no more."""
         self.wanted.gone(log)
         self.coming.lost(log)
+        self.deposits.lost(log)
 
     def lives_elsewhere(self, session: str) -> bool:
         """Whether this is another live member."""
@@ -126,6 +130,10 @@ class Homes:
         """Whether a node hears what it is told."""
         return self._wire is not None and self._wire.is_up(session)
 
+    def waiting(self, session: str) -> int:
+        """Bytes that a node was told and did not take yet."""
+        return self._wire.waiting(session) if self._wire is not None else 0
+
     def begin_anew(self, session: str) -> None:
         """Let a node and this one say all again that concerns both, as after a lost link."""
         if self._wire is not None:
@@ -134,22 +142,6 @@ class Homes:
     def tell_home(self, log: str, word: Word, *facts: Any) -> None:
         """Say something to the home of a log."""
         self.tell(self.home(log), word, *facts)
-
-    def arrived(self, log: MessageLog, sizes: Sizes) -> None:
-        """Messages of ours are stored in a log that is at home elsewhere: its home is told, soon."""
-        known = self._arrivals.get(log.name)
-        if known is None:
-            self._arrivals[log.name] = [sizes.count, sizes.bytes, sizes.least, sizes.greatest]
-            return
-        known[0] += sizes.count
-        known[1] += sizes.bytes
-        known[2], known[3] = min(known[2], sizes.least), max(known[3], sizes.greatest)
-
-    def flush(self) -> None:
-        """Tell homes what arrived."""
-        arrivals, self._arrivals = self._arrivals, {}
-        for log, numbers in arrivals.items():
-            self.tell_home(log, Word.ARRIVED, log, *numbers)
 
     # -- members come and go
 
@@ -201,6 +193,8 @@ class Homes:
     def _take(self, members: Members) -> None:
         self.members, self.others = members, [each.session for each in members.others]
         self.coming.moved()
+        self.deposits.moved()
+        self.gifts.moved()
         for session in self.others:
             self.tell(session, Word.EPOCH, members.epoch)
             if self.joining:
@@ -261,6 +255,7 @@ class Homes:
         self.leaving.forget(session)
         self._hearing.ends(session)
         self.known.unlinked(session)
+        self.gifts.unlinked(session)
         self.contending.unlinked(session)
         self.guests.unlinked(session)
 

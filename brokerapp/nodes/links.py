@@ -151,6 +151,11 @@ class Links:
         """Whether there is a connection."""
         return session in self._up
 
+    def waiting(self, session: str) -> int:
+        """Bytes that a node was told and did not take yet."""
+        link = self._up.get(session)
+        return link.waiting if link is not None else 0
+
     def renew(self, session: str) -> None:
         """Let there be another connection instead of the one that there is."""
         if (link := self._up.get(session)) is not None:
@@ -304,12 +309,17 @@ class Link(asyncio.Protocol):
             self._loop.call_soon(self._flush)
         self._out.append(self._packer.pack((int(word), *facts)))
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that the other end did not take yet."""
+        return self._transport.get_write_buffer_size()
+
     def _flush(self) -> None:
         out, self._out = self._out, []
         if self._transport.is_closing():
             return
         self._transport.write(b"".join(out))
-        if self._transport.get_write_buffer_size() > MAX_WAITING:
+        if self.waiting > MAX_WAITING:
             logger.warning("node %s does not read what it is told: its link is given up", self.peer)
             self._transport.abort()
 

@@ -5,12 +5,13 @@ A consumer's *key* names it at its client's node. Numbers are those of entries i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from enum import IntEnum, auto
 from typing import Any, NamedTuple
 
 from brokerapp.engine.entry import Entry
-from brokerapp.message import Message
+from brokerapp.message import Message, load_alike, stored_alike
 
 
 class Word(IntEnum):
@@ -38,7 +39,9 @@ class Word(IntEnum):
     RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
-    ARRIVED = auto()  # log, messages, bytes, least, greatest
+    ARRIVED = (
+        auto()
+    )  # log, messages, bytes, least, greatest, highest number, Told ... or None: to be read; whether kept
 
     # -- from a client's node to a home
     CONSUME = auto()  # id, key, log, facts of the consumer (see Consumer)
@@ -50,7 +53,8 @@ class Word(IntEnum):
     DROP = auto()  # id, log of a named subscription that is to go unless somebody consumes it
 
     # -- from a home to a client's node
-    GIVEN = auto()  # key, log, entries
+    GIVEN = auto()  # key, log, entries, each whole or, where its receiver stored and kept it, its number
+    WISHED = auto()  # log, whether what arrives there is to be told whole
     CONSUMED = auto()  # id, log: does one of your clients consume it still? KNOWN: "" or that it is so
 
 
@@ -66,21 +70,55 @@ ASIDE = frozenset({Word.CLAIM, Word.DROP, Word.CONSUMED})
 #: What waits where the receiver has not come to the epoch yet.
 OF_LOGS = frozenset(range(Word.CONSUME, Word.GIVEN))
 
+#: Messages that a node stored one after the other in a log: what stood last there before, as far as the store said it;
+#: the first number, whether they are kept as payloads, their original and shown destinations, the stored messages.
+Told = tuple[int | None, int, bool, str, str, list[bytes]]
 #: An entry on its way: number, payload, size, original, shown, deliveries, first of its group, stored message.
 Packed = tuple[int, int, int, str, str, int, bool, bytes]
 
 
 def pack(entries: Iterable[Entry]) -> list[Packed]:
     """Entries of one log."""
-    return [
-        (e.seq, e.payload, e.size, e.original, e.shown, e.deliveries, e.first_of_group, e.message.stored())
-        for e in entries
-    ]
+    return list(map(_packed, entries))
+
+
+def pack_for(session: str, entries: Iterable[Entry]) -> list[Packed | int]:
+    """The same for that node, which has some as they came."""
+    return [e.seq if e.kept_at == session and _is_as_it_came(e) else _packed(e) for e in entries]
+
+
+def _is_as_it_came(e: Entry) -> bool:
+    return not e.first_of_group and e.deliveries == e.message.deliveries
+
+
+def _packed(e: Entry) -> Packed:
+    return e.seq, e.payload, e.size, e.original, e.shown, e.deliveries, e.first_of_group, e.message.stored()
 
 
 def unpack(log: str, packed: Iterable[Any]) -> list[Entry]:
     """The inverse of pack()."""
+    return [unpacked(log, each) for each in packed]
+
+
+def unpacked(log: str, packed: Sequence[Any]) -> Entry:
+    """One of them."""
+    seq, payload, size, original, shown, deliveries, first, stored = packed
+    return Entry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
+
+
+def pack_told(entries: Sequence[Entry], before: int | None) -> Told:
+    """Messages that went the same way into a log, alike in all but heads and bodies."""
+    first = entries[0]
+    stored = stored_alike([each.message for each in entries])
+    return before, first.seq, first.payload > 0, first.original, first.shown, stored
+
+
+def unpack_told(log: str, told: Sequence[Any], kept_at: str) -> list[Entry]:
+    """The inverse of pack_told(); `kept_at`: by whom they are kept, "" if by nobody."""
+    _, first, shared, original, shown, stored = told
+    messages = load_alike(stored)
+    deliveries = messages[0].deliveries
     return [
-        Entry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
-        for seq, payload, size, original, shown, deliveries, first, stored in packed
+        Entry(log, seq, message, seq if shared else 0, len(each), original, shown, deliveries, kept_at=kept_at)
+        for seq, message, each in zip(itertools.count(first), messages, stored)
     ]

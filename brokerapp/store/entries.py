@@ -44,6 +44,19 @@ class Entries(Server):
         rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
         return entries_of(rows)
 
+    async def read_these(self, log: str, numbers: Sequence[int]) -> list[StoredEntry]:
+        """Those of these entries that are there, in this order."""
+        found: list[StoredEntry] = []
+        left = list(numbers)
+        while left:
+            part = left[:ROWS_AT_ONCE]
+            ids = [f"{number}-0" for number in part]
+            rows = await self._call("read_these", [self.keys.log(log)], [self.keys.payload_prefix, READ_BYTES, *ids])
+            found += entries_of(rows)
+            is_cut = sum(len(stored) for _, stored, *_ in rows) >= READ_BYTES
+            left = left[left.index(int(rows[-1][0])) + 1 if is_cut else len(part) :]
+        return found
+
     async def present(self, log: str, numbers: Sequence[int]) -> set[int]:
         """Which of these entries are there."""
         found: set[int] = set()

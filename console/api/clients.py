@@ -141,7 +141,7 @@ def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
     return Status(201, {"log": str(log)})
 
 
-@operation(router, "GET", "/subscriptions/{path:log}/messages", Verb.BROWSE, response=BrowsePageOut)
+@operation(router, "GET", "/subscriptions/{name:log}/messages", Verb.BROWSE, response=BrowsePageOut)
 def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQuery, Query()]) -> Any:
     """Browse what a named subscription keeps, without consuming it."""
     where = _log(log)
@@ -151,7 +151,7 @@ def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQ
     return {"items": list(map(shown, messages)), "scanned": page.scanned, "next": page.next}
 
 
-@operation(router, "DELETE", "/subscriptions/{path:log}", Verb.CLOSE, response=Removed)
+@operation(router, "DELETE", "/subscriptions/{name:log}", Verb.CLOSE, response=Removed)
 def delete_subscription(request: HttpRequest, log: str) -> Any:
     """Delete a named subscription with what it keeps."""
     destination = _log(log)

@@ -102,7 +102,7 @@ def list_dead_letters(request: HttpRequest, query: Annotated[GroupQuery, Query()
     return page_of(groups, query) | {"read": found.read, "dead": found.total}
 
 
-@operation(router, "GET", "/{path:name}/radius", Verb.BROWSE, of_address, response=RadiusOut)
+@operation(router, "GET", "/{name:name}/radius", Verb.BROWSE, of_address, response=RadiusOut)
 def get_radius(request: HttpRequest, name: str, query: Annotated[RadiusQuery, Query()]) -> Any:
     """Where messages of a queue would come if they were sent again now; nothing is sent."""
     target = Destination.parse(query.target) if query.target else None

@@ -149,53 +149,53 @@ def create_destination(request: HttpRequest, wanted: NewDestination) -> Any:
     return Status(201, _listed(*destinations.existing(destination)))
 
 
-@operation(router, "GET", "/queue/{path:name}/selectors", Verb.SEE, of_address, response=list[RememberedSelector])
+@operation(router, "GET", "/queue/{name:name}/selectors", Verb.SEE, of_address, response=list[RememberedSelector])
 def list_selectors(request: HttpRequest, name: str) -> Any:
     """The selector cache of a queue."""
     found = gateway().selectors_of(Destination.queue(name))
     return [{"selector": selector, "used_ms": used} for selector, used in found.items()]
 
 
-@operation(router, "DELETE", "/queue/{path:name}/selectors", Verb.CREATE, of_address, response={204: None})
+@operation(router, "DELETE", "/queue/{name:name}/selectors", Verb.CREATE, of_address, response={204: None})
 def forget_selector(request: HttpRequest, name: str, selector: str) -> Any:
     """Remember a selector no longer."""
     destinations.forget_selector(request, Destination.queue(name), selector)
     return Status(204, None)
 
 
-@operation(router, "GET", "/queue/{path:name}/groups", Verb.SEE, of_address, response=list[Group])
+@operation(router, "GET", "/queue/{name:name}/groups", Verb.SEE, of_address, response=list[Group])
 def list_groups(request: HttpRequest, name: str) -> Any:
     """The message groups of a queue, with their owners."""
     found = gateway().groups(Destination.queue(name))
     return [{"group": group, "client": client, "subscription": sub} for group, client, sub in found]
 
 
-@operation(router, "DELETE", "/queue/{path:name}/groups", Verb.PAUSE, of_address, response=Forgotten)
+@operation(router, "DELETE", "/queue/{name:name}/groups", Verb.PAUSE, of_address, response=Forgotten)
 def forget_groups(request: HttpRequest, name: str, group: str = "") -> Any:
     """Let a message group of a queue, or all, be assigned anew with the next message."""
     return {"forgotten": destinations.forget_groups(request, Destination.queue(name), group or None)}
 
 
-@operation(router, "POST", "/queue/{path:name}/purge", Verb.REMOVE, of_address, response=Removed)
+@operation(router, "POST", "/queue/{name:name}/purge", Verb.REMOVE, of_address, response=Removed)
 def purge_queue(request: HttpRequest, name: str) -> Any:
     """Remove all messages that no consumer holds."""
     return {"removed": destinations.purge(request, Destination.queue(name))}
 
 
-@operation(router, "PUT", "/queue/{path:name}/paused", Verb.PAUSE, of_address, response=PauseState)
+@operation(router, "PUT", "/queue/{name:name}/paused", Verb.PAUSE, of_address, response=PauseState)
 def pause_queue(request: HttpRequest, name: str, state: PauseState) -> Any:
     """Pause a queue, or let it go on."""
     destinations.pause(request, Destination.queue(name), state.paused)
     return state
 
 
-@operation(router, "GET", "/{kind}/{path:name}", Verb.SEE, of_address, response=Listed)
+@operation(router, "GET", "/{kind}/{name:name}", Verb.SEE, of_address, response=Listed)
 def get_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
     """One queue or topic."""
     return _listed(*destinations.existing(Destination(Kind(kind), name)))
 
 
-@operation(router, "DELETE", "/{kind}/{path:name}", Verb.CREATE, of_address, response=Removed)
+@operation(router, "DELETE", "/{kind}/{name:name}", Verb.CREATE, of_address, response=Removed)
 def delete_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
     """Delete a queue or topic with all it holds."""
     return {"removed": destinations.delete(request, Destination(Kind(kind), name))}

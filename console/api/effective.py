@@ -37,7 +37,7 @@ class EffectiveRights(Schema):
     destination: dict[str, Literal["yes", "masked", "no"]] | None
 
 
-@operation(router, "GET", "/{kind}/{path:name}", Verb.USERS, response=EffectiveRights)
+@operation(router, "GET", "/{kind}/{name:name}", Verb.USERS, response=EffectiveRights)
 def get_effective_rights(request: HttpRequest, kind: str, name: str, scopes: str = "", destination: str = "") -> Any:
     """Tell what a user, a group, or a role for some scopes, may do."""
     holder = effective.find(kind, name, scopes.split())

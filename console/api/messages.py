@@ -120,7 +120,7 @@ class Edited(Schema):
     unnamed: int = Field(description=UNNAMED)
 
 
-@operation(router, "GET", "/{path:name}/messages", Verb.BROWSE, of_address, response=BrowsePageOut)
+@operation(router, "GET", "/{name:name}/messages", Verb.BROWSE, of_address, response=BrowsePageOut)
 def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery, Query()]) -> Any:
     """Browse a queue without consuming it."""
     queue = Destination.queue(name)
@@ -134,7 +134,7 @@ def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery
     return {"items": items, "scanned": page.scanned, "next": page.next}
 
 
-@operation(router, "GET", "/{path:name}/messages/{int:seq}", Verb.BROWSE, of_address, response=BrowsedOut)
+@operation(router, "GET", "/{name:name}/messages/{int:seq}", Verb.BROWSE, of_address, response=BrowsedOut)
 def get_message(request: HttpRequest, name: str, seq: int) -> Any:
     """One message of a queue."""
     queue = Destination.queue(name)
@@ -144,7 +144,7 @@ def get_message(request: HttpRequest, name: str, seq: int) -> Any:
     return shown(masked(request.user, found[0], queue))
 
 
-@operation(router, "POST", "/{path:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
+@operation(router, "POST", "/{name:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
 def edit_message(request: HttpRequest, name: str, seq: int, wanted: Changed) -> Any:
     """Send a message in place of one, which goes in the same moment."""
     queue = Destination.queue(name)

@@ -184,14 +184,14 @@ def create_connector(request: HttpRequest, wanted: NewConnector) -> Any:
     return Status(201, _one(wanted.name))
 
 
-@operation(router, "PUT", "/connectors/{path:name}/running", Verb.BRIDGE, response=ConnectorOut)
+@operation(router, "PUT", "/connectors/{name:name}/running", Verb.BRIDGE, response=ConnectorOut)
 def switch_connector(request: HttpRequest, name: str, wanted: Running) -> Any:
     """Start or stop a connector."""
     changing.switch(request, name, "start" if wanted.running else "stop")
     return _one(name)
 
 
-@operation(router, "GET", "/connectors/{path:name}/demand", Verb.SEE, response=list[DemandOut])
+@operation(router, "GET", "/connectors/{name:name}/demand", Verb.SEE, response=list[DemandOut])
 def list_demand(request: HttpRequest, name: str) -> Any:
     """What the bridges of a connector consume, and for whom; of destinations one may know of."""
     changing.connector_named(name, changing.networks())
@@ -205,7 +205,7 @@ def list_demand(request: HttpRequest, name: str) -> Any:
     ]
 
 
-@operation(router, "GET", "/connectors/{path:name}/why", Verb.SEE, response=list[WayReasons])
+@operation(router, "GET", "/connectors/{name:name}/why", Verb.SEE, response=list[WayReasons])
 def explain_bridge(request: HttpRequest, name: str, query: Annotated[WhyQuery, Query()]) -> Any:
     """Why a message crosses the bridges of a connector, or does not."""
     changing.connector_named(name, changing.networks())
@@ -223,7 +223,7 @@ def explain_bridge(request: HttpRequest, name: str, query: Annotated[WhyQuery, Q
     ]  # fmt: skip
 
 
-@operation(router, "PUT", "/connectors/{path:name}", Verb.BRIDGE, response=ConnectorOut)
+@operation(router, "PUT", "/connectors/{name:name}", Verb.BRIDGE, response=ConnectorOut)
 def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> Any:
     """Have a connector be this; it takes effect at once."""
     changing.connector_named(name, changing.networks())
@@ -231,7 +231,7 @@ def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> An
     return _one(name)
 
 
-@operation(router, "DELETE", "/connectors/{path:name}", Verb.BRIDGE, response={204: None})
+@operation(router, "DELETE", "/connectors/{name:name}", Verb.BRIDGE, response={204: None})
 def delete_connector(request: HttpRequest, name: str) -> Any:
     """Have a connector no more. What its bridges held goes back to its queues."""
     changing.switch(request, name, "remove")

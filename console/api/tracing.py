@@ -95,7 +95,7 @@ def search_messages(request: HttpRequest, sought: Annotated[Sought, Query()]) ->
     return search(sought.q.strip(), stats, sees, lambda message, place: masked(user, message, place))
 
 
-@operation(router, "GET", "/messages/{path:message_id}/journey", Verb.BROWSE, response=JourneyOut)
+@operation(router, "GET", "/messages/{name:message_id}/journey", Verb.BROWSE, response=JourneyOut)
 def get_journey(request: HttpRequest, message_id: str) -> Any:
     """What became of a message."""
     found, sees = journey_of(message_id, touched(request.user)), visible(request.user, Verb.BROWSE)

@@ -84,6 +84,15 @@ def text(response) -> str:
 # -- resubmitting
 
 
+def test_what_is_asked_for_is_said_of_one_message_as_of_one(browser_of, dead):
+    support, seqs = browser_of("operator"), [each.seq for each in failed(dead)]
+    one = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:1]}))
+    assert "Resubmit 1 message" in one
+    assert "It goes back to where it failed" in one
+    two = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:2]}))
+    assert "Each goes back to where it failed" in two
+
+
 def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, dead):
     console.send(f"/queue/{dead}", "alive", persistent="true")
     support = browser_of("support")

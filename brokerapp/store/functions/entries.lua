@@ -63,6 +63,13 @@ local function read_back(keys, args)
 end
 reads('read_back', read_back)
 
+-- read_these(KEYS = log, ARGV = payload prefix, bytes, id...)
+-- Returns those of these entries that are there, see row_of; fewer once they have so many bytes.
+local function read_these(keys, args)
+  return rows_of(keys[1], { unpack(args, 3) }, args[1], tonumber(args[2]))
+end
+reads('read_these', read_these)
+
 -- first(KEYS = log, ARGV = payload prefix): the broker's fields of the first message, or nothing.
 local function first(keys, args)
   local entry = redis.call('XRANGE', keys[1], '-', '+', 'COUNT', 1)[1]

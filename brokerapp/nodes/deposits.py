@@ -1,0 +1,126 @@
+"""Deposits: what this node stored in logs that are at home elsewhere, until their homes are told. A part of Homes.
+
+A home that is about to give it out says so (WISHED): then it is told the messages themselves, and need not read them
+back. What our own clients consume there is likely to be given to them: it is kept for a while, so that the home need
+only name it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.entry import Entry
+from brokerapp.engine.message_log import MessageLog
+from brokerapp.message import Sizes
+from brokerapp.nodes.words import Told, Word, pack_told
+
+if TYPE_CHECKING:
+    from brokerapp.nodes.homes import Homes
+
+#: Bytes that may wait for a home that does not read: past them it is told no messages, but reads them back itself.
+MAX_WAITING = 4 * 1024 * 1024
+#: Bytes of what is kept, each message with what it takes in memory besides: some thousand messages for each of several
+#: logs. What was forgotten is read from the store.
+KEPT_BYTES = 16 * 1024 * 1024
+ENTRY_BYTES = 500
+
+
+@dataclass(slots=True)
+class Note:
+    """What a home is to be told of one log."""
+
+    sizes: Sizes
+    upto: int
+    runs: list[tuple[Sequence[Entry], int | None]] | None = field(default_factory=list)  #: None: some are not at hand
+
+    def add(self, sizes: Sizes, upto: int) -> None:
+        """More was stored, with numbers up to this one."""
+        self.upto, (count, bytes, least, greatest) = upto, self.sizes
+        self.sizes = Sizes(
+            count + sizes.count, bytes + sizes.bytes, min(least, sizes.least), max(greatest, sizes.greatest)
+        )
+
+
+class Deposits:
+    """Those of one node."""
+
+    def __init__(self, homes: Homes) -> None:
+        self._homes = homes
+        self._notes: dict[str, Note] = {}
+        self._followed: set[str] = set()  # logs of which their homes want the messages
+        self._kept: dict[str, dict[int, Entry]] = {}
+        self._order: deque[tuple[str, range, int]] = deque()  # what was kept, the oldest first, with its bytes
+        self._kept_bytes = 0
+
+    def is_followed(self, log: str) -> bool:
+        """Whether its home wants the messages themselves."""
+        return log in self._followed
+
+    def wished(self, session: str, log: str, wanted: bool) -> None:
+        """The home of a log wants to be told the messages, or only how many came."""
+        if wanted and self._homes.home(log) == session:
+            self._followed.add(log)
+        else:
+            self._followed.discard(log)
+
+    def note(self, log: MessageLog, sizes: Sizes, upto: int, entries: Sequence[Entry], before: int | None) -> None:
+        """Messages of ours are stored, one after the other, up to this number; `before` stood last then.
+
+        The home is told soon.
+        """
+        note = self._notes.get(log.name)
+        if note is None:
+            note = self._notes[log.name] = Note(sizes, upto)
+        else:
+            note.add(sizes, upto)
+        if not entries:
+            note.runs = None
+        elif note.runs is not None:
+            note.runs.append((entries, before))
+
+    def tell(self) -> None:
+        """Tell homes what was stored."""
+        notes, self._notes = self._notes, {}
+        for log, note in notes.items():
+            home, runs, kept = self._homes.home(log), None, False
+            if note.runs is not None and self._homes.waiting(home) <= MAX_WAITING:
+                runs: list[Told] | None = [pack_told(entries, before) for entries, before in note.runs]
+                kept = self._homes.abroad.consumes(log)
+                if kept:
+                    self._keep(log, note.runs)
+            self._homes.tell(home, Word.ARRIVED, log, *note.sizes, note.upto, runs, kept)
+
+    # -- what is kept
+
+    def _keep(self, log: str, runs: Sequence[tuple[Sequence[Entry], int | None]]) -> None:
+        for entries, _ in runs:
+            numbers = range(entries[0].seq, entries[-1].seq + 1)
+            size = sum([each.size for each in entries]) + ENTRY_BYTES * len(entries)
+            self._kept.setdefault(log, {}).update(zip(numbers, entries, strict=True))
+            self._order.append((log, numbers, size))
+            self._kept_bytes += size
+        while self._kept_bytes > KEPT_BYTES:
+            oldest, numbers, size = self._order.popleft()
+            self._kept_bytes -= size
+            for number in numbers:
+                self._kept.get(oldest, {}).pop(number, None)
+
+    def take(self, log: str, number: int) -> Entry | None:
+        """What was kept under this number, once; None if nothing is."""
+        kept = self._kept.get(log)
+        return kept.pop(number, None) if kept else None
+
+    def lost(self, log: str) -> None:
+        """The log is no more."""
+        self._followed.discard(log)
+        self._kept.pop(log, None)
+
+    def moved(self) -> None:
+        """The members are others: homes that want messages say so again."""
+        self._followed.clear()
+        self._kept.clear()
+        self._order.clear()
+        self._kept_bytes = 0

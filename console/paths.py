@@ -1,0 +1,51 @@
+"""Names in addresses of pages and of the API: a name is one segment of a path, whatever it holds.
+
+As in a JSON Pointer (RFC 6901), `/` is written `~1` and `~` is `~0`; in `.` and `..`, which browsers take for ways up,
+a dot is `~2`. All else is percent-encoded as everywhere. A program may write `%2F` for `/`, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import unquote
+
+from django.urls import register_converter
+
+_ESCAPES = {"~0": "~", "~1": "/", "~2": "."}
+_ESCAPED = re.compile("~[012]")
+_SLASH = re.compile(b"%2f", re.IGNORECASE)
+Scope = MutableMapping[str, Any]
+Application = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+class NameConverter:
+    """`<name:queue>` in a path, `{name:queue}` in one of the API."""
+
+    regex = "[^/]+"
+
+    def to_python(self, text: str) -> str:
+        """The name that a segment stands for."""
+        return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
+
+    def to_url(self, name: str) -> str:
+        """The segment that stands for a name."""
+        if name in (".", ".."):
+            return name.replace(".", "~2")
+        return name.replace("~", "~0").replace("/", "~1")
+
+
+register_converter(NameConverter, "name")
+
+
+def with_slashes(application: Application) -> Application:
+    """The same, told of a slash that was percent-encoded, which is part of a name: servers decode it unseen."""
+
+    async def told(scope: Scope, receive: Any, send: Any) -> None:
+        raw = scope.get("raw_path") or b""
+        if _SLASH.search(raw):
+            scope = {**scope, "path": unquote(_SLASH.sub(b"~1", raw).decode("latin-1"))}
+        await application(scope, receive, send)
+
+    return told
