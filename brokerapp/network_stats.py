@@ -36,7 +36,7 @@ class DemandStats:
         default_factory=list
     )  #: their ids, as advisories have them; of durable ones their names
     forwarded: int = 0  #: since it is there
-    aside: str = ""  #: why nothing of it crosses for now: a broker refuses it
+    aside: str = ""  #: why nothing of it, or not all, crosses for now: a broker refuses it
 
 
 @dataclass(slots=True)

@@ -23,7 +23,8 @@ CORE = (
     "brokerapp.client", "brokerapp.client_unit", "brokerapp.commit_store", "brokerapp.committer",
     "brokerapp.connecting", "brokerapp.consuming",
     "brokerapp.creation",
-    "brokerapp.delivery", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.entries", "brokerapp.expiry",
+    "brokerapp.delivery", "brokerapp.durable", "brokerapp.durables", "brokerapp.early_delivery", "brokerapp.entries",
+    "brokerapp.expiry",
     "brokerapp.failures", "brokerapp.flow_control", "brokerapp.full_place",
     "brokerapp.group", "brokerapp.inactivity", "brokerapp.jobs", "brokerapp.leftovers",
     "brokerapp.logs", "brokerapp.nodes.abroad", "brokerapp.nodes.arrivals", "brokerapp.nodes.claims",
@@ -35,8 +36,9 @@ CORE = (
     "brokerapp.producers", "brokerapp.publishing", "brokerapp.queues", "brokerapp.quotas",
     "brokerapp.recovery", "brokerapp.redelivering", "brokerapp.remembering", "brokerapp.restoring", "brokerapp.rivals",
     "brokerapp.runs", "brokerapp.scheduling", "brokerapp.settling", "brokerapp.slow_consumers", "brokerapp.statistics",
-    "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribing",
-    "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions", "brokerapp.reconnecting",
+    "brokerapp.statistics_maps", "brokerapp.stats", "brokerapp.storing", "brokerapp.subscribe_options",
+    "brokerapp.subscribing", "brokerapp.temporaries", "brokerapp.timers", "brokerapp.transactions",
+    "brokerapp.reconnecting",
 )  # fmt: skip
 PARTS_OF_CORE = (
     *VALUES, *CORE, "brokerapp.actions", "brokerapp.clock", "brokerapp.engine", "brokerapp.selectors",
@@ -120,7 +122,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.stomp.compression": ("brokerapp.errors",),
     "brokerapp.stomp.send_headers": ("brokerapp.engine.brokers_word", "brokerapp.errors", "brokerapp.message"),
     "brokerapp.stomp.subscribe_headers": ("brokerapp.network_path", "brokerapp.stomp.send_headers"),
+    "brokerapp.stomp.answers": ("brokerapp.errors", "brokerapp.message", "brokerapp.stomp.frames"),
     "brokerapp.stomp.session": (
+        "brokerapp.stomp.answers",
         "brokerapp.connector", "brokerapp.errors", "brokerapp.message", "brokerapp.actions", "brokerapp.stomp.frames",
         "brokerapp.stomp.compression", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
         "brokerapp.stomp.send_headers", "brokerapp.stomp.subscribe_headers", "brokerapp.transformations",
@@ -134,8 +138,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.stomp.carrying": (),
     "brokerapp.stomp.tls": ("brokerapp.connector", "brokerapp.errors"),
     "brokerapp.stomp.websocket": (
-        "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.carrying", "brokerapp.stomp.listener",
-        "brokerapp.stomp.session",
+        "brokerapp.connector", "brokerapp.errors", "brokerapp.stomp.answers", "brokerapp.stomp.carrying",
+        "brokerapp.stomp.listener",
     ),
     "brokerapp.listeners": (*PARTS_OF_CORE, "brokerapp.stomp"),
     "brokerapp.network": (),
@@ -154,7 +158,8 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network.inquiry": (*PARTS_OF_CORE, "brokerapp.network"),
     "brokerapp.network.limits": ("brokerapp.stomp.frames",),
     "brokerapp.network.dialect": (
-        "brokerapp.engine.schedule", "brokerapp.network_path", "brokerapp.stomp.session",
+        "brokerapp.engine.cron", "brokerapp.engine.schedule", "brokerapp.errors", "brokerapp.network_path",
+        "brokerapp.stomp.session",
     ),
     "brokerapp.network.link": (
         "brokerapp.errors", "brokerapp.message", "brokerapp.network.address", "brokerapp.network.dialect",
@@ -170,6 +175,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     ),
     "brokerapp.network.loopback": ("brokerapp.stomp",),
     "brokerapp.network.intake": ("brokerapp.network", "brokerapp.network_path", "brokerapp.stomp"),
+    "brokerapp.network.advised": (
+        "brokerapp.destination", "brokerapp.network", "brokerapp.stomp", "brokerapp.transformations"
+    ),
+    "brokerapp.network.trials": ("brokerapp.network.outbox", "brokerapp.stomp"),
     "brokerapp.network.bridge": (*VALUES, "brokerapp.engine.brokers_word", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.way": (*VALUES, "brokerapp.clock", "brokerapp.engine", "brokerapp.network", "brokerapp.stomp"),
     "brokerapp.network.connections": (*VALUES, "brokerapp.network", "brokerapp.stomp"),
@@ -275,13 +284,15 @@ PURE = (
     *VALUES, "brokerapp.actions", "brokerapp.client", "brokerapp.history", "brokerapp.stats", "brokerapp.timers",
     "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming", "brokerapp.stomp.runs",
-    "brokerapp.stomp.send_headers", "brokerapp.stomp.session", "brokerapp.stomp.subscribe_headers",
-    "=brokerapp.store", "brokerapp.store.keys", "brokerapp.commit_store", "brokerapp.entries",
+    "brokerapp.stomp.answers", "brokerapp.stomp.frames", "brokerapp.stomp.heads", "brokerapp.stomp.naming",
+    "brokerapp.stomp.runs", "brokerapp.stomp.send_headers", "brokerapp.stomp.session",
+    "brokerapp.stomp.subscribe_headers", "=brokerapp.store", "brokerapp.store.keys", "brokerapp.commit_store",
+    "brokerapp.entries",
     "brokerapp.cluster.status", "brokerapp.cluster.passing",
     "brokerapp.network.definition", "brokerapp.network.group", "brokerapp.network.terms", "brokerapp.network.demand",
     "brokerapp.network.dialect", "brokerapp.network.limits", "brokerapp.network.permitted", "brokerapp.network.why",
-    "brokerapp.network.address", "brokerapp.network.names", "brokerapp.stomp.compression",
+    "brokerapp.network.address", "brokerapp.network.names", "brokerapp.network.trials", "brokerapp.stomp.compression",
+    "brokerapp.durable", "brokerapp.subscribe_options",
     "brokerapp.network.telling", "brokerapp.cluster.terms", "brokerapp.cluster.record",
 )  # fmt: skip
 

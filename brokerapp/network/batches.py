@@ -53,6 +53,8 @@ class _Batch:
 class Batches:
     """Passes on in transactions, one at a time."""
 
+    answers_all = True
+
     def __init__(self, target: Link, prefix: str, broker: str, connector: str) -> None:
         self.done: Callable[[Sequence[str], str | None], None] = nobody_told
         self._target, self._prefix = target, prefix

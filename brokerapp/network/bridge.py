@@ -6,37 +6,30 @@ may be in both, and is passed on again when a link breaks.
 
 from __future__ import annotations
 
-import json
+import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE
+from brokerapp.network.advised import Advised
 from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.intake import Intake
 from brokerapp.network.link import Link
 from brokerapp.network.outbox import Outbox, PassedOn
 from brokerapp.network.permitted import held_for
 from brokerapp.network.terms import Terms
+from brokerapp.network.trials import Passing, Trials
 from brokerapp.network_path import HELD_HEADER, REASON_HEADER, UNLIMITED, read_path, write_path
 from brokerapp.stomp.compression import packed
 from brokerapp.stomp.frames import Frame
-from brokerapp.transformations import ADVISORY_JSON
 
 logger = logging.getLogger(__name__)
 
 
-#: Seconds that a consumer has to be back after a broken link, where any is served as a durable one (forceDurable).
-FORCED_SECONDS = 60.0
-#: The subscription by which a bridge hears of consumers.
-DEMAND = "demand"
-_CONSUMERS, _TEMPORARIES = "ActiveMQ.Advisory.Consumer.", ("ActiveMQ.Advisory.TempQueue", "ActiveMQ.Advisory.TempTopic")
-_VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
-#: Where a Sluice tells that bridges there are for others than when they began.
-_BRIDGE_CONSUMERS = "ActiveMQ.Advisory.BridgeConsumer."
-_WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
+#: How it begins that the target does not take something.
+_REFUSED = "the other broker refuses it, for now"
 #: Headers of a MESSAGE that are about its delivery, not of the message.
 #: That somebody may have got it already stays true wherever it goes.
 _OF_DELIVERY = frozenset({"subscription", "ack", "JMSXDeliveryCount", "destination"})
@@ -57,23 +50,14 @@ class BridgeNumbers:
     refused: int = 0  #: messages that the target did not take
 
 
-@dataclass(slots=True)
-class _UnderWay:
-    """A message that the target has not confirmed yet."""
-
-    called: str  #: what tells it from all others, to people too: its destination and its message-id
-    subscription: str
-    size: int  #: bytes of its body
-    told: Frame | None  #: the message, where somebody wants to hear of it if it is refused
-
-
-_NOTHING = _UnderWay("", "", 0, None)
-
-
 def _named(id: str) -> str:
     """A message, to people."""
     destination, _, message = id.rpartition(" ")
     return f"message {message} of {destination}"
+
+
+def _of_one(aside: Passing) -> str:
+    return f"{_REFUSED} ({_named(aside.message.id)}): {aside.refused}"
 
 
 class Bridge:
@@ -89,9 +73,10 @@ class Bridge:
         self.demand = Demand(terms, here, there)
         self.numbers = numbers
         self._prefix = prefix_of(name)
-        #: By ack id.
-        self._under_way: dict[str, _UnderWay] = {}
-        self._heard_of = 0  # advisories
+        self._given = itertools.count()
+        self._under_way: dict[str, Passing] = {}  # by ack id: what the target has not answered yet
+        self._trials = Trials(self._pass_on, source.later, terms.prefetch_size)
+        self._advised = Advised(name, target, self._prefix, terms, self.demand, self._follow, self._all_known)
         self.intake = Intake(source, here, there, terms, self._prefix, self._forward)
         #: Told of what the target refused: the message and the reason, where that is wished for; a sentence, always.
         self.told_refused: Callable[[Frame, str], None] = lambda _message, _why: None
@@ -101,64 +86,12 @@ class Bridge:
         """Consume what is wanted anyway, and hear of who consumes at the target."""
         self._follow(self.demand.static())
         if not self.terms.static_bridge:
-            headers = {"transformation": ADVISORY_JSON, "ack": "auto"}
-            self._target.subscribe(self._prefix + DEMAND, self._advisories(), self._heard, headers)
+            self._advised.start()
 
-    def _advisories(self) -> str:
-        """The topics that tell of the consumers this bridge cares for."""
-        terms = self.terms
-        if terms.destination_filter is not None:
-            first, *others = terms.destination_filter.split(",")
-            topics = [_CONSUMERS + first, *others]
-        elif terms.dynamically_included:
-            about = [f"{_WORDS[each.kind]}.{each.name}" for each in terms.dynamically_included]
-            topics = [_CONSUMERS + each for each in about]
-            if terms.use_virtual_dest_subs:
-                topics += [_VIRTUAL_CONSUMERS + each for each in about]
-        else:
-            topics = [_CONSUMERS + ">"]
-            if terms.use_virtual_dest_subs:
-                topics.append(_VIRTUAL_CONSUMERS + ">")
-        if self._target.dialect.knows_rivals:
-            said = [each.removeprefix(_CONSUMERS) for each in topics if each.startswith(_CONSUMERS)]
-            topics += [_BRIDGE_CONSUMERS + each for each in said]
-        return ",".join(f"/topic/{each}" for each in topics)
-
-    # -- demand
-
-    def _heard(self, frame: Frame) -> None:
-        try:
-            document = json.loads(frame.body)
-        except ValueError:
-            logger.warning("%s: an advisory of %s is no JSON", self.name, self.there)
-            return
-        if "AllConsumers" in document:
-            self._all_heard(document["AllConsumers"])
-            return
-        self._heard_of += 1
-        if "ConsumerInfo" in document:
-            self._follow(self.demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
-        elif "BridgeConsumerInfo" in document:
-            self._follow(self.demand.is_for(document["BridgeConsumerInfo"]))
-        elif "RemoveInfo" in document:
-            self._follow(self.demand.stopped(document["RemoveInfo"]))
-        elif "RemoveSubscriptionInfo" in document:
-            self._follow(self.demand.forgotten(document["RemoveSubscriptionInfo"]))
-
-    def _all_heard(self, said: Mapping[str, Any]) -> None:
+    def _all_known(self) -> None:
         """All consumers and durable subscriptions there are known now: of those that were there before some may be
         gone, and others are not bridged any more. What is kept for them is not needed.
-
-        Consumers that are served as durable ones, and are none, get some time to come back.
         """
-        if self._heard_of < said.get("told", 0):
-            logger.warning("%s: %s told of more consumers than were heard of", self.name, self.there)
-        elif self.terms.forced_durable:
-            self._source.later(FORCED_SECONDS, self._forget_others)
-        else:
-            self._forget_others()
-
-    def _forget_others(self) -> None:
         self.intake.keep(self.demand.durable)
 
     def leave(self) -> None:
@@ -171,6 +104,7 @@ class Bridge:
             self.intake.begin(each)
         for each in change.end:
             self.intake.end(each)
+            self._trials.end(self._prefix + each.id)
         self._unsubscribe_idle()
         if self._source.dialect.knows_rivals:
             for each in change.other:
@@ -202,27 +136,38 @@ class Bridge:
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         sent = {**passed_on, "receipt": self._prefix + ack} if sure else passed_on
+        passing = Passing(
+            next(self._given), headers["subscription"], headers["destination"],
+            PassedOn(ack, id, passed_on, body, sure), len(frame.body),
+            told=frame if self.terms.advisory_for_failed_forward else None,
+            answered=sure or self._outbox.answers_all,
+        )  # fmt: skip
         if too_long := self._target.limits.exceeded(sent, body, len(frame.body)):
-            self._too_long(frame, id, too_long)
-            return
-        told = frame if self.terms.advisory_for_failed_forward else None
-        self._under_way[ack] = _UnderWay(id, headers["subscription"], len(frame.body), told)
-        self._outbox.send(PassedOn(ack, id, passed_on, body, sure))
+            self._too_long(passing, too_long, is_dead=CAUSE in headers)
+        elif not self._trials.takes(passing):
+            self._pass_on(passing)
 
-    def _too_long(self, frame: Frame, id: str, why: str) -> None:
+    def _pass_on(self, passing: Passing) -> None:
+        self._under_way[passing.ack] = passing
+        self._outbox.send(passing.message)
+
+    def _too_long(self, passing: Passing, why: str, *, is_dead: bool) -> None:
         """A message can never cross: it becomes a dead letter where it is.
 
-        One that is a dead letter already has nowhere to go there, it would be dropped: its queue is set aside.
+        One that is a dead letter already has nowhere to go there, it would be dropped: it is set aside.
         """
-        self.numbers.refused += 1
-        if self.terms.advisory_for_failed_forward:
-            self.told_refused(frame, why)
-        wanted = self._wanted(frame.headers["subscription"])
-        if wanted is not None and wanted.destination.is_queue and CAUSE in frame.headers:
-            self._set_aside(wanted, id, why)
-            self._unsubscribe_idle()
+        self._note_refused(passing, why)
+        wanted = self._wanted(passing.subscription)
+        if wanted is not None and wanted.destination.is_queue and is_dead:
+            self._heed(wanted, passing, holds=self._trials.keep(passing))
         else:
-            self._reject(frame.headers["ack"], id, why)
+            self._reject(passing.ack, passing.message.id, why)
+
+    def _note_refused(self, passing: Passing, why: str) -> None:
+        passing.refused = why
+        self.numbers.refused += 1
+        if passing.told is not None:
+            self.told_refused(passing.told, why)
 
     def _reject(self, ack: str, id: str, why: str) -> None:
         """A message has nowhere to go at the target."""
@@ -255,11 +200,12 @@ class Bridge:
     def _done(self, acks: Sequence[str], receipt: str | None) -> None:
         """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
         for each in acks:
-            sent = self._under_way.pop(each, _NOTHING)
             self.numbers.forwarded += 1
-            self.numbers.forwarded_bytes += sent.size
-            if (wanted := self._wanted(sent.subscription)) is not None:
-                wanted.forwarded += 1
+            if (sent := self._under_way.pop(each, None)) is not None:
+                self.numbers.forwarded_bytes += sent.size
+                if (wanted := self._wanted(sent.subscription)) is not None:
+                    wanted.forwarded += 1
+                self._trials.taken(sent)
         self._source.ack(acks, receipt)
         self._unsubscribe_idle()
 
@@ -278,9 +224,10 @@ class Bridge:
         """A broker does not do what this is about; whether it was this bridge that asked for it.
 
         A subscription that the source refuses is tried again. What was for a temporary destination of the target that
-        is gone has nowhere to go any more. For any other message its destination is set aside, as nobody knows for
-        whose sake it is refused, or for how long: it stays at the source, while all others cross. Where it was more
-        than one message the bridge ends, and the next one tries again.
+        is gone has nowhere to go any more. Any other message is tried again alone, and then set aside where it is
+        refused alone, too; with too many of them all of its destination is, as nobody knows for whose sake they are
+        refused, or for how long. What is aside stays at the source, while all else crosses. Where it was more than one
+        message that was refused the bridge ends, and the next one tries again.
         """
         receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
@@ -293,17 +240,31 @@ class Bridge:
         if ack is None:
             self._target.close(f"{self.there} does not take messages: {reason}")
             return True
-        sent = self._under_way.pop(ack, _NOTHING)
-        self.numbers.refused += 1
-        if sent.told is not None:
-            self.told_refused(sent.told, reason)
-        wanted = self._wanted(sent.subscription)
-        if wanted is not None and wanted.destination.is_temporary:
-            self._reject(ack, sent.called, reason)
-        elif wanted is not None:
-            self._set_aside(wanted, sent.called, reason)
+        if (sent := self._under_way.pop(ack, None)) is not None:
+            self._not_taken(sent, reason)
         self._unsubscribe_idle()
         return True
+
+    def _not_taken(self, sent: Passing, reason: str) -> None:
+        """The target refuses a message."""
+        self._note_refused(sent, reason)
+        wanted = self._wanted(sent.subscription)
+        if wanted is None or self.intake.is_ending(sent.subscription):
+            return  # it goes back when that is unsubscribed
+        if wanted.destination.is_temporary:
+            self._reject(sent.ack, sent.message.id, reason)
+        else:
+            self._heed(wanted, sent, holds=self._trials.refused(sent, self._under_way.values()))
+
+    def _heed(self, wanted: Wanted, refused: Passing, *, holds: bool) -> None:
+        """A message waits here, or more than may: then all of its destination does."""
+        id, why = refused.message.id, refused.refused
+        if not holds:
+            self._trials.end(refused.subscription)
+            self._set_aside(wanted, id, why)
+            self._unsubscribe_idle()
+        elif refused.tries == 1:
+            self._complain(f"{self.there} does not take {_named(id)}, which waits here, for now: {why}")
 
     def _not_given(self, receipt: str, reason: str) -> None:
         """The source refuses a subscription."""
@@ -316,7 +277,25 @@ class Bridge:
             self._complain(
                 f"{self.there} does not take {_named(id)}: {wanted.destination} stays here, for now: {reason}"
             )
-        self.intake.set_aside(wanted, f"the other broker refuses it, for now ({_named(id)}): {reason}")
+        self.intake.set_aside(wanted, f"{_REFUSED} ({_named(id)}): {reason}")
+
+    def kept_back(self, wanted: Wanted) -> str:
+        """What of all that is wanted does not cross for now, and why; ""."""
+        if said := self.intake.aside.get(wanted.id):
+            return said
+        first, *others = [*self._trials.aside(self._prefix + wanted.id), None]
+        if first is None:
+            return ""
+        return _of_one(first) + (f", and {len(others) - 1} more" if len(others) > 1 else "")
+
+    def stays(self, wanted: Wanted, destination: Destination) -> str:
+        """Why nothing of a destination that is wanted crosses for now; ""."""
+        of_all = self._trials.refused_of(self._prefix + wanted.id, destination.stomp)
+        return self.intake.aside.get(wanted.id) or (_of_one(of_all) if of_all is not None else "")
+
+    def refusal(self, message_id: str) -> str:
+        """Why a message does not cross that the target refuses by itself; ""."""
+        return next((_of_one(each) for each in self._trials.aside() if each.message.id.endswith(f" {message_id}")), "")
 
     @property
     def under_way(self) -> int:

@@ -11,7 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from brokerapp.engine.cron import parse_cron
+from brokerapp.engine.schedule import CRON, DELAY, PERIOD, REPEAT
 from brokerapp.engine.schedule import HEADERS as SCHEDULING
+from brokerapp.errors import RequestRefused
 from brokerapp.network_path import (
     HELD_HEADER,
     PATH_HEADER,
@@ -33,6 +36,9 @@ _PREFIXES = ("convert_string_expressions:", "hyphenated_props:")
 _AS_JSON = "jms-json"
 #: Headers of its messages that mean something there only.
 _OF_ACTIVEMQ = frozenset({PATH_PROPERTY, "redelivered", *SCHEDULING})
+#: Properties that it reads as numbers, with the bits these may have.
+_NUMBERS = {"JMSXGroupSeq": 32, REPEAT: 32, DELAY: 64, PERIOD: 64}
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _ESCAPE = "!"
 _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{_ESCAPE}'")
 
@@ -113,8 +119,11 @@ class ActiveMQ:
         return own
 
     def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
-        """It gives a message-id of its own."""
-        sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
+        """It gives a message-id of its own. At a property that it cannot read it would end the connection, and at each
+        that follows, as the message comes again: such a one means nothing there, and is left out.
+        """
+        sent = {name: value for name, value in headers.items() if _is_readable(name, value)}
+        sent = {**sent, PATH_PROPERTY: f",{write_path(path)},"}
         for name in ("message-id", "redelivered", HELD_HEADER):
             sent.pop(name, None)
         return sent
@@ -138,6 +147,18 @@ def may_cross(to: str, message_ttl: int) -> str:
         # a path of n brokers has n + 1 commas
         conditions.append(f"{PATH_PROPERTY} NOT LIKE '%{',%' * (message_ttl + 1)}'")
     return f"{PATH_PROPERTY} IS NULL OR ({' AND '.join(conditions)})"
+
+
+def _is_readable(name: str, value: str) -> bool:
+    """Whether an ActiveMQ reads this header of a SEND as what it takes it for."""
+    if name == CRON:
+        try:
+            parse_cron(value)
+        except RequestRefused:
+            return False
+    elif (bits := _NUMBERS.get(name)) is not None:
+        return _NUMBER.fullmatch(value) is not None and -(1 << bits - 1) <= int(value) < 1 << bits - 1
+    return name != ""
 
 
 def _literal(pattern: str) -> str:

@@ -62,13 +62,12 @@ class Inquiry:
         log = self._broker.queues.get(str(target)) if target.kind in (Kind.QUEUE, Kind.TEMP_QUEUE) else None
         own = [each for each in _subscriptions(way) if _takes_in(each, target)]
         serving = [each for each in own if log is None or each in log.consumers]
-        facts = Facts(
-            way.terms, target, way.state, way.last_error, wanted, _refused(way, wanted), bool(own) and not serving,
-        )  # fmt: skip
+        refused = _refused(way, wanted, target)
+        facts = Facts(way.terms, target, way.state, way.last_error, wanted, refused, bool(own) and not serving)
         if log is None or not serving:
             return facts
         return Facts(
-            way.terms, target, way.state, way.last_error, wanted,
+            way.terms, target, way.state, way.last_error, wanted, _refused_alone(way, entry) or refused,
             paused=log.silent,
             verdict=None if entry is None else _verdict(log, serving[0], entry),
             is_held=entry is not None and _holds(log, entry),
@@ -84,10 +83,17 @@ def _wanted(way: Way, target: Destination) -> list[Wanted]:
     ]
 
 
-def _refused(way: Way, wanted: Sequence[Wanted]) -> str:
+def _refused(way: Way, wanted: Sequence[Wanted], target: Destination) -> str:
     """What a broker says that refuses all of these; "": some cross."""
-    reasons = [bridge.intake.aside.get(each.id, "") for bridge in way.bridges if bridge.name == OUT for each in wanted]
+    reasons = [bridge.stays(each, target) for bridge in way.bridges if bridge.name == OUT for each in wanted]
     return reasons[0] if reasons and all(reasons) else ""
+
+
+def _refused_alone(way: Way, entry: Entry | None) -> str:
+    """What the broker there says that refuses this message while it takes others; ""."""
+    if entry is None:
+        return ""
+    return next((said for each in way.bridges if each.name == OUT and (said := each.refusal(entry.message.id))), "")
 
 
 def _subscriptions(way: Way) -> list[Subscription]:

@@ -24,6 +24,7 @@ class Outbox(Protocol):
     """Passes on in order. `done` is called with what the source may forget, and the receipt that is wanted of that."""
 
     done: Callable[[Sequence[str], str | None], None]
+    answers_all: bool  #: whether it hears of each message if it is taken, also of one that need not be confirmed
 
     def send(self, message: PassedOn) -> None:
         """Pass it on, soon."""
@@ -41,6 +42,8 @@ def nobody_told(_acks: Sequence[str], _receipt: str | None) -> None:
 
 class OneByOne:
     """Each message with a receipt of its own, to a target that knows by its id what it got before."""
+
+    answers_all = False
 
     def __init__(self, target: Link, prefix: str) -> None:
         self.done: Callable[[Sequence[str], str | None], None] = nobody_told

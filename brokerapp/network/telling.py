@@ -91,7 +91,7 @@ def _demand(bridge: Bridge) -> list[DemandStats]:
     return [
         DemandStats(
             str(each.destination), each.selector or "", each.priority, each.durable, each.static, list(each.path),
-            sorted(islice(each.consumers, MAX_CONSUMERS)), each.forwarded, bridge.intake.aside.get(each.id, ""),
+            sorted(islice(each.consumers, MAX_CONSUMERS)), each.forwarded, bridge.kept_back(each),
         )
         for each in islice(bridge.demand.wanted.values(), MAX_DEMAND)
     ]  # fmt: skip

@@ -276,11 +276,13 @@ def test_an_activemq_without_advisories_gets_what_is_included_statically(store, 
         silent.stop()
 
 
-def test_what_an_activemq_forbids_stays_where_it_is_while_all_else_crosses(store, tmp_path):
+def test_what_an_activemq_refuses_stays_where_it_is_while_all_else_crosses(store, tmp_path):
+    """For want of rights; or one message only, as one of the queues that it goes to there is full."""
     entries = "".join(
         f'<authorizationEntry {kind}="{name}" read="{read}" write="{write}" admin="g"/>'
         for kind, name, read, write in (
             ("queue", "open.>", "g", "g"),
+            ("queue", "full", "g", "g"),
             ("queue", "closed.>", "g", "nobody"),
             ("queue", "secret.>", "nobody", "g"),
             ("queue", "Sluice.Bridge.>", "g", "g"),
@@ -291,10 +293,19 @@ def test_what_an_activemq_forbids_stays_where_it_is_while_all_else_crosses(store
       <simpleAuthenticationPlugin><users><authenticationUser username="u" password="p" groups="g"/></users>
       </simpleAuthenticationPlugin>
       <authorizationPlugin><map><authorizationMap><authorizationEntries>{entries}</authorizationEntries>
-      </authorizationMap></map></authorizationPlugin></plugins>"""
+      </authorizationMap></map></authorizationPlugin></plugins>
+      <destinationPolicy><policyMap><policyEntries>
+        <policyEntry queue="full" producerFlowControl="true" memoryLimit="1kb">
+          <pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy></policyEntry>
+      </policyEntries></policyMap></destinationPolicy>
+      <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+        <compositeQueue name="open.q" forwardOnly="false"><forwardTo>
+          <filteredDestination selector="odd = 'yes'" queue="full"/></forwardTo></compositeQueue>
+      </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+      <systemUsage><systemUsage sendFailIfNoSpace="true"/></systemUsage>"""
     theirs = ActiveMQ(tmp_path)
     theirs.plain(THEIRS, plugins=plugins)
-    options = (("duplex", "true"), ("userName", "u"), ("password", "p"))
+    options = (("duplex", "true"), ("userName", "u"), ("password", "p"), ("prefetchSize", "3"))
     connector = NetworkConnector("guarded", f"static:(stomp://127.0.0.1:{theirs.port}){QUICK}", options=options)
     ours = RunningNode(
         replace(default_config(f"guarded-{next(_numbers)}", 0), network_connectors=(connector,)), store.url
@@ -314,16 +325,28 @@ def test_what_an_activemq_forbids_stays_where_it_is_while_all_else_crosses(store
             here.send(f"/queue/{queue}", queue, persistent="true")
         for queue in ("secret.r", "open.r"):
             there.send(f"/queue/{queue}", queue, persistent="true")
-        assert there.bodies(2) == ["open.q"] * 2
+        there.send("/queue/full", "x" * 2_000, persistent="true")
+        here.send("/queue/open.q", "odd", persistent="true", odd="yes")
+        unreadable = {"JMSXGroupSeq": "first"}  # at which it would end the connection
+        later = [str(number) for number in range(10)]  # more than the bridge is given at a time
+        for each in later:
+            here.send("/queue/open.q", each, persistent="true", **unreadable)
+        assert there.bodies(2 + len(later)) == ["open.q"] * 2 + later
         assert here.bodies(1) == ["open.r"]
-        until(lambda: ours.depth("open.q") == 0, "the acknowledgements")
+        until(lambda: ours.depth("open.q") == 1, "the acknowledgements")
+        assert ours.bodies("open.q") == ["odd"]
         assert ours.bodies("closed.q") == ["closed.q"] * 2
         [way] = ours.ask(lambda admin: admin.networks.stats()).connectors[0].ways
         assert way.connections == 1
-        assert "closed.q" in way.last_error or "secret.r" in way.last_error
+        assert any(each in way.last_error for each in ("closed.q", "secret.r", "open.q"))
         demand = ours.ask(lambda admin: admin.networks.demand("guarded"))
         aside = {each.destination for rows in demand.values() for each in rows if each.aside}
-        assert aside == {"queue://closed.q", "queue://secret.r"}
+        assert aside == {"queue://closed.q", "queue://open.q", "queue://secret.r"}
+        [odd] = ours.browse("open.q")
+        [why] = ours.ask(lambda admin: admin.networks.why(Destination.queue("open.q"), odd.seq))
+        assert "full" in why["reason"]
+        there.subscribe("/queue/full", id="full")
+        assert sorted(each[:3] for each in there.bodies(3)) == ["odd", "odd", "xxx"], "there is room at last"
     finally:
         for client in clients:
             client.leave()

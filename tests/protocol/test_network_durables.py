@@ -209,6 +209,6 @@ def test_a_subscriber_that_comes_back_after_the_link_gets_what_was_kept_for_it_b
         assert back.bodies() == ["kept"]
         switch(a, False)
         back.leave()
-        monkeypatch.setattr("brokerapp.network.bridge.FORCED_SECONDS", 0.05)
+        monkeypatch.setattr("brokerapp.network.advised.FORCED_SECONDS", 0.05)
         switch(a, True)
         until(lambda: not kept(a, name), "the end of its time to come back")

@@ -77,6 +77,13 @@ const ROW_KEYS = {
 
 // -- all of it
 
+// The filter of the page, or else the search of the bar.
+function search() {
+  const field = document.querySelector("main [data-slash]") ?? document.querySelector("[data-slash]");
+  field?.focus();
+  field?.select();
+}
+
 function goTo(keys) {
   const link = help.querySelector(`[data-keys="${keys}"]`);
   if (link) window.location.assign(link.href);
@@ -106,5 +113,9 @@ document.addEventListener("keydown", (event) => {
     first = "g";
     firstTimer = setTimeout(() => { first = ""; }, PAUSE_MS);
   } else if (event.key === "?") help.showModal();
+  else if (event.key === "/") {
+    event.preventDefault();
+    search();
+  }
   else if (ROW_KEYS[event.key] && !event.defaultPrevented) ROW_KEYS[event.key]();
 });

@@ -61,3 +61,19 @@ def test_an_activemq_gets_the_path_as_a_property_and_gives_ids_itself():
     assert ACTIVEMQ.received(sent | {"transformation": "jms-json"}) == {"destination": "/queue/q"}
     assert ACTIVEMQ.received({"AMQ_SCHEDULED_DELAY": "1000", "colour": "red"}) == {"colour": "red"}
     assert ACTIVEMQ.received({"transformation": "jms-map-json"}) == {"transformation": "jms-map-json"}
+
+
+@pytest.mark.parametrize(
+    ("name", "readable", "odd"),
+    [
+        ("JMSXGroupSeq", ["1", "-1", "+2147483647"], ["abc", "", "1.5", " 1", "2147483648"]),
+        ("AMQ_SCHEDULED_REPEAT", ["3"], ["twice", "2147483648"]),
+        ("AMQ_SCHEDULED_DELAY", ["1000", "9223372036854775807"], ["soon", "9223372036854775808", "1" * 5_000]),
+        ("AMQ_SCHEDULED_PERIOD", ["1000"], ["\u0663"]),
+        ("AMQ_SCHEDULED_CRON", ["0 12 * * *"], ["noon", "61 * * * *"]),
+        ("", [], ["nameless"]),
+        ("priority-of-mine", ["high"], []),
+    ],
+)
+def test_an_activemq_is_sent_no_property_at_which_it_would_end_the_connection(name, readable, odd):
+    assert [each for each in (*readable, *odd) if name in ACTIVEMQ.sending({name: each}, ("a",))] == readable

@@ -50,6 +50,20 @@ class Ends:
         said = {"receipt-id": f"out:{ack}", "message": "it is odd", "code": "refused", **headers}
         assert self.bridge.refused(Frame("ERROR", said, b""))
 
+    def wait(self):
+        """Until all is due that is to be done."""
+        due, self.due[:] = list(self.due), []
+        for each in due:
+            each()
+
+    @property
+    def kept_back(self):
+        return self.bridge.kept_back(self.bridge.demand.wanted["1"])
+
+    @property
+    def stays(self):
+        return self.bridge.stays(self.bridge.demand.wanted["1"], Destination.queue("q"))
+
     @property
     def is_aside(self):
         return bool(self.bridge.intake.aside)
@@ -69,34 +83,65 @@ def ends(destination="/queue/q", dialect=SLUICE, *, durable=False):
         (ACTIVEMQ, {"message": "Usage Manager Memory Limit reached. Stopping producer"}),
     ],
 )
-def test_whatever_is_refused_stays_with_all_of_its_destination_and_is_never_rejected(dialect, headers):
+def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(dialect, headers):
     found = ends(dialect=dialect)
     found.given("1", "2")
     found.given("3", persistent="false")  # written, which proves nothing
     found.refused("1", **headers)
-    assert (found.acked, found.is_aside, found.unsubscribed) == (["3"], True, [])
     found.taken("2")
-    assert (found.nacked, found.acked, found.unsubscribed) == ({}, ["3", "2"], ["out:1"])
+    assert (found.acked, found.said) == (["3", "2"], [])
+    found.wait()
+    found.refused("1", **headers)  # alone
+    assert found.stays == found.kept_back != ""
+    found.given("4")
+    found.taken("4")
+    assert (found.nacked, found.acked, found.unsubscribed) == ({}, ["3", "2", "4"], [])
     [said] = found.said
-    assert said.startswith("there does not take message 1 of /queue/q: queue://q stays here, for now: ")
+    assert said.startswith("there does not take message 1 of /queue/q, which waits here, for now: ")
+    assert found.kept_back.startswith("the other broker refuses it, for now (message 1 of /queue/q): ")
+    assert found.bridge.refusal("1") == found.kept_back
+    assert (found.bridge.refusal("4"), found.stays) == ("", "")
 
 
-def test_of_a_pattern_nothing_is_rejected_because_another_destination_is_taken():
+def test_where_too_many_are_refused_alone_all_of_the_destination_stays_and_is_tried_again(monkeypatch):
+    monkeypatch.setattr("brokerapp.network.trials.MAX_ASIDE", 2)
+    found = ends()
+    found.given("1", "2", "3", "4")
+    for each in "1234":
+        found.refused(each)
+    found.wait()
+    for each in "123":
+        found.refused(each)
+    assert (found.is_aside, found.acked, found.nacked, found.unsubscribed) == (True, [], {}, ["out:1"])
+    assert found.said[-1].startswith("there does not take message 3 of /queue/q: queue://q stays here, for now: ")
+    found.wait()
+    assert not found.is_aside
+
+
+def test_of_a_pattern_each_destination_is_tried_for_itself():
     found = ends("/queue/orders.>")
     found.given("1", destination="/queue/orders.x")
     found.given("2", destination="/queue/orders.y")
     found.refused("1")
     found.taken("2")
-    assert (found.nacked, found.is_aside) == ({}, True)
-
-
-def test_what_was_set_aside_is_tried_again():
-    found = ends()
-    found.given("1")
+    found.wait()
+    found.given("3", destination="/queue/orders.x")
+    found.given("4", destination="/queue/orders.y")
+    found.taken("4")
     found.refused("1")
-    for each in list(found.due):
-        each()
-    assert not found.is_aside
+    found.taken("3")
+    assert (found.nacked, found.acked) == ({}, ["2", "4", "3"])
+
+
+def test_what_waits_is_the_sources_again_when_nobody_wants_it_any_more():
+    found = ends()
+    found.given("1", "2")
+    found.refused("1")
+    found.bridge._follow(Change(end=(found.bridge.demand.wanted.pop("1"),)))
+    assert found.unsubscribed == []
+    found.refused("2")
+    found.wait()
+    assert (found.unsubscribed, found.nacked, found.said) == (["out:1"], {}, [])
 
 
 LONG = b"more than it takes"
@@ -115,8 +160,11 @@ def test_what_is_longer_than_the_target_says_to_take_is_rejected_without_a_try_a
 def test_a_dead_letter_that_is_too_long_stays_in_its_queue_as_it_would_be_dropped_there():
     found = ends()
     found.given("1", body=LONG, dlqDeliveryFailureCause="expired")
-    assert (found.nacked, found.is_aside, found.unsubscribed) == ({}, True, ["out:1"])
+    found.given("2")
+    found.taken("2")
+    assert (found.nacked, found.acked, found.is_aside, found.unsubscribed) == ({}, ["2"], False, [])
     assert "at most 9 are taken" in found.said[0]
+    assert "at most 9 are taken" in found.kept_back
 
 
 def test_a_copy_of_a_dead_letter_that_a_topic_gives_is_rejected_as_that_takes_only_a_copy():
