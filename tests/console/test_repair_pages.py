@@ -668,6 +668,8 @@ def test_a_selector_is_kept_for_oneself_or_for_all(admin, browser_of, console, n
     address = reverse("save-selector", kwargs={"name": name})
     admin.post(address, {"selector": "a = 1", "title": "ones", "shared": "true"})
     saved = SavedSelector.objects.get()
+    kept = AuditEntry.objects.get(action="keep selector")
+    assert (kept.before, kept.after["text"]) == (None, "a = 1")  # it is new: nothing was before it
     other = browser_of("support")
     assert list(other.get(reverse("messages", kwargs={"name": name})).context["saved"]) == [saved]
     assert other.post(reverse("forget-saved", kwargs={"name": name, "saved_id": saved.pk})).status_code == 404
