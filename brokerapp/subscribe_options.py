@@ -15,6 +15,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.network_path import (
     CONSUMERS_HEADER,
+    EXCEPT_HEADER,
     PATH_HEADER,
     SUPPRESS_HEADER,
     TO_HEADER,
@@ -68,8 +69,8 @@ def crossing_of(client: Client, options: Mapping[str, str], selector: Selector |
         return None
     ttl, path = number_of(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
     consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
-    yields = options.get(SUPPRESS_HEADER) == "true"
-    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields)
+    yields, excepted = options.get(SUPPRESS_HEADER) == "true", read_path(options.get(EXCEPT_HEADER, ""))
+    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields, excepted)
 
 
 def is_true(options: Mapping[str, str], name: str) -> bool:
