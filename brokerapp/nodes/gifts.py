@@ -72,10 +72,11 @@ class Gifts:
         self._broker.committer.ask(lambda store: store.read_these(first.log, missing), found)
 
     def _fill(self, session: str, gift: Gift, found: Mapping[int, Entry]) -> None:
-        """These were missing. What the store has no more is held by nobody."""
+        """These were missing. What the store has no more is held by nobody: others may be given in its place."""
         gift.entries = [found.get(each, each) if isinstance(each, int) else each for each in gift.entries]
         if gone := _missing(gift):
             self._homes.tell(session, Word.SETTLED, gift.log, None, gone)
+            self._homes.tell(session, Word.CREDIT, gift.key, len(gone))
             gift.entries = [each for each in gift.entries if isinstance(each, Entry)]
 
     def _hand_over(self, session: str, waiting: deque[Gift]) -> None:

@@ -200,11 +200,11 @@ def test_what_is_missing_of_several_gifts_of_a_log_is_read_at_once_and_handed_ov
     assert (node.given, node.asked) == ([(7, [3]), (7, [4]), (8, [5])], [])
 
 
-def test_of_what_the_store_has_no_more_the_home_is_told_so(node):
+def test_of_what_the_store_has_no_more_the_home_is_told_so_and_that_others_may_be_given_instead(node):
     node.give(3, 4)
     node.answer(4)
     assert node.given == [(7, [4])]
-    assert node.told == [(Word.SETTLED, node.log, None, [3])]
+    assert node.told == [(Word.SETTLED, node.log, None, [3]), (Word.CREDIT, 7, 1)]
 
 
 def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_another_one(node):
