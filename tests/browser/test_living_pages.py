@@ -104,6 +104,7 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     expect(page.locator("[data-pill]")).to_have_text("Live")
     numbers = [int(each) for each in page.locator("#rows [data-label=Number]").all_inner_texts()]
     assert numbers == sorted(numbers, reverse=True), "the newest stand on top"
+    expect(page.locator("#follow")).to_contain_text(f"Following: all up to number {numbers[0]}.")
     assert page.evaluate("window.unreloaded")
 
 
