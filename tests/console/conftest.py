@@ -28,10 +28,9 @@ def quick_passwords(settings) -> None:
 @pytest.fixture
 def db(db):
     """The database with the groups that migrations make: a test with transactions of its own leaves it without them."""
-    for role in Role:
-        group, is_new = Group.objects.get_or_create(name=role)
-        if is_new:
-            Assignment.objects.create(group=group, role=role)
+    missing = set(Role) - set(Group.objects.values_list("name", flat=True))
+    for role in missing:
+        Assignment.objects.create(group=Group.objects.create(name=role), role=role)
 
 
 @pytest.fixture
