@@ -20,9 +20,11 @@ from tests.conftest import until
 
 
 @pytest.fixture(autouse=True)
-def quick_passwords(settings) -> None:
-    """Hashes that take no time."""
+def quick_beginnings(settings) -> None:
+    """Hashes that take no time, and clients that look for a static file when it is asked for: each client of a test is
+    a web process to Django, which would go through all of them when it starts."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture
