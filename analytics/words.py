@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 
 def duration(us: float) -> str:
-    """412 us, 3.2 ms, 14 s, 2.5 min, 3.1 h, 4 d"""
+    """412 µs, 3.2 ms, 14 s, 2.5 min, 3.1 h, 4 d"""
     units = (
         (86_400_000_000, "d"),
         (3_600_000_000, "h"),
         (60_000_000, "min"),
         (1_000_000, "s"),
         (1000, "ms"),
-        (1, "us"),
+        (1, "µs"),
     )
     for size, unit in units:
         if us >= size:
             return f"{us / size:.3g} {unit}" if us < 999.5 * size else f"{us / size:,.0f} {unit}"
-    return "0 us"
+    return "0 µs"
 
 
 def part(value: float) -> str:

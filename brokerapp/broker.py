@@ -245,8 +245,10 @@ class Broker:
         return self.creation.exists(destination)
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
-        """Whether who subscribed has a right at a destination."""
+        """Whether who subscribed has a right at a destination; a bridge has none at those that it leaves alone."""
         client: Client = subscription.client
+        if subscription.crossing is not None and subscription.crossing.leaves_alone(destination.name):
+            return False
         if self.access is None or (client.internal and subscription.principal is None):
             return True
         return self.access.may(subscription.principal or client.principal, verb, destination)

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brokerapp import clock
 from brokerapp.destination import Destination
-from brokerapp.engine.access import Principal
+from brokerapp.durable import Durable, may_read
 from brokerapp.engine.dispatch_rules import DispatchRules
 from brokerapp.engine.feeds import Feed
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
-from brokerapp.errors import AccessDenied, RequestRefused
+from brokerapp.errors import RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.network_path import BRIDGE_DURABLES
 from brokerapp.store import DISCARDED, LogState
@@ -32,26 +31,6 @@ logger = logging.getLogger(__name__)
 
 #: Abandoned subscriptions are looked for no more often than this: each look goes through all of them.
 SHORTEST_SCHEDULE_MS = 100
-
-
-@dataclass(slots=True, eq=False)
-class Durable:
-    """A named subscription that exists."""
-
-    log: MessageLog
-    feed: Feed
-    offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
-    may_be_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
-
-    @property
-    def subscription(self) -> NamedSubscription:
-        """What it keeps, for whom."""
-        return self.feed.subscription
-
-    @property
-    def active(self) -> bool:
-        """Whether somebody consumes it, for all that is known here."""
-        return bool(self.log.consumers) or self.may_be_consumed(self.log.name)
 
 
 class Durables:
@@ -147,40 +126,7 @@ class Durables:
         return None
 
     def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
-        same, entitled = self._is_as(wanted, found), self._is_entitled(wanted, found)
-        if found.active and not entitled:
-            raise AccessDenied(f"the {found.subscription} has consumers, and is given what this user may not read")
-        if not same:
-            self._check_may_drop(wanted, found)
-        return not (same and entitled)
-
-    @staticmethod
-    def _is_as(wanted: NamedSubscription, found: Durable) -> bool:
-        """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
-        if found.subscription.shared != wanted.shared:
-            raise RequestRefused(f"there is a {found.subscription}: it cannot be shared and unshared")
-        same = found.subscription.keeps_the_same_as(wanted)
-        if found.active and not wanted.shared:
-            raise RequestRefused(f"the {found.subscription} has a consumer already")
-        if found.active and not same:
-            raise RequestRefused(f"the {found.subscription} has consumers, with another topic or selector")
-        return same
-
-    def _is_entitled(self, wanted: NamedSubscription, found: Durable) -> bool:
-        """Whether its next consumer may read all that it may hold: of a pattern each user gets what they may read."""
-        access = self._broker.access
-        if access is None or wanted.groups == found.subscription.groups:
-            return True
-        principal = Principal("", frozenset(wanted.groups or ()))
-        return all(access.may(principal, "read", topic) for topic in found.subscription.topics)
-
-    def _check_may_drop(self, wanted: NamedSubscription, found: Durable) -> None:
-        """Who wants something else under a name drops what it keeps: only who could consume that may."""
-        access, principal = self._broker.access, Principal("", frozenset(wanted.groups or ()))
-        for topic in found.subscription.topics if access is not None else ():
-            may = access.may_some if topic.is_pattern else access.may
-            if not may(principal, "read", topic):
-                raise AccessDenied(f"the {found.subscription} keeps {topic}, which this user may not read")
+        return found.must_go(wanted, self._broker.access)
 
     def known_as(self, wanted: NamedSubscription) -> Durable | None:
         """The one of this identity, whatever it keeps."""
@@ -196,7 +142,7 @@ class Durables:
         if wanted.durable and self._broker.settings.reject_durable_consumers:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
-        return found is None or not self._is_as(wanted, found)
+        return found is None or not found.keeps(wanted)
 
     def create(self, subscription: NamedSubscription) -> Durable:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
@@ -236,10 +182,7 @@ class Durables:
 
     def _may_read(self, subscription: NamedSubscription, topic: Destination) -> bool:
         """Whether its user may read a topic, of those that its pattern matches."""
-        access = self._broker.access
-        if access is None or subscription.groups is None:
-            return True
-        return access.may(Principal("", frozenset(subscription.groups)), "read", topic)
+        return may_read(subscription, topic, self._broker.access)
 
     def adopt(self, durable: Durable, subscription: Subscription) -> None:
         """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""

@@ -15,6 +15,8 @@ HELD_HEADER = "sluice-held"
 TO_HEADER, TTL_HEADER = "sluice-to", "sluice-message-ttl"
 #: ... which consumers it is for, and whether it stands aside while another bridge is there for one of them.
 CONSUMERS_HEADER, SUPPRESS_HEADER = "sluice-consumers", "sluice-suppress"
+#: ... and names and patterns of what it leaves alone although the pattern that it subscribes to takes them in.
+EXCEPT_HEADER = "sluice-except"
 #: ... and why it rejects a message (NACK) that can never cross.
 REASON_HEADER = "sluice-reason"
 #: How queues of ActiveMQ begin in which bridges record what they passed on.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from brokerapp import clock
 from brokerapp.definitions import RecoveryPolicy
 from brokerapp.destination import Destination
-from brokerapp.durables import Durable
+from brokerapp.durable import Durable
 from brokerapp.engine.consumer_queues import topics_behind
 from brokerapp.engine.destination_map import matches
 from brokerapp.engine.recovery import RETAIN, Kept, Memory

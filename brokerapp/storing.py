@@ -75,7 +75,7 @@ class Storing:
     def asks(self, log: str) -> bool:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
         found = self._broker.queues.get(log)
-        return found is not None and (found.asks or (found.away and self._broker.homes.deposits.is_followed(log)))
+        return found is not None and (found.follows or (found.away and self._broker.homes.deposits.is_followed(log)))
 
     def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -13,8 +11,7 @@ from brokerapp.actions import Subscribe, Unsubscribe
 from brokerapp.bounds import MESSAGE_BYTES
 from brokerapp.client import Client
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.access import Principal
-from brokerapp.engine.crossing import Crossing, Tally
+from brokerapp.engine.crossing import Crossing
 from brokerapp.engine.eviction import pending_limit
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.patience import topic_bound_of
@@ -22,28 +19,22 @@ from brokerapp.engine.remote_entry import RemoteEntry
 from brokerapp.engine.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.entries import from_log
 from brokerapp.errors import RequestRefused
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.network_path import (
-    CONSUMERS_HEADER,
-    PATH_HEADER,
-    SUPPRESS_HEADER,
-    TO_HEADER,
-    TTL_HEADER,
-    read_path,
-)
+from brokerapp.network_path import TO_HEADER
 from brokerapp.recording.schema import REDELIVER
-from brokerapp.selectors import Selector, compile_selector
+from brokerapp.selectors import compile_selector
+from brokerapp.subscribe_options import (
+    behind,
+    crossing_of,
+    is_true,
+    named_subscription,
+    number_of,
+    priority_of,
+    subscription_name,
+)
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
-MAX_DIGITS = 9  #: of a number among the options
-PRIORITIES = range(-128, 128)  #: of consumers, which ActiveMQ's clients send as one byte
-USUAL_PRIORITY = 0
-_IS_NUMBER = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
-#: The options by which a broker of the cluster says for whom it consumes: the client of a named subscription; the user,
-#: and the user's groups in JSON, where there are rights.
-CLIENT_OPTION, USER_OPTION, GROUPS_OPTION = "sluice.clientId", "sluice.user", "sluice.groups"
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = {
     Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
@@ -71,12 +62,12 @@ class Subscribing:
             self._broker.browsing.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         wanted = named_subscription(client, subscribe, targets)
-        retroactive = _is_true(subscribe.options, "retroactive")
-        crossing = _crossing(client, subscribe.options, selector)
+        retroactive = is_true(subscribe.options, "retroactive")
+        crossing = crossing_of(client, subscribe.options, selector)
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
             by_default = self._broker.browsing.prefetch(targets[0])
-        prefetch = _number(subscribe.options, "prefetchSize", by_default)
+        prefetch = number_of(subscribe.options, "prefetchSize", by_default)
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
         name = subscription_name(subscribe.id, subscribe.destination)
@@ -93,11 +84,11 @@ class Subscribing:
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
             prefetch, None if durable else crossing or selector, subscribe.transformation,
-            priority=_priority(subscribe.options),
-            exclusive=self._exclusive(targets[0], subscribe.options), no_local=_is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive, crossing=crossing, principal=_behind(client, subscribe.options), claim=wanted,
+            priority=priority_of(subscribe.options),
+            exclusive=self._exclusive(targets[0], subscribe.options), no_local=is_true(subscribe.options, "noLocal"),
+            retroactive=retroactive, crossing=crossing, principal=behind(client, subscribe.options), claim=wanted,
         )  # fmt: skip
-        self._bound_pending(subscription, _number(subscribe.options, "maximumPendingMessageLimit", 0))
+        self._bound_pending(subscription, number_of(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         client.patterns += _patterns(targets)
         self._broker.quotas.subscriptions += 1
@@ -126,7 +117,7 @@ class Subscribing:
         if not (same and crossing.goes_on(old.crossing)):
             self.end(old.client, old)
             return False
-        self._broker.rivals.is_for(old, crossing, _priority(subscribe.options))
+        self._broker.rivals.is_for(old, crossing, priority_of(subscribe.options))
         self._broker.barrier(old.client, subscribe.receipt)
         return True
 
@@ -285,71 +276,6 @@ class Subscribing:
         self._broker.advisories.listeners_changed()
 
 
-def named_subscription(
-    client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
-) -> NamedSubscription | None:
-    """The named subscription that is to be consumed; None for one that has no name. Raises RequestRefused."""
-    options = subscribe.options
-    name = options.get("subscriptionName")
-    client_id = client.client_id if client.named else ""
-    if client.member:  # another broker consumes for a client of its own
-        client_id = options.get(CLIENT_OPTION, "")
-    by_default = str(client.shares_client_id).lower()  # as in Artemis: who shares the id shares what is kept for it
-    shared = options.get("shared", by_default).lower() == "true"
-    if name is None:
-        if "shared" in options:
-            raise RequestRefused("activemq.shared without activemq.subscriptionName: a shared subscription has a name")
-        return None
-    return NamedSubscription(
-        client_id, name, topics, subscribe.selector,
-        no_local=_is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
-        groups=tuple(sorted((_behind(client, options) or client.principal).groups)),
-        leads_to=options.get(TO_HEADER, "") if client.is_broker else "",
-    )  # fmt: skip
-
-
-def _behind(client: Client, options: Mapping[str, str]) -> Principal | None:
-    """For whom another broker of the cluster consumes; None where the client is it itself."""
-    if not client.member or USER_OPTION not in options:
-        return None
-    return Principal(options[USER_OPTION], frozenset(json.loads(options[GROUPS_OPTION])))
-
-
-def _crossing(client: Client, options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
-    """What the bridge of another broker takes; None for other consumers."""
-    if TO_HEADER not in options or not client.is_broker:
-        return None
-    ttl, path = _number(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
-    consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
-    yields = options.get(SUPPRESS_HEADER) == "true"
-    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields)
-
-
 def _patterns(targets: Iterable[Destination]) -> int:
     """How many of them have wildcards."""
     return sum([each.is_pattern for each in targets])
-
-
-def _is_true(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "").lower() == "true"
-
-
-def subscription_name(id: str | None, destination: str | None) -> str:
-    """What tells a client's subscriptions apart: the id it gave, or else the destination."""
-    return id if id is not None else str(destination)
-
-
-def _priority(options: Mapping[str, str]) -> int:
-    """That of a consumer; as in ActiveMQ one that is none, being too large or too small, is the usual one."""
-    priority = _number(options, "priority", USUAL_PRIORITY)
-    return priority if priority in PRIORITIES else USUAL_PRIORITY
-
-
-def _number(options: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number among the options of a subscription; raises RequestRefused."""
-    text = options.get(name)
-    if text is None:
-        return default
-    if not _IS_NUMBER(text.strip()):
-        raise RequestRefused(f"activemq.{name}:{text[:40]} is not a whole number of at most {MAX_DIGITS} digits")
-    return int(text)

@@ -28,6 +28,7 @@ from console.processes import reachable
 
 ORDERS = "/topic/VirtualTopic.Orders"
 INVOICES = "/queue/Invoices"
+INVOICED = ("correlation-id", "customer", "amount", "region")  # what an invoice takes over from its order
 DEAD_LETTERS = "ActiveMQ.DLQ"
 
 SECONDS = 120.0  # how long it runs when nobody says
@@ -221,13 +222,14 @@ class Worker(stomp.ConnectionListener):
                 business.refused += 1
                 return
             if self._pool is BILLING:
-                self._connection.send(INVOICES, frame.body, "application/json", headers=_invoice_headers(headers))
+                self._connection.send(INVOICES, frame.body, "application/json", headers=invoice_headers(headers))
             self._connection.ack(headers["ack"])
             business.count(self._pool.name)
 
 
-def _invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
-    kept = {name: order_headers[name] for name in ("correlation-id", "customer", "amount", "region")}
+def invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
+    """The headers of an order's invoice. An order that somebody else sent may have none of what the shop's have."""
+    kept = {name: order_headers[name] for name in INVOICED if name in order_headers}
     return kept | {"persistent": "true", "type": "invoice"}
 
 

@@ -46,7 +46,7 @@ class NodeFacts:
             facts.append(("Connections refused", refused))
         if "recorded" in trace:
             dropped = f", {figures.whole(trace['dropped'])} dropped" if trace.get("dropped") else ""
-            facts.append(("Recorded", figures.counted(trace["recorded"], "event") + dropped))
+            facts.append(("Recorded since it started", figures.counted(trace["recorded"], "event") + dropped))
         return facts
 
     @property

@@ -225,4 +225,6 @@ def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
     named = f"role {roles[0]}" if len(roles) == 1 else f"roles {', '.join(roles[:-1])} and {roles[-1]}"
     where = f" for {destination}" if destination is not None else ""
     instead = f" You have it for {held}." if held else ""
-    return f"This needs the right to {verb}{where}, which comes with the {named}.{instead}"
+    others = " and ".join(role for role in Role if verb in EXTRAS.get(role, ()))
+    added = f", and can be added to the role {others}" if others else ""
+    return f"This needs the right to {verb}{where}, which comes with the {named}{added}.{instead}"

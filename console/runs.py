@@ -18,6 +18,7 @@ from django.utils import timezone
 from analytics.runs import Runs
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console import audit, figures, turns
+from console.analyses import words_for
 from console.ids import ids_in
 from console.models import AnalysisRun, Edition
 from console.workers import ask, stop
@@ -174,11 +175,11 @@ def cost_of(run: AnalysisRun) -> str:
     """What a finished run took, in words: the best there is to tell what the next one will; "" of others."""
     if run.finished is None:
         return ""
-    window = run.request.get("window", "")
-    of = f" of {window}" if window else ""
-    read = f", over {figures.counted(run.rows, 'recorded event')}" if run.rows else ""
+    window = words_for(run.kind, {"window": run.request.get("window")})
+    of = f" of the {window}" if window.startswith("last") else f" of {window}" if window else ""
+    read = figures.counted(run.rows, "recorded event") if run.rows else "what was recorded"
     seconds = (run.finished - (run.started or run.created)).total_seconds()
-    return f"The last one{of} took {figures.span(int(seconds))}{read}."
+    return f"The last one took {figures.span(int(seconds))}, over {read}{of}."
 
 
 def began_of(result: dict[str, Any]) -> datetime | None:

@@ -26,7 +26,7 @@ from brokerapp.engine.access import ANONYMOUS
 from brokerapp.errors import ProtocolError, RequestRefused
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.reconnecting import Belonging
-from brokerapp.subscribing import named_subscription
+from brokerapp.subscribe_options import named_subscription
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker

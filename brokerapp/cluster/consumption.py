@@ -23,7 +23,7 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.message import Copy
 from brokerapp.network_path import TO_HEADER, TTL_HEADER
 from brokerapp.selectors.joining import any_of
-from brokerapp.subscribing import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
+from brokerapp.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker

@@ -32,6 +32,13 @@ def properties_of(root: Element) -> dict[str, str]:
     return found
 
 
+#: What such a bean does in an ActiveMQ, and what is done instead.
+_PLACEHOLDERS = (
+    "placeholders are filled in from environment variables (${mail.host} from MAIL_HOST), as there are no system"
+    " properties without Java"
+)
+
+
 def broker_of(root: Element) -> Element:
     """The `<broker>` among the beans of a file. Notes what becomes of the others."""
     broker = None
@@ -41,7 +48,7 @@ def broker_of(root: Element) -> Element:
                 raise each.refused(f"there is a <broker> in {broker.place} already")
             broker = each
         elif is_configurer(each):
-            each.note(Outcome.ADAPTED, "environment variables are system properties here")
+            each.note(Outcome.ADAPTED, _PLACEHOLDERS)
             read_configurer(each)
         elif each.tag == "camelContext":
             each.note(Outcome.IGNORED, _ELSEWHERE["camel"])

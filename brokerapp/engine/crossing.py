@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from brokerapp.engine.destination_map import matches
 from brokerapp.network_path import UNLIMITED, Path
 from brokerapp.selectors import Selector
 
@@ -56,12 +57,17 @@ class Crossing:
     tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
     consumers: frozenset[str] = frozenset()  #: ids of those it is for, wherever they are
     yields: bool = False  #: it stands aside while another bridge serves one of them
+    excepted: tuple[str, ...] = ()  #: names and patterns that it takes nothing from, whatever pattern it consumes
     rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property
     def text(self) -> str | None:
         """The selector's."""
         return self.selector.text if self.selector is not None else None
+
+    def leaves_alone(self, name: str) -> bool:
+        """Whether nothing of a destination may cross, being excluded from the pattern that is consumed."""
+        return any(matches(each, name) for each in self.excepted)
 
     def goes_on(self, former: Crossing) -> bool:
         """Whether this is a former one, perhaps for other consumers, at other places: a bridge tells of them so."""

@@ -247,7 +247,7 @@ class _Walk:
         if topic is not None and copy not in self._reached and queue not in self._mirroring:
             self._note(queue, self.topology.mirror.id, topic, depth=depth)
             self._mirroring.add(queue)
-            self._visit(Copy(topic), depth + 1)
+            self._visit(Copy(topic, copy.original), depth + 1)
             self._mirroring.discard(queue)
 
     def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:

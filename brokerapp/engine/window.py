@@ -22,6 +22,7 @@ from brokerapp.engine.lookahead import Lookahead
 from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.engine.places import Stored, place_in
 from brokerapp.engine.subscription import Subscription
+from brokerapp.engine.tail import Tail
 
 #: Messages read from the store at once: a few hundred kilobytes at common sizes, one round trip.
 PAGE = 500
@@ -36,7 +37,8 @@ class Window:
 
     __slots__ = (
         "ahead", "consumers", "depth", "groups", "horizon", "in_flight", "loaded", "may_have_been_delivered", "name",
-        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "unloaded", "unsure", "window",
+        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "tail", "unloaded", "unsure",
+        "window",
     )  # fmt: skip
 
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
@@ -52,7 +54,7 @@ class Window:
         self.ready_bytes = 0
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
-        self.horizon = Horizon()
+        self.horizon, self.tail = Horizon(), Tail()
         #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs, unless
         #: nothing of theirs came between.
         self.shared = False
@@ -118,6 +120,8 @@ class Window:
         """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
         if self.shared and not self._has_all_to(before):
             self.offer_unseen(len(entries), entries[-1].seq)
+            if self.follows:
+                self.tail.add(entries, before, WINDOW, WINDOW_BYTES)
             return
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
@@ -140,17 +144,13 @@ class Window:
 
     @property
     def follows(self) -> bool:
-        """Whether what other nodes store is better told whole than read: it is given out before long."""
+        """Whether what comes is given out before long, so that what is at hand of it need not be read."""
         return self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded <= WINDOW
-
-    @property
-    def asks(self) -> bool:
-        """Whether it matters what stands last in the store when more is appended: all that is known of was read."""
-        return self.shared and bool(self.consumers) and not (self.unloaded or self.paging or self.rules.prioritized)
 
     def _has_all_to(self, before: int | None) -> bool:
         """Whether nothing up to this number is in the store alone, from whichever node."""
-        return before is not None and self.asks and before <= self.loaded
+        all_is_read = self.follows and not (self.unloaded or self.paging)
+        return all_is_read and before is not None and before <= self.loaded
 
     def offer_unseen(self, count: int = 1, upto: int = UNKNOWN) -> None:
         """Messages were stored, with numbers up to this one, and are read when they are wanted."""
@@ -180,6 +180,7 @@ class Window:
         if window != self.window:
             return
         found = list(entries)
+        found += self.tail.behind(found[-1].seq if found else self.loaded)
         for entry in self._known_again(found):
             self.ready.append(entry)
             self.ready_bytes += entry.size
@@ -212,6 +213,7 @@ class Window:
         if window != self.window:
             return
         found = list(entries)
+        self.tail.clear()  # some of it may be given out from there
         kept = [entry for entry in self._known_again(found) if self.place(entry) > self.loaded]
         self.ahead.put(kept, after, self.place(found[-1]) if found else None)
         if self.horizon.fresh:
@@ -293,6 +295,7 @@ class Window:
         for seq in gone:
             self.returned.pop(seq, None)
         self.horizon.saw_all(gone)
+        self.tail.clear()
         self.ahead.take_out(gone)
         return gone
 
@@ -325,6 +328,7 @@ class Window:
         self._leave_unloaded(self.depth - self.in_flight)
         self.loaded = 0
         self.window += 1
+        self.tail.clear()
         self.ahead.forget()
         self.offer_again()
 
@@ -343,6 +347,7 @@ class Window:
         self.ready.clear()
         self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = 0
         self.horizon.read()
+        self.tail.clear()
         self.unsure = False
         self.window += 1
         self.returned.clear()
@@ -365,6 +370,7 @@ class Window:
             self._leave_unloaded(self.depth)
             self.loaded = 0
             self.window += 1
+            self.tail.clear()
             self.ahead.reset()
             self.groups = None
 

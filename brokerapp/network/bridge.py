@@ -18,7 +18,7 @@ from brokerapp.network.demand import Change, Demand, Wanted
 from brokerapp.network.intake import Intake
 from brokerapp.network.link import Link
 from brokerapp.network.outbox import Outbox, PassedOn
-from brokerapp.network.permitted import held_for
+from brokerapp.network.permitted import held_for, listed
 from brokerapp.network.terms import Terms
 from brokerapp.network.trials import Passing, Trials
 from brokerapp.network_path import HELD_HEADER, REASON_HEADER, UNLIMITED, read_path, write_path
@@ -124,6 +124,9 @@ class Bridge:
             self.numbers.dropped_by_ttl += self.there not in path
             self._source.ack([ack])
             return
+        if self._is_excluded(headers):
+            self._source.ack([ack])
+            return
         own = self._source.dialect.received(headers)
         own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
         goes_to = self._goes_to(headers)
@@ -196,6 +199,13 @@ class Bridge:
         """
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
+
+    def _is_excluded(self, headers: Mapping[str, str]) -> bool:
+        """Whether a durable subscription by a pattern holds what is excluded: others leave that where it is."""
+        wanted = self._wanted(headers["subscription"])
+        if wanted is None or wanted.static or not wanted.durable:
+            return False
+        return listed(Destination.parse(headers["destination"]), self.terms.excluded)
 
     def _done(self, acks: Sequence[str], receipt: str | None) -> None:
         """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""

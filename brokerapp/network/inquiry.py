@@ -18,6 +18,7 @@ from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
 from brokerapp.network.connections import Connections
 from brokerapp.network.demand import Wanted
+from brokerapp.network.permitted import listed
 from brokerapp.network.way import OUT, Way
 from brokerapp.network.why import Facts, reason
 
@@ -79,7 +80,11 @@ class Inquiry:
 def _wanted(way: Way, target: Destination) -> list[Wanted]:
     demand = [wanted for each in way.bridges if each.name == OUT for wanted in each.demand.wanted.values()]
     return [
-        each for each in demand if each.destination.kind is target.kind and matches(each.destination.name, target.name)
+        each
+        for each in demand
+        if each.destination.kind is target.kind
+        and matches(each.destination.name, target.name)
+        and (each.static or not listed(target, way.terms.excluded))
     ]
 
 
@@ -101,6 +106,8 @@ def _subscriptions(way: Way) -> list[Subscription]:
 
 
 def _takes_in(subscription: Subscription, target: Destination) -> bool:
+    if subscription.crossing is not None and subscription.crossing.leaves_alone(target.name):
+        return False
     return any(each.kind is target.kind and matches(each.name, target.name) for each in subscription.destinations)
 
 

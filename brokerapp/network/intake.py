@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from brokerapp.network.demand import Wanted
 from brokerapp.network.link import Link
 from brokerapp.network.names import durable
+from brokerapp.network.permitted import excepted
 from brokerapp.network.terms import Terms
-from brokerapp.network_path import CONSUMERS_HEADER, KEEP_HEADER, SUPPRESS_HEADER, write_path
+from brokerapp.network_path import CONSUMERS_HEADER, EXCEPT_HEADER, KEEP_HEADER, SUPPRESS_HEADER, write_path
 from brokerapp.stomp.frames import Frame
 
 #: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
@@ -48,6 +49,8 @@ class Intake:
             SUPPRESS_HEADER: str(self._suppresses(wanted)).lower(),
             **self._source.dialect.subscribing(self._there, self._terms.message_ttl, wanted.path, wanted.selector),
         }
+        if not wanted.static and (names := excepted(self._terms, wanted.destination)):
+            headers[EXCEPT_HEADER] = write_path(names)
         if wanted.durable:
             self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)

@@ -19,6 +19,13 @@ def listed(target: Destination, patterns: Iterable[Destination]) -> bool:
     return any(each.kind is target.kind and matches(each.name, target.name) for each in patterns)
 
 
+def excepted(terms: Terms, target: Destination) -> list[str]:
+    """What is excluded of all that is consumed there by this pattern: names and patterns."""
+    if not target.is_pattern:
+        return []
+    return [each.name for each in terms.excluded if each.kind is target.kind and overlap(each.name, target.name)]
+
+
 def refusal(terms: Terms, target: Destination) -> str:
     """Why a consumer of this destination is no demand, as the connector's terms have it; "": it is."""
     if target.name.startswith(_OWN):

@@ -42,7 +42,7 @@ class Arrivals:
             self._count(self._broker.queues[name], *numbers)
 
     def _take(self, log: MessageLog, numbers: Sequence[int], upto: int, runs: list | None, kept_at: str) -> None:
-        if runs is None or log.away or not log.asks:  # it is read back, as what stands before it
+        if runs is None or log.away or not log.follows:
             self._count(log, *numbers, upto=upto)
             return
         self._broker.storing.arrived(log, (), Sizes(*numbers))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokerapp import clock
-from brokerapp.durables import Durable
+from brokerapp.durable import Durable
 from brokerapp.errors import RequestRefused
 from brokerapp.nodes.waits import Then
 from brokerapp.nodes.words import Word

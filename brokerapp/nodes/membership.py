@@ -144,7 +144,7 @@ class Membership:
                 if self._may_judge:
                     await self._expel_the_dead()
             self._look.clear()
-            members = await self._members()
+            members = await self._in_time(self._members())
             if self.session not in members:
                 raise Fenced(f"node {self.name} is a member no more: it was taken for dead, or replaced")
             self._heed_silence(await self._silent(members))
@@ -188,7 +188,7 @@ class Membership:
             self.moved()
 
     async def _members(self) -> Members:
-        epoch, found = await self._in_time(self._store.members())
+        epoch, found = await self._store.members()
         return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
 
     @property

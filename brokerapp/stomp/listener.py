@@ -288,13 +288,13 @@ class StompConnection(asyncio.Protocol):
 
     def end_of_browse(self, subscription: Subscription) -> None:
         names = (self.client.own_names.get(each.stomp, each.stomp) for each in subscription.destinations)
-        self._out.append(self._session.end_of_browse(",".join(names), subscription.id))
+        self._out.append(self._session.answers.end_of_browse(",".join(names), subscription.id))
 
     def receipts(self, ids: Sequence[str]) -> None:
-        self._out.append(self._session.receipts(ids))
+        self._out.append(self._session.answers.receipts(ids))
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
-        self._out.append(self._session.error(error, receipt))
+        self._out.append(self._session.answers.error(error, receipt))
 
     def flush(self) -> None:
         if self._out and not self._ended and not self._transport.is_closing():

@@ -28,7 +28,7 @@ class MessageFrames:
     ) -> int:
         """Add the frames, in pieces, to what goes out; how many bytes of bodies that were."""
         session = self._session
-        named = session.version == "1.2"
+        named = session.answers.version == "1.2"
         as_stored = named and subscription.transformation is None and not self._client.own_names
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
@@ -39,12 +39,12 @@ class MessageFrames:
             if entry.deliveries:
                 out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
             if entry.original:
-                out.append(session.header("original-destination", entry.original))
+                out.append(session.answers.header("original-destination", entry.original))
             if session.bridge is not None:
                 if message.path:
-                    out.append(session.header(PATH_HEADER, write_path(message.path)))
+                    out.append(session.answers.header(PATH_HEADER, write_path(message.path)))
                 if message.held:
-                    out.append(session.header(HELD_HEADER, write_path(message.held)))
+                    out.append(session.answers.header(HELD_HEADER, write_path(message.held)))
             if entry.first_of_group:
                 out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")
@@ -57,13 +57,13 @@ class MessageFrames:
         head = message.head
         if self._client.own_names:
             head = with_own_names(head, self._client.own_names)
-        head = self._session.head(head)
+        head = self._session.answers.head(head)
         return message if head is message.head else replace(message, head=head)
 
     def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
         """The first lines of what a subscription gets from where this entry is from."""
         destination = entry.shown or Destination.parse(entry.log).stomp
         destination = self._client.own_names.get(destination, destination)
-        prefix = self._session.message_prefix(destination, subscription.id)
+        prefix = self._session.answers.message_prefix(destination, subscription.id)
         subscription.prefix[entry.shown or entry.log] = prefix
         return prefix

@@ -8,8 +8,7 @@ What differs between versions stands in tables, not in subclasses.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 
 from brokerapp.actions import (
@@ -28,11 +27,12 @@ from brokerapp.actions import (
     Unsubscribe,
 )
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
-from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
-from brokerapp.message import escape, unescape
+from brokerapp.errors import ProtocolError, RequestRefused
+from brokerapp.message import escape
 from brokerapp.network_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, read_path
+from brokerapp.stomp.answers import Answers
 from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
-from brokerapp.stomp.frames import QUOTES, Frame, Run, encode
+from brokerapp.stomp.frames import Frame, Run
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
 from brokerapp.stomp.runs import AckFrames
 from brokerapp.stomp.send_headers import is_counted, number_of, origin_of, priority_of, properties_of, with_jms_setters
@@ -59,11 +59,6 @@ DUPLEX_HEADER = "sluice-duplex"
 WAY_HEADER = "sluice-way"
 MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
-_TO_ESCAPE = re.compile(r"[\\:\n\r]")
-_BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
-#: Escapes, of which 1.1 does not know the one of the carriage return: it stands there as it is.
-_ESCAPE = re.compile(rb"\\.")
-
 
 class State(StrEnum):
     """Of a session."""
@@ -80,10 +75,15 @@ class StompSession:
         self._naming = naming
         self._enter(State.NEW)
         self._limits = limits
-        self.version = "1.0"
+        self.answers = Answers(VERSIONS[-1])  #: what is said to the client
         self.stamp = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
         self.bridge: str | None = None  #: the broker whose bridge the client is
+
+    @property
+    def version(self) -> str:
+        """The one that was agreed on; 1.0 until then."""
+        return self.answers.version
 
     def _enter(self, state: State) -> None:
         self.state, self._handlers = state, HANDLERS[state]
@@ -133,7 +133,7 @@ class StompSession:
         version = next((each for each in VERSIONS if each in offered), None)
         if version is None:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
-        self.version = version
+        self.answers = Answers(version)
         wish = headers.get("heart-beat", self._limits.default_heart_beat)
         ours, theirs = _heart_beat(wish, self._limits)
         if version == "1.0" and "heart-beat" in headers:
@@ -257,52 +257,12 @@ class StompSession:
         self._enter(State.CLOSED)
         return Disconnect(headers.get("receipt"))
 
-    # -- frames to the client
-
     def connected(self, headers: dict[str, str], session: str, broker: str) -> bytes:
         """The answer to a CONNECT that was accepted; a bridge is told which broker this is, and what it takes."""
         if self.bridge is not None:
             limits = f"{self._limits.max_body},{self._limits.max_frame or 0}"
             headers = {**headers, BRIDGE_HEADER: broker, LIMITS_HEADER: limits}
-        return encode("CONNECTED", {**headers, "session": session}, version=self.version)
-
-    def receipts(self, ids: Sequence[str]) -> bytes:
-        """A RECEIPT for each."""
-        if self.version != "1.0" and _TO_ESCAPE.search("".join(ids)):
-            ids = [self._quote(id) for id in ids]
-        return f"RECEIPT\nreceipt-id:{_BETWEEN_RECEIPTS.join(ids)}\n\n\0\n".encode()
-
-    def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
-        """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
-        return error_frame(error, receipt, self.version)
-
-    def end_of_browse(self, destination: str, subscription: str | None) -> bytes:
-        """What tells a browser that it has seen all."""
-        return self.message_prefix(destination, subscription) + b"message-id:0\nbrowser:end\n\n\0\n"
-
-    def message_prefix(self, destination: str, subscription: str | None) -> bytes:
-        """The first lines of the MESSAGE frames a subscription gets from a destination; 1.0 may have given no id."""
-        quote = self._quote
-        named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
-        return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()
-
-    def header(self, name: str, value: str) -> bytes:
-        """One more header line of a MESSAGE."""
-        return f"{name}:{self._quote(value)}\n".encode()
-
-    @property
-    def _quote(self) -> Callable[[str], str]:
-        return QUOTES[self.version]
-
-    def head(self, head: bytes) -> bytes:
-        """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
-        if self.version == "1.2" or b"\\" not in head:
-            return head
-        if self.version == "1.1":
-            return _ESCAPE.sub(lambda found: b"\r" if found[0] == b"\\r" else found[0], head)
-        pairs = (line.partition(":") for line in head.decode().split("\n") if line)
-        quote = self._quote
-        return "".join(f"{quote(unescape(name))}:{quote(unescape(value))}\n" for name, _, value in pairs).encode()
+        return self.answers.connected({**headers, "session": session})
 
 
 HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
@@ -330,15 +290,6 @@ BEGINNINGS = (
     ("DISCONNECT", "DISCONNECT"),
 )  # fmt: skip
 TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
-
-
-def error_frame(error: BrokerError, receipt: str | None, version: str) -> bytes:
-    """An ERROR."""
-    text = str(error)
-    headers = {"message": text, "code": error.code, "content-type": "text/plain"}
-    if receipt is not None:
-        headers["receipt-id"] = receipt
-    return encode("ERROR", headers, text.encode(), version=version)
 
 
 def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokerapp.network_path import CONSUMERS_HEADER, PATH_HEADER, SUPPRESS_HEADER, TO_HEADER, TTL_HEADER
+from brokerapp.network_path import CONSUMERS_HEADER, EXCEPT_HEADER, PATH_HEADER, SUPPRESS_HEADER, TO_HEADER, TTL_HEADER
 from brokerapp.stomp.send_headers import number_of
 
 ACTIVEMQ_OPTION = "activemq."
 #: What only a bridge says when it subscribes.
-CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER)
+CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER, EXCEPT_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 #: Artemis' bytes that a consumer may hold unacknowledged. What counts here are messages, so only 0 means something:

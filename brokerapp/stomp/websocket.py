@@ -25,9 +25,9 @@ from websockets.typing import Subprotocol
 
 from brokerapp.connector import is_loopback
 from brokerapp.errors import ProtocolError
+from brokerapp.stomp.answers import error_frame
 from brokerapp.stomp.carrying import DATA, Carrying
 from brokerapp.stomp.listener import LINGER_SECONDS, WRITE_LIMIT, StompConnection
-from brokerapp.stomp.session import error_frame
 
 #: Best first. Which version is spoken is what CONNECT says, as with any other connection.
 SUBPROTOCOLS = ("v12.stomp", "v11.stomp", "v10.stomp")

@@ -24,17 +24,19 @@ SENT_AGAIN = "resubmitCount IS NOT NULL"
 #: How long after its end open pages of a job follow what comes back: what fails again does so soon, and a look reads
 #: whole messages, of which a dead-letter queue may have many that are not the job's.
 FOLLOWED = timedelta(minutes=10)
-#: Seconds between two looks for open pages, however many there are.
-RECOUNT = 60.0
+#: Seconds between two looks for open pages, however many there are: at least, and so many times what a look takes.
+RECOUNT, SPARING = 5.0, 100
 #: Jobs of which a process remembers its last look.
 MAX_LOOKS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a look for open pages found, and when by the monotonic clock; of the queue and the job as they were then."""
+    """What a look for open pages found, when by the monotonic clock, and how long it took; of the queue and the job as
+    they were then."""
 
     at: float
+    took: float
     newest: int
     done: int
     found: Tally
@@ -80,7 +82,7 @@ def cells_of(job: Job) -> dict[str, Any]:
 
 
 def live_cells(job: Job) -> dict[str, Any]:
-    """The same for pages that are open, as of a minute ago at most; nothing when what they say need not change."""
+    """The same for pages that are open, as of some seconds ago; nothing when what they say need not change."""
     if not _is_asked(job):
         return {}
     if _is_over(job):
@@ -99,13 +101,13 @@ def _is_over(job: Job) -> bool:
 
 def _followed(job: Job) -> Tally:
     """What the last look found; another one is taken when it is time, and something came or was done since."""
-    last, now = _looks.get(job.id), time.monotonic()
-    if last is not None and now - last.at < RECOUNT:
+    last, began = _looks.get(job.id), time.monotonic()
+    if last is not None and began - last.at < max(RECOUNT, SPARING * last.took):
         return last.found
     newest = gateway().last(job.source)
     is_as_it_was = last is not None and (last.newest, last.done) == (newest, job.done)
     found = last.found if is_as_it_was else _counted(job)
-    _looks[job.id] = _Look(now, newest, job.done, found)
+    _looks[job.id] = _Look(began, time.monotonic() - began, newest, job.done, found)
     _looks.move_to_end(job.id)
     while len(_looks) > MAX_LOOKS:
         _looks.popitem(last=False)

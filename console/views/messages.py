@@ -217,8 +217,9 @@ def save_selector(request: HttpRequest, name: str) -> HttpResponse:
         "text": text, "queue": "" if request.POST.get("everywhere") == "true" else name,
         "shared": request.POST.get("shared") == "true",
     }  # fmt: skip
-    with audit.recording(request, "keep selector", title, before=fields):
+    with audit.recording(request, "keep selector", title) as change:
         SavedSelector.objects.update_or_create(owner=request.user, name=title, defaults=fields)
+        change.after = fields
     notes.success(request, f"The selector {title} is kept.")
     return redirect(reverse("messages", kwargs={"name": name}) + url(selector=text))
 

@@ -14,6 +14,7 @@ from brokerapp.destination import Destination
 from brokerapp.edit import Edit
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.properties import EDITABLE, TYPES
+from brokerapp.snapshot import Tally
 from console import naming
 from console.access import Verb, lacking, may, needs, queue_named, visible
 from console.bodies import as_typed
@@ -29,13 +30,13 @@ from console.repair.wish import FEW, MAX_SELECTION, SENDING_AGAIN, Wish
 
 Action = Job.Action
 
-#: What each action is about, for the page that asks for it.
+#: What each action is about, for the page that asks for it: what becomes of one message, or of each of several.
 LEADS = {
-    Action.RETRY: "Each goes back to where it failed, with who sent it again, when and how often; without its failure.",
-    Action.MOVE: "Each leaves this queue and is in the other in the same moment, routed like what is sent there.",
-    Action.COPY: "Each stays here, and the other destination gets it as if it had been sent there.",
-    Action.EDIT: "In the place of each goes a copy with these changes, under an id of its own. All else of it stays.",
-    Action.REMOVE: "They are gone for good. What a consumer holds stays with it.",
+    Action.RETRY: "{} goes back to where it failed, with who sent it again, when and how often; without its failure.",
+    Action.MOVE: "{} leaves this queue and is in the other in the same moment, routed like what is sent there.",
+    Action.COPY: "{} stays here, and the other destination gets it as if it had been sent there.",
+    Action.EDIT: "{} gives its place to a copy with these changes, under an id of its own. All else of it stays.",
+    Action.REMOVE: "{} is gone for good. What a consumer holds stays with it.",
 }
 #: What the form of an edit says of bodies and of persistence.
 ENCODINGS = ((KEPT, "Kept"), ("text", "Text"), ("base64", "Base64"))
@@ -64,7 +65,8 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     lacked = [verb for verb in wish.verbs if not may(request.user, verb, queue)]
     sees = visible(request.user, wish.verb)
     context = {
-        "destination": queue, "wish": wish, "action": Action(wish.action), "lead": LEADS[wish.action], "error": error,
+        "destination": queue, "wish": wish, "action": Action(wish.action), "error": error,
+        "lead": LEADS[wish.action].format("It" if chosen.tally == Tally(1) else "Each"),
         "chosen": chosen, "radius": asking.blast_radius(request, wish, chosen), "few": FEW, "given": given,
         "must_type": _must_type(wish), "must_say": wish.action in SENDING_AGAIN,
         "may_at_once": not lacked, "needs": lacking(lacked[0], queue) if lacked else "",

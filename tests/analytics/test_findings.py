@@ -95,7 +95,7 @@ def test_slots_cover_the_window_and_keep_charts_readable():
 @pytest.mark.parametrize(
     ("said", "words_"),
     [
-        (words.duration(412), "412 us"), (words.duration(3_210), "3.21 ms"), (words.duration(150_000_000), "2.5 min"),
+        (words.duration(412), "412 µs"), (words.duration(3_210), "3.21 ms"), (words.duration(150_000_000), "2.5 min"),
         (words.duration(200 * 86_400_000_000), "200 d"), (words.part(0.0004), "less than 0.1 %"),
         (words.part(0.125), "12 %"), (words.part(0.021), "2.1 %"), (words.part(0.9999), "almost all"),
         (words.listed(["a"]), "a"), (words.listed(["a", "b", "c"]), "a, b and c"),

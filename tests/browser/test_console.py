@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.barriers import barriers
 from tests.browser.conftest import picture
 from tests.browser.results import finished_run
 from tests.conftest import until
@@ -107,6 +108,25 @@ def test_keys_go_from_row_to_row_and_select_one(page_of, site, client):
     page.keyboard.press("x")
     expect(rows.first.get_by_role("checkbox")).to_be_checked()
     expect(rows.nth(1).get_by_role("checkbox")).not_to_be_checked()
+    rows.first.get_by_role("checkbox").focus()
+    page.keyboard.press("/")  # one does not type into a box
+    expect(page.get_by_label("Filter by name")).to_be_focused()
+    page.goto(f"{site.url}/routing/?view=table")
+    page.keyboard.press("j")  # the name of such a row leads nowhere, its first link does
+    expect(page.get_by_role("link", name="Picture").nth(1)).to_be_focused()
+
+
+def test_what_destroys_waits_for_the_name_and_the_menu_stays_folded(page_of, site, client):
+    client.send("/queue/typed.away", "x", headers={"persistent": "true"})
+    page = page_of("admin")
+    page.locator("[data-fold]").click()
+    assert barriers(page) == ""
+    purge = page.get_by_role("button", name=re.compile("^Purge 1 message"))
+    until(lambda: page.goto(f"{site.url}/queues/typed.away/purge") and purge.count(), "the queue")
+    expect(page.locator("body")).to_have_class("folded")
+    expect(purge).to_be_disabled()
+    page.get_by_label("Type its name").fill("typed.away")
+    expect(purge).to_be_enabled()
 
 
 def test_the_page_says_when_it_is_cut_off_and_recovers_by_itself(page_of, site):

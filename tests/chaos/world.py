@@ -18,6 +18,7 @@ from brokerapp.store.embedded import EmbeddedStore
 from tests.chaos.plan import Fault, Kind, Shape
 from tests.chaos.serving import ASK, LISTENS, prepare
 from tests.interop.proxy import Proxy
+from tests.protocol.running_node import until
 from tests.runbroker import Run
 
 PATIENCE = 60.0
@@ -186,6 +187,7 @@ class World:
             case Kind.KILL_STORE:
                 if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
                     os.kill(store, signal.SIGKILL)
+                    until(lambda: not self.stores[fault.target].alive, "the store is dead")  # else none starts it again
             case Kind.DEAFEN_BRIDGE:
                 for each in self._proxies(fault):
                     each.answers_are_lost = True

@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import re
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.core import mail
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -270,7 +273,12 @@ def test_a_test_is_really_sent_marked_as_one_and_its_outcome_is_shown_and_record
 ):
     settings.MAIL_OUTBOX = ""  # a mail server is named
     row = rule(mail="ada@example.org, bob@example.org", webhook=receiver, secret="hush")
-    page = admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
+    careful = Client(enforce_csrf_checks=True)
+    careful.cookies = admin.cookies
+    asked_for = careful.get(reverse("edit-alert", args=[row.pk])).content.decode().partition("send-test")[2]
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', asked_for)[1]
+    form = {"csrfmiddlewaretoken": token}
+    page = careful.post(reverse("send-test-alert", args=[row.pk]), form).content.decode()
     assert page.count("A test was mailed to") == 2
     assert "A test was posted to" in page
     assert {each.to[0] for each in mail.outbox} == {"ada@example.org", "bob@example.org"}
@@ -298,6 +306,13 @@ def test_a_test_that_fails_says_why_for_each_and_is_not_tried_again(admin, conso
     assert len(Receiver.got) == 1
     assert asked == []
     assert "500" in AuditEntry.objects.get(action="test alert rule").after[f"webhook {receiver}"]
+
+
+def test_a_program_that_is_not_there_is_said_in_plain_words():
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    with pytest.raises(OSError, match=r"^no connection: Connection refused$"):
+        webhook.post(f"http://127.0.0.1:{port}/hook", b"{}", {})
 
 
 def test_a_rule_that_tells_nobody_has_nothing_to_test(admin, console):

@@ -96,7 +96,8 @@ def test_a_form_says_what_the_last_run_of_its_kind_took(run, admin):
     AnalysisRun.objects.filter(pk=run.pk).update(
         state="done", rows=1234567, started=now - timedelta(minutes=2), finished=now
     )
-    assert "The last one of 1h took 2 min, over 1,234,567 recorded events." in admin.get(url).content.decode()
+    said = admin.get(url).content.decode()
+    assert "The last one took 2 min, over 1,234,567 recorded events of the last hour." in said
 
 
 def test_a_window_that_somebody_looked_at_is_asked_about(admin, db):

@@ -40,7 +40,8 @@ def test_a_client_and_its_subscription_are_listed_and_its_page_says_more(browser
     assert ">ada<" in page
     assert peer.stats.remote_address in page
     text = viewer.get(reverse("connection", args=[peer.stats.id])).content.decode()
-    for said in ("queue://watched", "n &gt; 5", ">7<", "queue://sent.to", "Heart-beats"):
+    places = [f'href="{reverse("queue", args=[name])}"' for name in ("watched", "sent.to")]
+    for said in (*places, "n &gt; 5", ">7<", "Heart-beats"):
         assert said in text
 
 

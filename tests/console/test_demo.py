@@ -42,6 +42,14 @@ def test_some_cards_are_expired_and_most_are_not():
     assert cards.count("expired") == 100 / demo.EXPIRED_CARD_EVERY
 
 
+def test_an_order_that_somebody_else_sent_is_invoiced_with_what_it_has():
+    assert demo.invoice_headers({"region": "eu", "destination": "/queue/x"}) == {
+        "region": "eu",
+        "persistent": "true",
+        "type": "invoice",
+    }
+
+
 def test_the_business_leaves_a_backlog_and_dead_letters(console, seen):
     outcome = demo.run("127.0.0.1", console.port, "ada", "lovelace", SECONDS)
     assert outcome.orders > SECONDS * demo.QUIET_RATE

@@ -84,6 +84,15 @@ def text(response) -> str:
 # -- resubmitting
 
 
+def test_what_is_asked_for_is_said_of_one_message_as_of_one(browser_of, dead):
+    support, seqs = browser_of("operator"), [each.seq for each in failed(dead)]
+    one = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:1]}))
+    assert "Resubmit 1 message" in one
+    assert "It goes back to where it failed" in one
+    two = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:2]}))
+    assert "Each goes back to where it failed" in two
+
+
 def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, dead):
     console.send(f"/queue/{dead}", "alive", persistent="true")
     support = browser_of("support")
@@ -659,6 +668,8 @@ def test_a_selector_is_kept_for_oneself_or_for_all(admin, browser_of, console, n
     address = reverse("save-selector", kwargs={"name": name})
     admin.post(address, {"selector": "a = 1", "title": "ones", "shared": "true"})
     saved = SavedSelector.objects.get()
+    kept = AuditEntry.objects.get(action="keep selector")
+    assert (kept.before, kept.after["text"]) == (None, "a = 1")  # it is new: nothing was before it
     other = browser_of("support")
     assert list(other.get(reverse("messages", kwargs={"name": name})).context["saved"]) == [saved]
     assert other.post(reverse("forget-saved", kwargs={"name": name, "saved_id": saved.pk})).status_code == 404

@@ -7,6 +7,7 @@ import pytest
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from console.journey import Copy, Journey, Step
+from console.rights import Verb, lacking
 from console.routing.changes import Change
 from console.routing.facts import rows_of
 
@@ -38,3 +39,15 @@ def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes
     new, other = PolicyEntry(QUEUE, prioritized_messages=True), PolicyEntry(QUEUE)
     assert [each.name for each in rows_of(Change(None, new))] == ["prioritizedMessages"]
     assert [(each.was, each.now) for each in rows_of(Change(new, other))] == [("true", "")]
+
+
+@pytest.mark.parametrize(
+    ("verb", "end"),
+    [
+        (Verb.BULK, "comes with the roles operator and admin, and can be added to the role support."),
+        (Verb.ROUTE, "comes with the role admin, and can be added to the role operator."),
+        (Verb.AUDIT, "comes with the role admin."),
+    ],
+)
+def test_who_lacks_a_right_is_told_every_way_to_have_it(verb, end):
+    assert lacking(verb).endswith(end)

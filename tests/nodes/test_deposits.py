@@ -11,7 +11,9 @@ from brokerapp.nodes import deposits
 from brokerapp.nodes.homes import Homes
 from brokerapp.nodes.members import Member, Members
 from brokerapp.nodes.words import Word, pack_for, unpack_told
+from brokerapp.stomp import frames
 from brokerapp.store import StoredEntry
+from tests.protocol.clients import RawClient
 from tests.protocol.running_node import until
 
 ME, OTHER, THIRD = Member("a", "1"), Member("b", "2"), Member("c", "3")
@@ -241,6 +243,18 @@ def test_what_was_named_and_given_back_comes_again_flagged(broker, client, away)
     other.subscribe(f"/queue/{away.queue}", ack="client-individual")
     messages = {each.body: each.headers.get("redelivered") for each in other.take(sent + 1)}
     assert messages["again"] == "true"
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_several_units_of_one_batch_are_given_in_order_and_not_read_back(broker, away, node):
+    away.taker.subscribe(f"/queue/{away.queue}", prefetch=100)
+    followed(broker, away)
+    sender = RawClient(broker[node].port)
+    sends = ({"destination": f"/queue/{away.queue}", "persistent": "true", "n": str(n)} for n in range(20))
+    sender.write(b"".join(frames.encode("SEND", each, each["n"].encode()) for each in sends))  # no two are alike
+    assert away.taker.bodies(20) == list(map(str, range(20)))
+    assert not away.reads
+    sender.close()
 
 
 def test_selectors_and_groups_decide_over_what_other_nodes_store(broker, client, away):

@@ -7,6 +7,7 @@ import pytest
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
+from brokerapp.nodes import deposits
 from brokerapp.nodes.words import Word
 from tests.nodes.conftest import OneNode
 from tests.protocol.running_node import until
@@ -37,6 +38,28 @@ def test_what_one_node_stored_while_it_could_not_tell_the_home_is_given_out_when
     assert consumer.bodies() == ["meanwhile"]
     producer.send(f"/queue/{queue}", "after", persistent="true")
     assert consumer.bodies() == ["after"]
+
+
+def test_what_is_sent_and_consumed_away_from_its_home_comes_once_or_flagged_whenever_the_link_is_lost(
+    broker, client, name, monkeypatch
+):
+    monkeypatch.setattr(deposits, "KEPT_BYTES", 20_000)  # some is named and found, some has to be read
+    queue, sender, taker, count = broker.queue_at("a", name), client("b"), client("b"), 300
+    taker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=30)
+    for number in range(count):
+        if number in (100, 200):
+            without_links(broker["b"], True)
+            without_links(broker["b"], False)
+        sender.send(f"/queue/{queue}", str(number), wait=False, persistent="true", n=str(number))
+    fresh, seen = [], set()
+    while len(seen) < count:
+        [message] = taker.take(1)
+        if "redelivered" not in message.headers:
+            fresh.append(int(message.body))
+        seen.add(message.body)
+        taker.ack(message, wait=False)
+    assert fresh == sorted(set(fresh))
+    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
 
 
 def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):

@@ -15,19 +15,39 @@ from tests.protocol.running_node import until
 TIMEOUT = TIMEOUT_MS / 1000
 
 
-def test_when_the_store_answers_again_all_nodes_are_members_still(tmp_path):
+def stand_still(store):
+    os.kill(store.pid, signal.SIGSTOP)
+    time.sleep(1.2 * TIMEOUT)
+    os.kill(store.pid, signal.SIGCONT)
+
+
+def die(store):
+    os.kill(store.pid, signal.SIGKILL)
+    until(store.restart_if_dead, "the store is started again")
+
+
+@pytest.mark.scenario("K12")
+@pytest.mark.parametrize("goes_away", [stand_still, die])
+def test_when_the_store_answers_again_all_nodes_are_members_still(tmp_path, goes_away):
     with EmbeddedStore(tmp_path / "store") as store:
         broker = SeveralNodes(store.url)
         try:
             broker.start("a", "b")
+            sessions = {each.node.session for each in broker.nodes.values()}
             clients = {name: broker[name].client() for name in "ab"}
-            os.kill(store.pid, signal.SIGSTOP)
-            time.sleep(1.2 * TIMEOUT)
-            os.kill(store.pid, signal.SIGCONT)
+            queue = broker.queue_at("a", "away")
+            clients["b"].subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
+            for number in range(2):
+                clients["a"].send(f"/queue/{queue}", str(number), persistent="true")
+            [held] = clients["b"].take()
+            goes_away(store)
             time.sleep(2 * broker["a"].node.membership.period)
-            assert broker.members() == {"a", "b"}
             for client in clients.values():
                 client.send("/queue/away", "served", persistent="true")
+            assert {each["session"] for each in broker.ask(lambda store: store.members())[1].values()} == sessions
+            clients["b"].ack(held)
+            [other] = clients["b"].take()
+            assert (other.body, "redelivered" in other.headers) == ("1", False)
         finally:
             broker.end()
 

@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.node import DRAIN_SECONDS
 from brokerapp.nodes.members import Members
-from tests.nodes.conftest import several_nodes
+from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.nodes.test_lost_links import without_links
 from tests.protocol.running_node import until
 
@@ -168,6 +168,47 @@ def test_a_node_that_stood_still_is_fenced_and_what_it_held_was_given_to_others(
     asked = time.monotonic()
     broker.stop("a")
     assert time.monotonic() - asked < DRAIN_SECONDS / 2  # it has nothing to store any more
+
+
+@pytest.mark.scenario("K02")
+def test_a_node_that_stood_still_for_a_moment_goes_on_with_what_its_consumers_hold(broker, client, name):
+    queue = broker.queue_at("a", name)
+    keeper, held = hold(broker, client, queue)
+    other = client("b")
+    go_on = broker["a"].stall()
+    time.sleep(0.3 * TIMEOUT_MS / 1000)
+    other.subscribe(f"/queue/{queue}", wait=False)
+    go_on()
+    assert flagged(other.take(3)) == [("3", False), ("4", False), ("5", False)]
+    for each in held:
+        keeper.ack(each)
+    until(lambda: broker.depth(queue) == 0, "the acknowledgements")
+    assert broker.members() == {"a", "b"}
+
+
+@pytest.mark.scenario("K06", "K14")
+def test_of_three_nodes_two_die_and_the_third_has_all_but_what_was_not_committed(broker, client, name):
+    broker.start("c")
+    queues = [broker.queue_at(node, f"{name}.{node}") for node in "abc"]
+    for queue in queues:
+        hold(broker, client, queue)
+    undecided = client("b")
+    undecided.connection.begin(transaction="never")
+    for queue in queues:
+        undecided.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
+        undecided.ack(undecided.take()[0], transaction="never")
+        undecided.send(f"/queue/{queue}", "never", wait=False, persistent="true", transaction="never")
+    undecided.send(f"/queue/{name}.known", "after these", persistent="true")
+    for node in "ab":
+        broker.crash(node)
+    taker = client("c")
+    for queue in queues:
+        taker.subscribe(f"/queue/{queue}", id=queue)
+        messages = taker.take(6)
+        assert [each.body for each in messages] == list("012345")
+        assert all("redelivered" in each.headers for each in messages[:4])
+    assert taker.has_no_more()
+    assert broker.members() == {"c"}
 
 
 def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):

@@ -102,6 +102,25 @@ def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect,
             assert consumer.has_no_more()
 
 
+@pytest.mark.parametrize("kind", ["queue", "topic", "durable"])
+def test_what_is_excluded_stays_also_when_a_pattern_that_is_consumed_there_takes_it_in(store, b, connect, name, kind):
+    kept = Destination(Kind.QUEUE if kind == "queue" else Kind.TOPIC, f"{name}.kept.>")
+    with running(store, replace(to(b.port), excluded=(kept,))) as a:
+        until(lambda: bridged(a), "the bridge")
+        consumer = connect(port=b.port, **{"client-id": name})
+        named = {"activemq.subscriptionName": "all"} if kind == "durable" else {}
+        consumer.subscribe(f"{kept.stomp.removesuffix('kept.>')}>", **named)
+        wait_for_demand(a, f"{kept.kind.value}://{name}.>")
+        sender = connect(port=a.port)
+        for each in ("kept.x", "sent"):
+            sender.send(kept.stomp.removesuffix("kept.>") + each, each, persistent="true")
+        assert consumer.bodies() == ["sent"]
+        assert consumer.has_no_more()
+        if kind == "queue":
+            assert a.bodies(f"{name}.kept.x") == ["kept.x"]
+        consumer.unsubscribe()
+
+
 @pytest.mark.scenario("NB-32")
 @pytest.mark.parametrize("how", ['staticBridge="true"', 'destinationFilter="NO_DESTINATION"'])
 def test_a_pure_static_network_heeds_no_consumer_and_passes_on_what_is_listed_without_any(store, b, connect, name, how):

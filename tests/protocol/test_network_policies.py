@@ -79,6 +79,22 @@ def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_wh
     assert consumer.has_no_more()
 
 
+def test_messages_follow_consumers_to_and_fro_as_often_as_these_fail_over(pair, connect, name):
+    a, b = pair
+    queue = f"back.{name}"
+    stuck_at(b, queue, connect, a)
+    at = b
+    for _ in range(3):
+        came_from, at = at, a if at is b else b
+        consumer = connect(port=at.port)
+        consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+        assert sorted(each.body for each in consumer.take(5)) == list("01234")
+        until(lambda left=came_from: left.depth(queue) == 0, "the acknowledgements")
+        consumer.leave()
+        wait_for_no_demand(came_from, f"queue://{queue}")
+    assert [each.depth(queue) for each in (a, b)] == [5, 0]
+
+
 def test_it_goes_back_only_when_it_was_there_for_the_delay(pair, connect, name):
     a, b = pair
     queue, began = f"late.{name}", time.monotonic()

@@ -213,6 +213,16 @@ def test_a_mirrored_queue_shows_its_messages_to_a_topic(connect, node, define, n
     assert node.bodies(name) == ["x"]
 
 
+def test_the_mirror_of_a_consumer_queue_says_what_topic_its_messages_were_sent_to(connect, define, name):
+    define(DEFAULT_VIRTUAL_TOPIC, MirroredQueue(prefix="Seen."))
+    client, queue = connect(), f"Consumer.A.VirtualTopic.{name}"
+    client.subscribe(f"/queue/{queue}")
+    client.subscribe(f"/topic/Seen.{queue}", id="mirror")
+    client.send(f"/topic/VirtualTopic.{name}", "x")
+    shown = {message.headers["destination"]: message.headers.get("original-destination") for message in client.take(2)}
+    assert shown[f"/topic/Seen.{queue}"] == f"/topic/VirtualTopic.{name}"
+
+
 @pytest.mark.scenario("VT-15")
 def test_a_selector_aware_queue_gets_only_what_its_consumers_want(connect, node, define, name):
     define(VirtualTopic(name=f"{name}.>", prefix="Aware.*.", selector_aware=True))

@@ -3,21 +3,10 @@
 import "./live.js";
 import { startCharts } from "./chart.js";
 
-const FOLDED = "sluice.folded";
-
-function fold(isFolded) {
-  document.body.classList.toggle("folded", isFolded);
-  document.querySelector("[data-fold]")?.setAttribute("aria-expanded", String(!isFolded));
-}
-
 // Bars that scroll sideways begin where one is.
 for (const here of document.querySelectorAll(":is(.rail, .subnav, .page-tabs) [aria-current]")) {
   const bar = here.closest(".rail, .subnav, .page-tabs");
   if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
-}
-
-function isTyping(target) {
-  return target.closest("input, textarea, select, [contenteditable]") !== null;
 }
 
 // The browser alone knows the zone of whoever looks.
@@ -30,11 +19,6 @@ if (here) {
 }
 
 document.addEventListener("click", async (event) => {
-  if (event.target.closest("[data-fold]")) {
-    const isFolded = !document.body.classList.contains("folded");
-    localStorage.setItem(FOLDED, isFolded ? "1" : "");
-    fold(isFolded);
-  }
   const copy = event.target.closest("[data-copy]");
   if (copy) {
     await navigator.clipboard.writeText(document.getElementById(copy.dataset.copy).textContent);
@@ -93,22 +77,20 @@ document.addEventListener("keydown", (event) => {
       menu.open = false;
     }
   }
-  if (event.key === "/" && document.body.dataset.keys !== "off" && !isTyping(event.target) && !event.ctrlKey && !event.metaKey) {
-    const field = document.querySelector("main [data-slash]") ?? document.querySelector("[data-slash]");
-    if (field) {
-      event.preventDefault();
-      field.focus();
-      field.select();
-    }
-  }
 });
 
 // A button that destroys is enabled by typing the name of what it destroys.
-document.addEventListener("input", (event) => {
-  const typed = event.target.closest("[data-must-equal]");
-  if (typed) typed.form.querySelector("[type=submit]").disabled = typed.value !== typed.dataset.mustEqual;
-});
+function lock(typed) {
+  typed.form.querySelector("[type=submit]").disabled = typed.value !== typed.dataset.mustEqual;
+}
 
-fold(localStorage.getItem(FOLDED) === "1");
+function lockAll() {
+  document.querySelectorAll("[data-must-equal]").forEach(lock);
+}
+
+document.addEventListener("input", (event) => { if (event.target.matches("[data-must-equal]")) lock(event.target); });
+document.addEventListener("htmx:afterSettle", lockAll);
+
+lockAll();
 startCharts();
 document.addEventListener("htmx:afterSettle", startCharts);

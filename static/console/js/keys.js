@@ -52,7 +52,10 @@ for (const dialog of [palette, help]) {
 
 // -- rows
 
-const links = () => [...document.querySelectorAll("main tbody tr > th[scope=row] a, main [data-row-link]")].filter((link) => link.offsetParent);
+// What opens a row: the link of its name, or else its first one.
+const ROWS = "main tbody tr, main .orphans > li, main a.finding, main [data-row-link]";
+const linkOf = (row) => row.matches("a") ? row : row.querySelector("th[scope=row] a") ?? row.querySelector("a");
+const links = () => [...document.querySelectorAll(ROWS)].map(linkOf).filter((link) => link?.offsetParent);
 
 function step(by) {
   const all = links();
@@ -76,6 +79,13 @@ const ROW_KEYS = {
 };
 
 // -- all of it
+
+// The filter of the page, or else the search of the bar.
+function search() {
+  const field = document.querySelector("main [data-slash]") ?? document.querySelector("[data-slash]");
+  field?.focus();
+  field?.select();
+}
 
 function goTo(keys) {
   const link = help.querySelector(`[data-keys="${keys}"]`);
@@ -106,5 +116,9 @@ document.addEventListener("keydown", (event) => {
     first = "g";
     firstTimer = setTimeout(() => { first = ""; }, PAUSE_MS);
   } else if (event.key === "?") help.showModal();
+  else if (event.key === "/") {
+    event.preventDefault();
+    search();
+  }
   else if (ROW_KEYS[event.key] && !event.defaultPrevented) ROW_KEYS[event.key]();
 });

@@ -5,8 +5,8 @@
 //   data-cell-state="NAME"   becomes data-state       data-cell-flag="NAME"   becomes data-flag
 //
 // Rows of a list carry `data-row`; their cells come as `rows: {ROW: {NAME: VALUE}}`, or, from runs and jobs, flat as
-// ROW#NAME. Frames hold only what changed. A row that is hovered, focused or selected holds still: what comes for it is
-// kept, the latest only, and shown when it is let go.
+// ROW#NAME. Frames hold only what changed. A row, or markup, that is hovered, focused or selected holds still: what comes
+// for it is kept, the latest only, and shown when it is let go.
 
 import { changed, say } from "./summary.js";
 
@@ -127,7 +127,19 @@ function applyRow(row, cells) {
   if (cells.gone) row.classList.add("gone");
 }
 
+// So does markup: else what has the focus would be gone, and what is pointed at somewhere else.
+const keptMarkup = new Map();
+
+function putMarkup(element, markup) {
+  const holds = element.isConnected && isHeld(element);
+  element.classList.toggle("held", holds);
+  if (holds) return keptMarkup.set(element, markup);
+  keptMarkup.delete(element);
+  element.innerHTML = markup;
+}
+
 function release() {
+  for (const [element, markup] of keptMarkup) putMarkup(element, markup);
   for (const row of document.querySelectorAll("tr.held")) {
     if (isHeld(row)) continue;
     fill(row, kept.get(row) ?? {});
@@ -170,7 +182,7 @@ function fill(scope, cells, isContainer = false) {
     flash(element);
     changed(element);
   }
-  each("cellHtml", "[data-cell-html]", (element, value) => { element.innerHTML = value; });
+  each("cellHtml", "[data-cell-html]", putMarkup);
   each("cellSpark", "[data-cell-spark]", drawSpark);
   each("cellValue", "[data-cell-value]", (element, value) => { element.value = value; });
   each("cellState", "[data-cell-state]", (element, value) => { element.dataset.state = value; });

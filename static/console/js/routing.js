@@ -58,7 +58,8 @@ function start() {
     check();
   });
   for (const part of editor.querySelectorAll("[data-kinds]")) showKinds(part);
-  editor.querySelector("input[type=text]:not([value])")?.focus();
+  const first = editor.querySelector("input[type=text]");
+  if (first && !first.value) first.focus();
   // What was typed stays when the look changes.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("[data-look]");

@@ -82,6 +82,50 @@ def test_a_log_leaves_reading_when_it_has_read_what_came_meanwhile():
     assert numbers(log) == [1, 2, 3, 4]
 
 
+def test_what_is_at_hand_behind_what_has_to_be_read_joins_the_page_that_reaches_it():
+    log = shared(consumer(prefetch=100))
+    log.offer_unseen(2, 2)
+    log.offer_run([entry(3)], 2)
+    log.offer_told([entry(5), entry(6)], 3)  # 4 went elsewhere
+    log.offer_run([entry(7)], 6)
+    page(log, [1, 2])
+    assert numbers(log) == [1, 2, 3, 5, 6, 7]
+    assert (log.unloaded, log.wants_page) == (0, False)
+
+
+@pytest.mark.parametrize("unknown", [3, None])
+def test_what_is_at_hand_behind_a_gap_waits_for_the_page_that_closes_it(unknown):
+    log = shared(consumer(prefetch=100))
+    log.offer_unseen(1, 1)
+    log.offer_run([entry(2)], 1)
+    log.offer_told([entry(4)], unknown)  # of 3 nobody has told
+    page(log, [1])
+    assert numbers(log) == ([1] if unknown else [1, 2])
+    assert log.wants_page
+    page(log, [1, 2, 3] if unknown else [1, 2, 3, 4])
+    assert numbers(log) == ([2, 3, 4] if unknown else [3, 4])
+
+
+@pytest.mark.parametrize("end", ["taken out", "looked ahead", "forgotten", "too much"])
+def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much_memory(end, monkeypatch):
+    log = shared(consumer(selector="colour = 'red'"))
+    if end == "too much":
+        monkeypatch.setattr(window, "WINDOW", 1)
+    log.offer_unseen(1, 1)
+    log.offer_told([entry(2, colour="red"), entry(3, colour="red")], 1)
+    if end == "taken out":
+        log.take_out([entry(2), entry(3)])
+    elif end == "looked ahead":
+        log.load_ahead([entry(1), entry(2, colour="red"), entry(3, colour="red")], log.window, 0)
+        assert numbers(log) == [2, 3]
+    elif end == "forgotten":
+        [former] = log.consumers
+        log.leave(former)
+        log.consumers.append(former)
+    page(log, [1])
+    assert numbers(log) == []
+
+
 def test_what_came_meanwhile_and_stands_behind_the_page_is_read_next():
     log = shared(consumer())
     log.offer_unseen(1, 1)
@@ -219,7 +263,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is None)  # the home's commits and reads take turns
     @rule(count=st.integers(1, 3), asked=st.booleans())
     def the_home_stores(self, count, asked):
-        asked = asked or self.log.asks
+        asked = asked or self.log.follows
         entries, before = self.store(count)
         self.log.offer_run(entries, before if asked else None)
         self.pump()
@@ -232,7 +276,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     @rule(node=st.sampled_from("ac"), words=st.integers(1, 2), whole=st.booleans())
     def it_tells(self, node, words, whole):
         runs = [self.untold[node].popleft() for _ in range(min(words, len(self.untold[node])))]
-        if runs and whole and self.log.asks:
+        if runs and whole and self.log.follows:
             for entries, before in runs:
                 self.log.offer_told(entries, before)
         elif runs:

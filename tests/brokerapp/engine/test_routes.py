@@ -199,7 +199,8 @@ CASES = [
     (
         "a mirror that a virtual topic records", [VT, MirroredQueue()], ["Consumer.A.VirtualTopic.Mirror.a"], "queue://a",
         ["queue://Consumer.A.VirtualTopic.Mirror.a < topic://VirtualTopic.Mirror.a", "queue://a",
-         "topic://VirtualTopic.Mirror.Consumer.A.VirtualTopic.Mirror.a", "topic://VirtualTopic.Mirror.a"],
+         "topic://VirtualTopic.Mirror.Consumer.A.VirtualTopic.Mirror.a < topic://VirtualTopic.Mirror.a",
+         "topic://VirtualTopic.Mirror.a"],
     ),
     ("a topic has no mirror", [MirroredQueue()], [], "topic://a", ["topic://a"]),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from brokerapp.config.reader import parse_config
 from brokerapp.definitions import VirtualTopic
 from brokerapp.destination import Destination
 from brokerapp.network.address import Address
-from brokerapp.network.permitted import held_for, refusal, twice
+from brokerapp.network.permitted import excepted, held_for, refusal, twice
 from brokerapp.network.terms import Terms
 
 TERMS = Terms("bridge", (Address("b", 1),))
@@ -32,6 +32,19 @@ QUEUE, TOPIC = Destination.queue, Destination.topic
 def test_what_a_connector_bridges_and_why_not_the_rest(changes, target, reason):
     said = refusal(replace(TERMS, **changes), target)
     assert said == "" if reason == "" else reason in said
+
+
+@pytest.mark.parametrize(
+    ("excluded", "target", "names"),
+    [
+        ((QUEUE("a.b.>"),), QUEUE("a.>"), ["a.b.>"]),
+        ((QUEUE("a.b"), QUEUE("c")), QUEUE("a.*"), ["a.b"]),
+        ((TOPIC("a.b.>"),), QUEUE("a.>"), []),
+        ((QUEUE("a.b"),), QUEUE("a"), []),
+    ],
+)
+def test_what_a_pattern_that_is_consumed_takes_in_and_is_excluded(excluded, target, names):
+    assert excepted(replace(TERMS, excluded=excluded), target) == names
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,27 @@ async def test_reading_back_begins_before_a_number_and_stops_at_a_count(store, s
     assert await store.read_back("nowhere", END_OF_LOG, 10) == []
 
 
+async def test_certain_entries_are_read_in_order_those_that_are_there_however_many_and_large(
+    store, session, monkeypatch
+):
+    monkeypatch.setattr("brokerapp.store.entries.ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("brokerapp.store.entries.READ_BYTES", 10_000)
+    for size in (0, 20_000, 5, 6_000, 6_000, 1, 2, 3):
+        await session.append("q", body=b"x" * size)
+    await session.append("q", "r")
+    await session.settle(*await entries(store, "q", 0, 1), *await entries(store, "q", 6, 1))
+    found = await store.read_these("q", [1, 2, 4, 5, 6, 7, 9, 10])
+    assert [(each.seq, len(each.message.body)) for each in found] == [
+        (2, 20_000),
+        (4, 6_000),
+        (5, 6_000),
+        (6, 1),
+        (9, 1),
+    ]
+    assert [each.payload for each in found] == [0, 0, 0, 0, 9]
+    assert await store.read_these("q", [1, 7]) == await store.read_these("nowhere", [1]) == []
+
+
 # -- references
 
 

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from brokerapp.errors import Fenced
-from brokerapp.store import Batch, Unit
-from tests.brokerapp.store.committing import UNLIMITED, Session, append, bodies
+from brokerapp.store import Batch, Limits, Unit
+from tests.brokerapp.store.committing import UNLIMITED, Session, append, bodies, entries
 
 
 @pytest.fixture
@@ -68,6 +68,20 @@ async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_a
     assert (await session.commit(*two, asks=lambda log: log != "c")).before == {"a": theirs, "b": 1}
     assert (await session.commit(Unit([append("d")]), asks=lambda _log: True)).before == {"d": 0}
     assert (await session.commit(*two)).before == {}
+
+
+async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_first_that_was_kept(store, session):
+    theirs = await session.append("a", body=b"")
+    await session.append("full")
+    room = Limits(of_log=lambda log: int(log == "full"))
+    units = [Unit([append("full")]), Unit([append("a")]), Unit([append("b"), append("a")])]
+    done = await session.commit(*units, limits=room, asks=lambda _log: True)
+    assert (set(done.refused), done.before) == ({1}, {"a": theirs, "b": 0})
+    [last, *_] = await store.read_back("a", 1 << 40, 1)
+    again = [Unit(settles=[each for each in await entries(store, "a") if each.seq == last.seq]), Unit([append("a")])]
+    assert (await session.commit(*again, asks=lambda _log: True)).before == {
+        "a": done.base + 2
+    }  # the refused one took a number
 
 
 async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote_meanwhile(store):
