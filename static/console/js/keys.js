@@ -52,7 +52,10 @@ for (const dialog of [palette, help]) {
 
 // -- rows
 
-const links = () => [...document.querySelectorAll("main tbody tr > th[scope=row] a, main [data-row-link]")].filter((link) => link.offsetParent);
+// What opens a row: the link of its name, or else its first one.
+const ROWS = "main tbody tr, main .orphans > li, main a.finding, main [data-row-link]";
+const linkOf = (row) => row.matches("a") ? row : row.querySelector("th[scope=row] a") ?? row.querySelector("a");
+const links = () => [...document.querySelectorAll(ROWS)].map(linkOf).filter((link) => link?.offsetParent);
 
 function step(by) {
   const all = links();
