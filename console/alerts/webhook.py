@@ -47,6 +47,8 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> None:
             answer.read(MAX_ANSWER)
     except urllib.error.HTTPError as error:
         raise RequestRefused(f"{error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise OSError(f"no connection: {getattr(error.reason, 'strerror', None) or error.reason}") from error
 
 
 def _check(text: str, port: int, ours: str = "") -> None:
