@@ -1,7 +1,8 @@
 """Browsing: SUBSCRIBE with browser:true. A snapshot of queues goes to a client, nothing is removed.
 
-A snapshot is what the queues hold when it begins, messages in flight included. It is read from the store page by page,
-as fast as the client takes it, so that one page is in memory however long the queues are. A browser is no consumer: it
+A snapshot is what the queues hold when it begins, messages in flight included, in the order in which consumers get it.
+It is read from the store page by page, as fast as the client takes it, so that one page is in memory however long the
+queues are. A browser is no consumer: it
 is no demand, and nothing is remembered of it. What it is given may be acknowledged, which frees its prefetch and is of
 no other effect.
 """
@@ -19,10 +20,12 @@ from brokerapp.destination import Destination
 from brokerapp.engine.choosing import selector_headers
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.engine.places import by_number
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of, partition
 from brokerapp.errors import RequestRefused
+from brokerapp.logs import ORDERING
 from brokerapp.settling import take
 from brokerapp.store import StoredEntry
 
@@ -82,6 +85,7 @@ class Browse:
         self._logs: deque[MessageLog] = deque()  # not read to their end
         self._page: deque[Entry] = deque()
         self._after = self._upto = 0
+        self._place = by_number  # what orders the log that is read
         self._reading = self._over = False
 
     def begin(self) -> None:
@@ -133,8 +137,14 @@ class Browse:
         client.sink.deliver(subscription, entries, ack_ids)
 
     def _read(self) -> None:
-        self._reading = True
-        self._broker.committer.read(self._logs[0].name, self._after, PAGE, self._loaded)
+        log, after, self._reading = self._logs[0], self._after, True
+        if not after:
+            ordering = any(reason.startswith(ORDERING) for reason in log.stopped)
+            self._place = by_number if ordering else log.place
+        if self._place is by_number:
+            self._broker.committer.read(log.name, after, PAGE, self._loaded)
+        else:
+            self._broker.committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), self._loaded)
 
     def _loaded(self, found: list[StoredEntry]) -> None:
         self._reading = False
@@ -148,8 +158,8 @@ class Browse:
         if late:
             self._broker.expiry.sweep((log,))
         self._page.extend(each for each in in_time if self._shows(log, each))
-        if found and len(entries) == len(found):
-            self._after = entries[-1].seq
+        if found and (self._place is not by_number or len(entries) == len(found)):
+            self._after = self._place(found[-1])
         else:
             self._logs.popleft()
             self._after = 0

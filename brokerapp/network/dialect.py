@@ -39,6 +39,8 @@ _OF_ACTIVEMQ = frozenset({PATH_PROPERTY, "redelivered", *SCHEDULING})
 #: Properties that it reads as numbers, with the bits these may have.
 _NUMBERS = {"JMSXGroupSeq": 32, REPEAT: 32, DELAY: 64, PERIOD: 64}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+#: All headers of which it reads some values only, and the one that it cannot read at all.
+_TO_CHECK = frozenset({*_NUMBERS, CRON, ""})
 _ESCAPE = "!"
 _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{_ESCAPE}'")
 
@@ -122,10 +124,12 @@ class ActiveMQ:
         """It gives a message-id of its own. At a property that it cannot read it would end the connection, and at each
         that follows, as the message comes again: such a one means nothing there, and is left out.
         """
-        sent = {name: value for name, value in headers.items() if _is_readable(name, value)}
-        sent = {**sent, PATH_PROPERTY: f",{write_path(path)},"}
+        sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
         for name in ("message-id", "redelivered", HELD_HEADER):
             sent.pop(name, None)
+        for name in _TO_CHECK & headers.keys():
+            if not _is_readable(name, headers[name]):
+                del sent[name]
         return sent
 
     def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:

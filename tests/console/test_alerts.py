@@ -314,6 +314,13 @@ def test_a_test_that_fails_says_why_for_each_and_is_not_tried_again(admin, conso
     assert "500" in AuditEntry.objects.get(action="test alert rule").after[f"webhook {receiver}"]
 
 
+def test_a_program_that_is_not_there_is_said_in_plain_words():
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    with pytest.raises(RequestRefused, match="^no answer$"):
+        webhook.post(f"http://127.0.0.1:{port}/hook", b"{}", {})
+
+
 def test_a_rule_that_tells_nobody_has_nothing_to_test(admin, console):
     row = rule()
     assert "tells nobody" in admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()

@@ -6,6 +6,7 @@ import pytest
 
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
+from brokerapp.engine.window import PAGE
 from tests.protocol.running_node import named, until
 
 
@@ -45,6 +46,19 @@ def test_a_prioritized_queue_gives_the_most_urgent_first_of_any_backlog(connect,
     client.ack(seen[0])
     assert client.bodies() == ["urgent"]
     assert node.look(lambda: len(node.node.broker.queues[f"queue://{name}"].ready)) < BACKLOG / 2
+
+
+def test_a_browser_of_a_prioritized_queue_is_shown_the_most_urgent_first_of_several_pages(connect, node, name, policy):
+    policy(name, prioritized_messages=True)
+    client, count = connect(), 2 * PAGE + 10
+    for number in range(count):
+        client.send(f"/queue/{name}", str(number), wait=False, priority=str(number % 10))
+    until(lambda: node.depth(name) == count, "all are stored")
+    client.subscribe(f"/queue/{name}", browser="true")
+    wanted = sorted(range(count), key=lambda number: (-(number % 10), number))
+    *shown, end = client.take(count + 1)
+    assert named(shown) == [*map(str, wanted)]
+    assert end.headers["browser"] == "end"
 
 
 def test_a_durable_subscription_of_a_prioritized_topic_is_given_the_most_urgent_first(connect, name, policy):
