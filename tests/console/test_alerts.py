@@ -317,7 +317,7 @@ def test_a_test_that_fails_says_why_for_each_and_is_not_tried_again(admin, conso
 def test_a_program_that_is_not_there_is_said_in_plain_words():
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    with pytest.raises(RequestRefused, match="^no answer$"):
+    with pytest.raises(RequestRefused, match=r"^no answer$"):
         webhook.post(f"http://127.0.0.1:{port}/hook", b"{}", {})
 
 
