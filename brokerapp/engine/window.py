@@ -121,7 +121,8 @@ class Window:
                 self.offer(entry)
             return
         self.depth += len(entries)
-        self.loaded = self.horizon.known = entries[-1].seq
+        self.loaded = entries[-1].seq
+        self.horizon.saw(self.loaded)
         self.ready.extend(entries)
         self.ready_bytes += size
 

@@ -86,6 +86,15 @@ def test_what_an_operator_took_out_before_a_node_told_of_it_is_not_given():
     assert numbers(log) == []
 
 
+def test_nor_where_something_older_was_offered_meanwhile():
+    log = shared(consumer())
+    log.take_out([entry(2)])
+    log.unloaded = 0
+    log.offer_run([entry(1)], 0)
+    log.offer_told([entry(2)], 1)
+    assert numbers(log) == [1]
+
+
 def test_a_log_leaves_reading_when_it_has_read_what_came_meanwhile():
     log = shared(consumer())
     log.offer_unseen(1, 1)
