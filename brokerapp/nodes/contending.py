@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from brokerapp import clock
+from brokerapp.client import Client
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.named_subscription import NamedSubscription
@@ -33,6 +35,18 @@ DENIED_MS = 5_000
 Guest = tuple[str, int, str]
 
 
+@dataclass(slots=True, eq=False)
+class Inquiry:
+    """Whether one of some nodes says that it consumes a log; see Contending.settle."""
+
+    log: str
+    rivals: set[str]
+    then: Callable[[bool], None]
+    is_wanted: Callable[[], bool]
+    since_ms: int  #: when it was asked first, or all was counted anew
+    pause_ms: int = AGAIN_MS  #: until it is looked at again
+
+
 class Contending:
     """For what is at home here, and of the consumers of our own clients."""
 
@@ -45,37 +59,38 @@ class Contending:
         lost = {session for session in self._homes.guests.behind(log.name) if session != at}
         return lost | {each.guest_of for each in log.consumers if each is not newcomer}
 
-    def settle(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
+    def settle(
+        self, log: str, rivals: set[str], then: Callable[[bool], None], is_wanted: Callable[[], bool] = lambda: True
+    ) -> None:
         """`then` is told whether one of these nodes says that it consumes a log; else, once none of them counts as one
-        that does, it is to be looked at again.
+        that does, or the answer `is_wanted` no more, it is to be looked at again.
         """
         if "" in rivals:
             then(True)
         else:
-            self._ask(log, rivals, then, clock.now_ms())
+            self._ask(Inquiry(log, rivals, then, is_wanted, clock.now_ms()))
 
-    def _ask(
-        self, log: str, rivals: set[str], then: Callable[[bool], None], since_ms: int, pause_ms: int = AGAIN_MS
-    ) -> None:  # fmt: skip
+    def _ask(self, inquiry: Inquiry) -> None:
         def answered(refusal: str) -> None:
             if refusal:
-                then(True)
+                inquiry.then(True)
             else:
-                self._broker.timers.at(clock.now_ms() + pause_ms, look)
+                self._broker.timers.at(clock.now_ms() + inquiry.pause_ms, partial(self._look, inquiry))
 
-        def look() -> None:
-            counted = self._broker.queues.get(log)
-            left = rivals & self.rivals(counted) if counted is not None else set()
-            if not left:
-                then(False)
-                return
-            denies = clock.now_ms() - since_ms >= DENIED_MS and self._homes.coming.all_reached
-            if denies:
-                self._make_accounts_anew(log, left)
-            again_since_ms = clock.now_ms() if denies else since_ms
-            self._ask(log, left, then, again_since_ms, min(2 * pause_ms, LONGEST_AGAIN_MS))
+        self._homes.known.ask(inquiry.rivals, Word.CONSUMED, (inquiry.log,), answered)
 
-        self._homes.known.ask(rivals, Word.CONSUMED, (log,), answered)
+    def _look(self, inquiry: Inquiry) -> None:
+        """None of those that were asked consumes the log as it says: do they still count as ones that do?"""
+        log = self._broker.queues.get(inquiry.log)
+        inquiry.rivals = inquiry.rivals & self.rivals(log) if log is not None else set()
+        if not inquiry.rivals or not inquiry.is_wanted():
+            inquiry.then(False)
+            return
+        if clock.now_ms() - inquiry.since_ms >= DENIED_MS and self._homes.coming.all_reached:
+            self._make_accounts_anew(inquiry.log, inquiry.rivals)
+            inquiry.since_ms = clock.now_ms()
+        inquiry.pause_ms = min(2 * inquiry.pause_ms, LONGEST_AGAIN_MS)
+        self._ask(inquiry)
 
     def _make_accounts_anew(self, log: str, sessions: set[str]) -> None:
         """These nodes, which go by the same members, deny what is counted here: both are to say all again."""
@@ -91,15 +106,18 @@ class Contending:
 
     # -- for our own clients
 
-    def asked_first(self, wanted: NamedSubscription) -> Callable[[Then], None] | None:
-        """What other nodes are to be asked before there is one as it is wanted: whether they have it still, or to let
-        go of it. Raises what Durables.claim raises.
+    def asked_first(self, wanted: NamedSubscription, client: Client) -> Callable[[Then], None] | None:
+        """What other nodes are to be asked before there is one as this client wants it: whether they have it still, or
+        to let go of it. Raises what Durables.claim raises.
         """
         durables = self._broker.durables
         found = durables.known_as(wanted)
         rivals = self.rivals(found.log) if found is not None else set()
         if rivals and "" not in rivals and (refusal := durables.refusal(wanted)):
-            return lambda then: self.settle(found.log.name, rivals, lambda taken: then(refusal if taken else ""))
+            return lambda then: self.settle(
+                found.log.name, rivals, lambda taken: then(refusal if taken else ""),
+                is_wanted=lambda: client.id in self._broker.clients,
+            )  # fmt: skip
         former = durables.in_the_way(wanted)
         return partial(self._homes.dropping.drop, former) if former is not None else None
 
@@ -118,11 +136,14 @@ class Contending:
             else:
                 again()
 
+        self.ceased(guest)  # what it asked in a former epoch
         self._waiting[guest] = id
-        self.settle(name, {""} if session in rivals else rivals, settled)
+        self.settle(
+            name, {""} if session in rivals else rivals, settled, is_wanted=lambda: self._waiting.get(guest) == id
+        )
 
     def ceased(self, guest: Guest) -> None:
-        """It wants it no longer."""
+        """It wants it no longer: what it asked is answered, as nothing came of it."""
         if (id := self._waiting.pop(guest, None)) is not None:
             self._homes.tell(guest[0], Word.KNOWN, id, "")
 
