@@ -40,9 +40,9 @@ class Horizon:
         if reading:
             self.fresh, self.upto = self.fresh + count, max(self.upto, upto)
 
-    def behind(self, loaded: int, *, shared: bool) -> int:
-        """How many there are, at least, behind a page that ended at this number of a log in its order."""
-        return max(self.fresh if self.upto > loaded else 0, int(shared and loaded < self.known))
+    def behind(self, loaded: int) -> int:
+        """How many came meanwhile, at most, that are not in a page which ended at this number."""
+        return self.fresh if self.upto > loaded else 0
 
     def read(self) -> None:
         """The page is there: what comes from now on is not in it."""

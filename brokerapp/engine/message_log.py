@@ -11,13 +11,13 @@ from brokerapp.engine.dispatch_rules import DEFAULT_RULES, DispatchRules
 from brokerapp.engine.entry import COMING, Entry
 from brokerapp.engine.gate import Gate
 from brokerapp.engine.message_groups import MessageGroups
+from brokerapp.engine.shared_window import SharedWindow
 from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.turns import Able, Given, able, able_by_choice, deal
-from brokerapp.engine.window import Window
 from brokerapp.snapshot import DestinationStats
 
 
-class MessageLog(Window):
+class MessageLog(SharedWindow):
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (

@@ -14,9 +14,11 @@ from brokerapp.engine.entry import Entry
 class Tail:
     """That of one log: nothing stands between its messages, by what stood before each when it was stored."""
 
-    __slots__ = ("_before", "_bytes", "_entries")
+    __slots__ = ("_before", "_bytes", "_entries", "_most", "_most_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int, most_bytes: int) -> None:
+        """It holds so many, of so many bytes: with more it begins anew."""
+        self._most, self._most_bytes = most, most_bytes
         self.clear()
 
     def clear(self) -> None:
@@ -24,11 +26,8 @@ class Tail:
         self._entries: list[Entry] = []
         self._before = self._bytes = 0
 
-    def add(self, entries: Sequence[Entry], before: int | None, most: int, most_bytes: int) -> None:
-        """These came, one after the other; `before` stood last then, as far as it is known.
-
-        It holds so many, of so many bytes, at most: then it begins anew.
-        """
+    def add(self, entries: Sequence[Entry], before: int | None) -> None:
+        """These came, one after the other; `before` stood last then, as far as it is known."""
         if before is None:
             return
         if not self._entries or before > self._entries[-1].seq:
@@ -38,7 +37,7 @@ class Tail:
             return
         self._entries += entries
         self._bytes += sum([entry.size for entry in entries])
-        if len(self._entries) > most or self._bytes > most_bytes:
+        if len(self._entries) > self._most or self._bytes > self._most_bytes:
             self.clear()
 
     def behind(self, number: int) -> list[Entry]:

@@ -22,7 +22,6 @@ from brokerapp.engine.lookahead import Lookahead
 from brokerapp.engine.message_groups import MessageGroups
 from brokerapp.engine.places import Stored, place_in
 from brokerapp.engine.subscription import Subscription
-from brokerapp.engine.tail import Tail
 
 #: Messages read from the store at once: a few hundred kilobytes at common sizes, one round trip.
 PAGE = 500
@@ -37,8 +36,7 @@ class Window:
 
     __slots__ = (
         "ahead", "consumers", "depth", "groups", "horizon", "in_flight", "loaded", "may_have_been_delivered", "name",
-        "paging", "place", "ready", "ready_bytes", "returned", "rules", "shared", "tail", "unloaded", "unsure",
-        "window",
+        "paging", "place", "ready", "ready_bytes", "returned", "rules", "unloaded", "unsure", "window",
     )  # fmt: skip
 
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
@@ -54,10 +52,7 @@ class Window:
         self.ready_bytes = 0
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
-        self.horizon, self.tail = Horizon(), Tail()
-        #: Other nodes write to it, too: what is new is read from the store, where it has its place among theirs, unless
-        #: nothing of theirs came between.
-        self.shared = False
+        self.horizon = Horizon()
         self.place = place_in(rules.prioritized)  #: what orders its messages
         self.groups: MessageGroups | None = None  #: None: no message had a group
         self.ahead = Lookahead(rules.prioritized)
@@ -116,13 +111,8 @@ class Window:
         self.ahead.forget()
         self.window += 1
 
-    def offer_run(self, entries: Sequence[Entry], before: int | None = None) -> None:
-        """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
-        if self.shared and not self._has_all_to(before):
-            self.offer_unseen(len(entries), entries[-1].seq)
-            if self.follows:
-                self.tail.add(entries, before, WINDOW, WINDOW_BYTES)
-            return
+    def offer_run(self, entries: Sequence[Entry]) -> None:
+        """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
         plain = not (self.rules.prioritized or self.ahead.taken or entries[0].message.grouped)
@@ -134,23 +124,6 @@ class Window:
         self.loaded = self.horizon.known = entries[-1].seq
         self.ready.extend(entries)
         self.ready_bytes += size
-
-    def offer_told(self, entries: Sequence[Entry], before: int | None) -> None:
-        """The same, by another node, which tells of it later than they can be read."""
-        if entries[0].seq > self.horizon.known and self.shared:
-            self.offer_run(entries, before)
-        else:
-            self.offer_unseen(len(entries), entries[-1].seq)
-
-    @property
-    def follows(self) -> bool:
-        """Whether what comes is given out before long, so that what is at hand of it need not be read."""
-        return self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded <= WINDOW
-
-    def _has_all_to(self, before: int | None) -> bool:
-        """Whether nothing up to this number is in the store alone, from whichever node."""
-        all_is_read = self.follows and not (self.unloaded or self.paging)
-        return all_is_read and before is not None and before <= self.loaded
 
     def offer_unseen(self, count: int = 1, upto: int = UNKNOWN) -> None:
         """Messages were stored, with numbers up to this one, and are read when they are wanted."""
@@ -180,7 +153,6 @@ class Window:
         if window != self.window:
             return
         found = list(entries)
-        found += self.tail.behind(found[-1].seq if found else self.loaded)
         for entry in self._known_again(found):
             self.ready.append(entry)
             self.ready_bytes += entry.size
@@ -199,7 +171,7 @@ class Window:
         """How many are known to be behind the page that was read, at least."""
         if self.rules.prioritized:  # its places tell nothing of that
             return self.horizon.fresh
-        return self.horizon.behind(self.loaded, shared=self.shared)
+        return self.horizon.behind(self.loaded)
 
     def _have_read(self, found: Iterable[Entry]) -> None:
         self.horizon.saw_all(entry.seq for entry in found)
@@ -213,7 +185,6 @@ class Window:
         if window != self.window:
             return
         found = list(entries)
-        self.tail.clear()  # some of it may be given out from there
         kept = [entry for entry in self._known_again(found) if self.place(entry) > self.loaded]
         self.ahead.put(kept, after, self.place(found[-1]) if found else None)
         if self.horizon.fresh:
@@ -295,7 +266,6 @@ class Window:
         for seq in gone:
             self.returned.pop(seq, None)
         self.horizon.saw_all(gone)
-        self.tail.clear()
         self.ahead.take_out(gone)
         return gone
 
@@ -328,7 +298,6 @@ class Window:
         self._leave_unloaded(self.depth - self.in_flight)
         self.loaded = 0
         self.window += 1
-        self.tail.clear()
         self.ahead.forget()
         self.offer_again()
 
@@ -347,7 +316,6 @@ class Window:
         self.ready.clear()
         self.ready_bytes = self.depth = self.in_flight = self.unloaded = self.loaded = 0
         self.horizon.read()
-        self.tail.clear()
         self.unsure = False
         self.window += 1
         self.returned.clear()
@@ -370,7 +338,6 @@ class Window:
             self._leave_unloaded(self.depth)
             self.loaded = 0
             self.window += 1
-            self.tail.clear()
             self.ahead.reset()
             self.groups = None
 

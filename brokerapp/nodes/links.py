@@ -260,6 +260,7 @@ class Link(asyncio.Protocol):
         self._unpacker = msgpack.Unpacker(max_buffer_size=MAX_WORD, use_list=True)
         self._packer = msgpack.Packer()
         self._out: list[bytes] = []
+        self._said = 0  #: bytes of these
 
     # -- asyncio's side
 
@@ -307,15 +308,17 @@ class Link(asyncio.Protocol):
         """Goes out with all that is said in this tick."""
         if not self._out:
             self._loop.call_soon(self._flush)
-        self._out.append(self._packer.pack((int(word), *facts)))
+        packed = self._packer.pack((int(word), *facts))
+        self._out.append(packed)
+        self._said += len(packed)
 
     @property
     def waiting(self) -> int:
-        """Bytes that the other end did not take yet."""
-        return self._transport.get_write_buffer_size()
+        """Bytes that the other end did not take yet, with those that were said in this tick."""
+        return self._said + self._transport.get_write_buffer_size()
 
     def _flush(self) -> None:
-        out, self._out = self._out, []
+        out, self._out, self._said = self._out, [], 0
         if self._transport.is_closing():
             return
         self._transport.write(b"".join(out))

@@ -39,7 +39,7 @@ _HYPHENATED_NAME = r"(?:[^\W\d]|\$)[\w$-]*"
 _STOMP_NAME = rf"(?:{'|'.join(name for name in STOMP if '-' in name)})(?![\w$-])"
 
 _PATTERN = r"""
-    (?P<blank>  \s+ | --[^\n\r]*[\n\r] | /\*.*?\*/ )
+    (?P<blank>  \s+ | /\*.*?\*/ )
   | (?P<number> 0[xX][\w$]* | (?:\d|\.\d)(?:[eE][+-]?(?=\d)|[\w.$])* )
   | (?P<text>   '(?:[^']|'')*' )
   | (?P<name>   {name} )
@@ -53,6 +53,8 @@ def _compiled(name: str, quoted: str) -> re.Pattern[str]:
 
 
 _PLAIN = _compiled(f"{_STOMP_NAME} | {_NAME}", "")
+#: Looked for before the last line end only, where it always matches: a try at each of many hyphens would take for ever.
+_LINE_COMMENT = re.compile(r"--[^\n\r]*[\n\r]")
 _WITH_HYPHENS = _compiled(_HYPHENATED_NAME, '| (?P<quoted> "(?:[^"]|"")+" )')
 
 
@@ -87,8 +89,12 @@ def tokens(text: str) -> list[Token]:
         raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have {MAX_LENGTH} characters")
     position, hyphenated = _after_prefixes(text)
     pattern = _WITH_HYPHENS if hyphenated else _PLAIN
+    last_line_end = max(text.rfind("\n"), text.rfind("\r"))
     result = []
     while position < len(text):
+        if position < last_line_end and (comment := _LINE_COMMENT.match(text, position)):
+            position = comment.end()
+            continue
         match = pattern.match(text, position)
         if match is None or (match[0] == "/" and text.startswith("/*", position)):
             raise SelectorSyntaxError(text, position, _what_is_wrong(text, position))

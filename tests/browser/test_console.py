@@ -114,6 +114,9 @@ def test_keys_go_from_row_to_row_and_select_one(page_of, site, client):
     page.goto(f"{site.url}/routing/?view=table")
     page.keyboard.press("j")  # the name of such a row leads nowhere, its first link does
     expect(page.get_by_role("link", name="Picture").nth(1)).to_be_focused()
+    page.goto(f"{site.url}/reports/")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="Traffic of the hour")).to_be_focused()
 
 
 def test_what_destroys_waits_for_the_name_and_the_menu_stays_folded(page_of, site, client):

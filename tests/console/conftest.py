@@ -20,18 +20,19 @@ from tests.conftest import until
 
 
 @pytest.fixture(autouse=True)
-def quick_passwords(settings) -> None:
-    """Hashes that take no time."""
+def quick_beginnings(settings) -> None:
+    """Hashes that take no time, and clients that look for a static file when it is asked for: each client of a test is
+    a web process to Django, which would go through all of them when it starts."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture
 def db(db):
     """The database with the groups that migrations make: a test with transactions of its own leaves it without them."""
-    for role in Role:
-        group, is_new = Group.objects.get_or_create(name=role)
-        if is_new:
-            Assignment.objects.create(group=group, role=role)
+    missing = set(Role) - set(Group.objects.values_list("name", flat=True))
+    for role in missing:
+        Assignment.objects.create(group=Group.objects.create(name=role), role=role)
 
 
 @pytest.fixture

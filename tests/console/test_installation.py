@@ -63,7 +63,8 @@ def test_plotly_comes_from_its_wheel():
 @pytest.mark.parametrize(
     "name", ["console/css/base.css", "console/js/live.js", "console/icons.svg", "plotly/plotly.min.js"]
 )
-def test_static_files_may_be_kept_for_ever(name):
+def test_static_files_may_be_kept_for_ever(name, settings):
+    settings.WHITENOISE_AUTOREFRESH = False  # as in a web process
     response = Client().get(static(name))
     assert response.status_code == 200
     assert response.content

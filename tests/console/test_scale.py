@@ -39,6 +39,8 @@ from tests.served import PASSWORD, served
 QUEUES = 10_000
 #: What the figures are on a quiet machine of two cores, times what a busy one may need.
 PAGE_SECONDS, MARGIN = 0.3, 2
+#: How often a page may take longer before it is found too slow.
+TRIES = 4
 FRAME_BYTES = 50_000
 #: What a tab may cost each second: some ten of them are open in one web process.
 TAB_SECONDS = 0.05
@@ -106,15 +108,16 @@ def busy() -> float:
     return time.process_time() + sum(sum(each.cpu_times()[:2]) for each in stores)
 
 
-def quickest(ask) -> tuple:
-    """The last of three answers, and the seconds of work for the one that took least."""
-    ask()  # templates are compiled once
+def within(seconds: float, ask):
+    """The first answer that took no more work than this; a page asked for the first time compiles its templates."""
     took = []
-    for _ in range(3):
+    for _ in range(TRIES):
         started = busy()
         answer = ask()
         took.append(busy() - started)
-    return answer, min(took)
+        if took[-1] < seconds:
+            return answer
+    raise AssertionError(f"none of {TRIES} answers within {seconds:g} s of work: {[round(each, 3) for each in took]}")
 
 
 @pytest.mark.parametrize(
@@ -128,9 +131,8 @@ def quickest(ask) -> tuple:
 )
 def test_a_page_of_the_list_answers_in_time(browser_of, crowd, query):
     viewer = browser_of("viewer")
-    page, took = quickest(lambda: viewer.get(reverse("queues"), query))
+    page = within(PAGE_SECONDS * MARGIN, lambda: viewer.get(reverse("queues"), query))
     assert page.context["page"].existing >= QUEUES
-    assert took < PAGE_SECONDS * MARGIN
 
 
 @pytest.mark.parametrize(
@@ -139,9 +141,8 @@ def test_a_page_of_the_list_answers_in_time(browser_of, crowd, query):
 )
 def test_other_pages_do_not_suffer_from_many_queues(browser_of, crowd, path):
     admin = browser_of("admin")
-    page, took = quickest(lambda: admin.get(path))
+    page = within(PAGE_SECONDS * MARGIN, lambda: admin.get(path))
     assert page.status_code == 200
-    assert took < PAGE_SECONDS * MARGIN
 
 
 @pytest.mark.parametrize(
@@ -151,37 +152,35 @@ def test_other_pages_do_not_suffer_from_many_queues(browser_of, crowd, path):
 )
 def test_any_page_of_a_million_messages_comes_as_quickly_as_the_first(browser_of, crowd, query, first):
     support = browser_of("support")
-    page, took = quickest(lambda: support.get(MESSAGES_PAGE + query))
+    page = within(PAGE_SECONDS * MARGIN, lambda: support.get(MESSAGES_PAGE + query))
     rows = page.context["page"].messages
     assert (len(rows), rows[-1].seq - rows[0].seq) == (50, 49)
     assert rows[0].seq == first
-    assert took < PAGE_SECONDS * MARGIN
 
 
 def test_a_time_finds_its_place_among_a_million_messages(browser_of, crowd):
     support = browser_of("support")
-    answer, took = quickest(lambda: support.get(MESSAGES_PAGE, {"at": "2001-01-01T00:00"}))
+    answer = within(PAGE_SECONDS * MARGIN, lambda: support.get(MESSAGES_PAGE, {"at": "2001-01-01T00:00"}))
     assert answer.status_code == 302
-    assert took < PAGE_SECONDS * MARGIN
 
 
 @pytest.mark.parametrize("end", ["0", "1"], ids=["from the oldest on", "from the newest back"])
 def test_a_selector_that_matches_nothing_stops_and_says_how_far_it_looked(end, browser_of, crowd):
     support = browser_of("support")
-    page, took = quickest(lambda: support.get(MESSAGES_PAGE, {"selector": "region = 'nowhere'", "end": end}))
+    page = within(
+        LOOK_SECONDS * MARGIN, lambda: support.get(MESSAGES_PAGE, {"selector": "region = 'nowhere'", "end": end})
+    )
     assert 0 < page.context["page"].scanned <= SCAN
     assert page.context["partial"]
     assert "This is not all" in page.content.decode()
-    assert took < LOOK_SECONDS * MARGIN
 
 
 def test_a_search_that_finds_nothing_ends_in_time_and_says_that_it_did_not_see_all(browser_of, crowd):
     support = browser_of("support")
-    page, took = quickest(lambda: support.get(reverse("find-messages"), {"q": "no-such-order"}))
+    page = within(SEARCH_SECONDS * MARGIN, lambda: support.get(reverse("find-messages"), {"q": "no-such-order"}))
     found = page.context["found"]
     assert (found.hits, found.complete) == ([], False)
     assert 0 < found.read < MESSAGES
-    assert took < SEARCH_SECONDS * MARGIN
 
 
 @pytest.mark.parametrize(
@@ -196,9 +195,8 @@ def test_monitors_are_answered_in_time(db, crowd, settings, path, says):
     settings.ROOT_URLCONF, settings.MIDDLEWARE = monitor_settings.ROOT_URLCONF, monitor_settings.MIDDLEWARE
     make_user("monitor")
     monitor = Client(headers=basic("monitor", "password"))
-    answer, took = quickest(lambda: text(monitor.get(path)))
+    answer = within(METRICS_SECONDS * MARGIN, lambda: text(monitor.get(path)))
     assert says in answer
-    assert took < METRICS_SECONDS * MARGIN
 
 
 def _csrf(browser: requests.Session) -> str:

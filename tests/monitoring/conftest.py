@@ -11,7 +11,7 @@ from django.test import Client
 from console.monitoring import guard
 from console.monitoring import settings as monitor_settings
 from console.rate_limit import RateLimit
-from tests.console.conftest import console, make_user, quick_passwords  # noqa: F401
+from tests.console.conftest import console, make_user, quick_beginnings  # noqa: F401
 
 PASSWORD = "password"
 

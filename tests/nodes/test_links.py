@@ -88,6 +88,17 @@ async def test_two_nodes_know_each_other_and_say_much_at_once():
         assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
 
 
+async def test_what_is_said_in_one_tick_waits_before_it_is_written():
+    async with listening("a") as a, listening("b") as b:
+        call(a, "b", b.address)
+        await asyncio.wait_for(a.ears.met.wait(), PATIENCE)
+        for _ in range(3):
+            a.tell("b", Word.REACHED, "x" * 100_000)
+        assert 300_000 < a.waiting("b") < 301_000
+        assert len((await asyncio.wait_for(b.ears.said.get(), PATIENCE))[2][0]) == 100_000
+        assert not a.waiting("b")
+
+
 def tls_of(folder, authority="the nodes' own"):
     """TLS with a certificate of an authority of this name."""
     folder.mkdir()

@@ -53,13 +53,13 @@ for (const dialog of [palette, help]) {
 // -- rows
 
 // What opens a row: the link of its name, or else its first one.
-const ROWS = "main tbody tr, main .orphans > li, main a.finding, main [data-row-link]";
+const ROWS = "main :is(tbody tr, .orphans > li, a.finding, article.connector, article.report-card, [data-row-link])";
 const linkOf = (row) => row.matches("a") ? row : row.querySelector("th[scope=row] a") ?? row.querySelector("a");
 const links = () => [...document.querySelectorAll(ROWS)].map(linkOf).filter((link) => link?.offsetParent);
 
 function step(by) {
   const all = links();
-  const here = all.findIndex((link) => (link.closest("tr, li, article") ?? link).contains(document.activeElement));
+  const here = all.findLastIndex((link) => (link.closest("tr, li, article") ?? link).contains(document.activeElement));
   all[Math.max(0, Math.min(all.length - 1, here + by))]?.focus();
 }
 

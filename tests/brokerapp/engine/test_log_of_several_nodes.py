@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from brokerapp.engine import choosing, window
+from brokerapp.engine import choosing, shared_window, window
 from brokerapp.engine.window import WINDOW
 from tests.brokerapp.engine.test_message_log import coming, consumer, dispatched, entry, log_of, page
 
@@ -106,22 +106,27 @@ def test_what_is_at_hand_behind_a_gap_waits_for_the_page_that_closes_it(unknown)
     assert numbers(log) == ([2, 3, 4] if unknown else [3, 4])
 
 
-@pytest.mark.parametrize("end", ["taken out", "looked ahead", "forgotten", "too much"])
+@pytest.mark.parametrize("end", ["taken out", "looked ahead", "forgotten", "elsewhere", "too much"])
 def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much_memory(end, monkeypatch):
-    log = shared(consumer(selector="colour = 'red'"))
     if end == "too much":
-        monkeypatch.setattr(window, "WINDOW", 1)
+        monkeypatch.setattr(shared_window, "WINDOW_BYTES", 150)
+    log = shared(consumer(selector="colour = 'red'"))
     log.offer_unseen(1, 1)
     log.offer_told([entry(2, colour="red"), entry(3, colour="red")], 1)
     if end == "taken out":
         log.take_out([entry(2), entry(3)])
     elif end == "looked ahead":
         log.load_ahead([entry(1), entry(2, colour="red"), entry(3, colour="red")], log.window, 0)
-        assert numbers(log) == [2, 3]
+        log.settled([each for _, entries in log.dispatch() for each in entries])
     elif end == "forgotten":
         [former] = log.consumers
         log.leave(former)
         log.consumers.append(former)
+    elif end == "elsewhere":  # another node gave it out meanwhile
+        consumers = list(log.consumers)
+        log.vacate()
+        log.consumers.extend(consumers)
+        log.begin(1, 0, {}, ())
     page(log, [1])
     assert numbers(log) == []
 
@@ -227,6 +232,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     def begin(self, choosy):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(window, "WINDOW", 4)
+        self.patch.setattr(shared_window, "WINDOW", 6)
         self.patch.setattr(window, "PAGE", 3)
         self.patch.setattr(choosing, "PAGE", 3, raising=False)
         self.choosy, self.log = choosy, shared()

@@ -130,6 +130,14 @@ def test_a_selector_has_a_length_limit():
         compile_selector("a" * (MAX_LENGTH + 1))
 
 
+@pytest.mark.parametrize("hyphens", ["-" * 16_000, "--1" * 5_300, "--1" * 5_300 + "\n= 1"])
+def test_many_hyphens_take_no_more_than_linear_time(hyphens):
+    started = time.perf_counter()
+    with pytest.raises(SelectorSyntaxError):
+        compile_selector("a = " + hyphens)
+    assert time.perf_counter() - started < 0.5
+
+
 def test_like_takes_no_more_than_linear_time_for_each_wildcard():
     selector = compile_selector("name LIKE '" + "%a" * 30 + "%b'")
     started = time.perf_counter()
