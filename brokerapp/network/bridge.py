@@ -167,7 +167,9 @@ class Bridge:
             self._reject(passing.ack, passing.message.id, why)
 
     def _note_refused(self, passing: Passing, why: str) -> None:
-        passing.refused = why
+        was_refused, passing.refused = bool(passing.refused), why
+        if was_refused:
+            return  # all that it was tried again tells nothing new
         self.numbers.refused += 1
         if passing.told is not None:
             self.told_refused(passing.told, why)
@@ -293,10 +295,10 @@ class Bridge:
         """What of all that is wanted does not cross for now, and why; ""."""
         if said := self.intake.aside.get(wanted.id):
             return said
-        first, *others = [*self._trials.aside(self._prefix + wanted.id), None]
-        if first is None:
+        held = list(self._trials.aside(self._prefix + wanted.id))
+        if not held:
             return ""
-        return _of_one(first) + (f", and {len(others) - 1} more" if len(others) > 1 else "")
+        return _of_one(held[0]) + (f", and {len(held) - 1} more" if len(held) > 1 else "")
 
     def stays(self, wanted: Wanted, destination: Destination) -> str:
         """Why nothing of a destination that is wanted crosses for now; ""."""

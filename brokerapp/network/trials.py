@@ -53,6 +53,7 @@ class Trial:
     def __init__(self, send: Callable[[Passing], None], later: Later, under_way: Iterable[str] = ()) -> None:
         self.aside: dict[str, Passing] = {}  #: refused alone, by ack
         self._tried: set[str] = set()  # acks of those that are on their way again
+        self._timed: set[str] = set()  # acks of those that are tried again after a while, see `_set_aside`
         self._send, self._later = send, later
         self._under_way = set(under_way)  # acks of what is on its way, but what is aside, or tried alone
         self._waiting: list[Passing] = []  # in order
@@ -82,15 +83,8 @@ class Trial:
             self._waiting.append(passing)
             self.try_next()
 
-    def keep(self, passing: Passing) -> None:
-        """The target never takes this one: it is aside without a try."""
-        self.aside[passing.ack] = passing
-        passing.tries = 1
-
     def taken(self, passing: Passing) -> None:
-        """The target has this one."""
-        if not passing.answered:
-            return
+        """The target has this one, as it answered."""
         was_alone, was_aside = passing is self._alone, self.aside.pop(passing.ack, None) is not None
         self._answered(passing)
         if not self._goes_on and (was_alone or was_aside):
@@ -144,10 +138,17 @@ class Trial:
             self._send(passing)
 
     def _set_aside(self, passing: Passing) -> None:
+        """It is tried again later, once, however often it was tried meanwhile because others were taken."""
         self.aside[passing.ack] = passing
         pause = min(AGAIN_SECONDS * 2**passing.tries, LONGEST_AGAIN_SECONDS)
         passing.tries += 1
-        self._later(pause, lambda: self._try_again(passing))
+        if passing.ack not in self._timed:
+            self._timed.add(passing.ack)
+            self._later(pause, lambda: self._due(passing))
+
+    def _due(self, passing: Passing) -> None:
+        self._timed.discard(passing.ack)
+        self._try_again(passing)
 
     def _try_again(self, passing: Passing) -> None:
         if not self._ended and passing.ack in self.aside and passing.ack not in self._tried:
@@ -165,6 +166,7 @@ class Trials:
     def __init__(self, send: Callable[[Passing], None], later: Later, prefetch: int) -> None:
         self._send, self._later, self._most = send, later, min(MAX_ASIDE, prefetch - 1)
         self._trials: dict[tuple[str, str], Trial] = {}  # by subscription and destination
+        self._kept: list[Passing] = []  # what the target never takes
 
     def takes(self, passing: Passing) -> bool:
         """Whether there is one of its destination, which passes it on when it may."""
@@ -174,9 +176,10 @@ class Trials:
         return trial is not None
 
     def taken(self, passing: Passing) -> None:
-        """The target has this one."""
+        """The target has this one, or is not asked for an answer: that says nothing of what it takes."""
         key = passing.subscription, passing.destination
-        if (trial := self._trials.get(key) if self._trials else None) is not None:
+        trial = self._trials.get(key) if self._trials and passing.answered else None
+        if trial is not None:
             trial.taken(passing)
             if trial.is_over:
                 del self._trials[key]
@@ -197,8 +200,8 @@ class Trials:
 
     def keep(self, passing: Passing) -> bool:
         """The target never takes this one: it is held here without a try; whether there is room for it."""
-        key = passing.subscription, passing.destination
-        self._trials.setdefault(key, Trial(self._send, self._later)).keep(passing)
+        self._kept.append(passing)
+        passing.tries = 1
         return self._fits(passing.subscription)
 
     def _fits(self, subscription: str) -> bool:
@@ -210,6 +213,7 @@ class Trials:
         """What is held of a subscription is the source's again."""
         for key in [key for key in self._trials if key[0] == subscription]:
             self._trials.pop(key).end()
+        self._kept = [each for each in self._kept if each.subscription != subscription]
 
     def refused_of(self, subscription: str, destination: str) -> Passing | None:
         """A message of a destination of which none is taken."""
@@ -218,6 +222,7 @@ class Trials:
 
     def aside(self, subscription: str | None = None) -> Iterator[Passing]:
         """What was set aside, of one subscription or of all."""
-        for (of, _), trial in self._trials.items():
-            if subscription in (None, of):
-                yield from trial.aside.values()
+        refused = (each for trial in self._trials.values() for each in trial.aside.values())
+        for each in (*self._kept, *refused):
+            if subscription in (None, each.subscription):
+                yield each

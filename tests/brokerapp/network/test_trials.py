@@ -18,6 +18,8 @@ class Way:
         self.sent.append(passing.number)
         if passing.answered:
             self.open[passing.number] = passing
+        else:
+            self.trials.taken(passing)  # at once
 
     def give(self, *numbers, destination="/queue/q", answered=True, size=1):
         for number in numbers:
@@ -153,3 +155,45 @@ def test_with_too_many_bytes_aside_it_does_too(way, monkeypatch):
     way.refuse(1), way.refuse(2)
     way.wait()
     assert (way.refuse(1), way.refuse(2)) == ([True], [False])
+
+
+def test_what_nothing_is_answered_to_may_go_on_when_what_it_waited_for_is_taken(way):
+    way.give(1)
+    way.refuse(1)
+    way.give(2, 3, answered=False)
+    way.wait()
+    way.take(1)
+    way.give(4)
+    assert way.sent_since == [1, 1, 2, 3, 4]
+
+
+def test_what_is_never_taken_is_not_tried_whatever_else_is_taken(way):
+    never = Passing(1, "out:1", "/queue/q", PassedOn("1", "/queue/q 1", {}, b"", sure=True), 1, None, answered=True)
+    assert way.trials.keep(never)
+    way.give(2, 3)
+    way.refuse(2)
+    way.wait()
+    assert way.sent_since == [2, 3], "3 is on its way still"
+    way.take(3)
+    way.refuse(2)
+    way.wait()
+    way.take(2)
+    assert (way.sent_since, way.aside) == ([2, 2], [1])
+    way.trials.end("out:1")
+    assert way.aside == []
+
+
+def test_however_often_what_is_aside_was_tried_meanwhile_one_more_try_is_due(way):
+    way.give(1)
+    way.refuse(1)
+    way.wait()
+    way.refuse(1)
+    for number in range(2, 7):  # nothing is taken for a moment, then something is
+        way.give(number)
+        way.refuse(number)
+        way.due.pop()[1]()
+        way.refuse(number)
+        way.due.pop()[1]()
+        way.take(number)
+        way.refuse(1)
+    assert len(way.due) == 1
