@@ -25,18 +25,19 @@ class RateLimit:
     _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)  # asker -> requests left, at this time
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def wait(self, asker: str) -> int:
-        """0 when this request may go on, which takes it out of the bucket; else seconds until the next one may."""
+    def wait(self, asker: str, weight: int = 1) -> int:
+        """0 when this request may go on, which takes it out of the bucket; else seconds until it may. One may weigh as
+        much as several, up to `burst`."""
         now = self.clock()
         with self._lock:
             left, at = self._buckets.get(asker, (float(self.burst), now))
             left = min(float(self.burst), left + (now - at) * self.per_second)
-            if left < 1:
+            if left < weight:
                 self._buckets[asker] = (left, now)
-                return max(1, math.ceil((1 - left) / self.per_second))
+                return max(1, math.ceil((weight - left) / self.per_second))
             if len(self._buckets) >= MAX_ASKERS:
                 self._forget(now)
-            self._buckets[asker] = (left - 1, now)
+            self._buckets[asker] = (left - weight, now)
             return 0
 
     def _forget(self, now: float) -> None:

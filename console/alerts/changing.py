@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console import audit
 from console.access import may, require, touched
-from console.alerts import trying
+from console.alerts import trying, webhook
 from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.rules import Rule
@@ -41,6 +41,11 @@ def mine(request: HttpRequest, rule_id: int) -> AlertRule:
 def may_change(request: HttpRequest, rule: Rule) -> bool:
     """Whether the user may have alerts on all that the rule is about."""
     return all(may(request.user, Verb.ALERT, place) for place in rule.places)
+
+
+def webhook_for(request: HttpRequest, row: AlertRule | None, url: str) -> str:
+    """The address of a rule's webhook, as the user may know it: whole for who may change the rule, else its place."""
+    return url if not url or (row is not None and may_change(request, rule_of(row))) else webhook.place_of(url)
 
 
 def require_all(request: HttpRequest, rule: Rule) -> None:
@@ -74,13 +79,13 @@ def send_test(request: HttpRequest, row: AlertRule) -> list[Tried]:
     """Tell whom the rule names that this is a test; what came of each is in the audit trail."""
     with audit.recording(request, "test alert rule", row.name) as change:
         found = trying.send_test(row, request.user.get_username())
-        change.after = {f"{each.kind} {each.target}": each.reason or "sent" for each in found}
+        change.after = {f"{each.kind} {each.noted}": each.reason or "sent" for each in found}
     return found
 
 
 def _said(row: AlertRule) -> dict[str, Any]:
     """A rule in the audit trail; its secret stays one."""
-    told = {"mail": row.mail, "webhook": row.webhook, "signed": bool(row.secret)}
+    told = {"mail": row.mail, "webhook": row.webhook and webhook.bare(row.webhook), "signed": bool(row.secret)}
     return {"rule": str(rule_of(row)), "on": row.is_on, **told}
 
 

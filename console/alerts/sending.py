@@ -56,8 +56,7 @@ def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> Non
     """Have everybody told whom the rule names, unless it is silenced. What is too much is kept as held."""
     if rule.silenced_until and rule.silenced_until > now:
         return
-    lately = AlertDelivery.objects.filter(firing__rule=rule, created__gt=now - timedelta(hours=1))
-    room = MAX_AN_HOUR - lately.exclude(state=State.HELD).count()
+    room = room_of(rule, now)
     for number, (kind, target) in enumerate(targets_of(rule)):
         held = number >= room
         AlertDelivery.objects.create(
@@ -65,6 +64,12 @@ def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> Non
             state=State.HELD if held else State.QUEUED,
             detail=f"more than {MAX_AN_HOUR} within the hour" if held else "",
         )  # fmt: skip
+
+
+def room_of(rule: AlertRule, now: datetime) -> int:
+    """How many more may be told about it within this hour."""
+    lately = AlertDelivery.objects.filter(firing__rule=rule, created__gt=now - timedelta(hours=1))
+    return MAX_AN_HOUR - lately.exclude(state=State.HELD).count()
 
 
 def ask_for_due(now: datetime) -> None:
@@ -86,11 +91,14 @@ def deliver(delivery_id: int) -> str:
 
 
 def attempt(delivery: AlertDelivery) -> str:
-    """Send it once; why that failed, "" where it did not."""
+    """Send it once; why that failed, "" where it did not. Raises nothing: what fails is this attempt alone."""
     try:
         _SENDERS[delivery.kind](delivery)
     except (OSError, RequestRefused, ValueError) as error:
         return str(error) or type(error).__name__
+    except Exception:  # ours: all the same it was not sent, and others are told, and it is tried again
+        logger.exception("an attempt to tell of “%s” broke", delivery.firing.rule_name)
+        return "a fault of the console, which its log has"
     return ""
 
 
@@ -133,8 +141,8 @@ def document_of(delivery: AlertDelivery) -> dict[str, Any]:
         "metric": firing.rule.metric if firing.rule else None,
         "subject": firing.subject,
         "sentence": firing.sentence,
-        "value": firing.value,
-        "worst": firing.worst,
+        "value": firing.value if firing.pk else None,  # a test measured nothing
+        "worst": firing.worst if firing.pk else None,
         "since": firing.since.isoformat(),
         "fired": firing.fired.isoformat() if firing.fired else None,
         "ended": firing.ended.isoformat() if firing.ended else None,

@@ -19,7 +19,7 @@ from console.alerts.replaying import replayed
 from console.alerts.showing import is_seen
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
-from console.models import AlertFiring, AlertRule
+from console.models import AlertDelivery, AlertFiring, AlertRule
 from console.rights import Verb
 
 router = Router(tags=["alerts"])
@@ -58,7 +58,7 @@ class RuleOut(Schema):
     is_on: bool
     silenced_until: datetime | None
     mail: str
-    webhook: str
+    webhook: str = Field(description="Its scheme and host alone without the right to change the rule")
     author: str
     sentence: str = Field(description="The rule in words")
 
@@ -66,6 +66,11 @@ class RuleOut(Schema):
     def resolve_sentence(rule: AlertRule) -> str:
         """In words."""
         return str(rule_of(rule))
+
+    @staticmethod
+    def resolve_webhook(rule: AlertRule, context: dict[str, Any]) -> str:
+        """As far as who asks may know it."""
+        return changing.webhook_for(context["request"], rule, rule.webhook)
 
 
 class RuleMade(RuleOut):
@@ -116,11 +121,18 @@ class DeliveryOut(Schema):
 
     kind: str
     event: str
-    target: str
+    target: str = Field(description="Of a webhook its scheme and host alone without the right to change the rule")
     state: str
     attempts: int
     detail: str
     created: datetime
+
+    @staticmethod
+    def resolve_target(told: AlertDelivery, context: dict[str, Any]) -> str:
+        """As far as who asks may know it."""
+        if told.kind != "webhook":
+            return told.target
+        return changing.webhook_for(context["request"], told.firing.rule, told.target)
 
 
 class TriedOut(Schema):
@@ -217,7 +229,7 @@ def list_deliveries(request: HttpRequest, firing_id: int) -> Any:
     found = get_object_or_404(AlertFiring, pk=firing_id)
     if not is_seen(found, visible(request.user)):
         raise Http404(f"There is no firing {firing_id}.")
-    return found.deliveries.all()
+    return found.deliveries.select_related("firing__rule")
 
 
 def _saved(request: HttpRequest, wanted: RuleIn, row: AlertRule | None) -> AlertRule:

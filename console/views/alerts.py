@@ -56,7 +56,10 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
     found = get_object_or_404(AlertFiring.objects.select_related("rule"), pk=firing_id)
     if not _seen(request, [found]):
         return redirect("alerts")
-    context = {"firing": found, "deliveries": found.deliveries.all(), "states": AlertDelivery.State}
+    context = {
+        "firing": found, "deliveries": found.deliveries.all(), "states": AlertDelivery.State,
+        "may_change": found.rule is not None and changing.may_change(request, rule_of(found.rule)),
+    }  # fmt: skip
     return render(request, "console/alert_firing.html", context)
 
 

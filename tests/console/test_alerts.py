@@ -6,6 +6,7 @@ import re
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
@@ -37,7 +38,10 @@ A = Destination.queue("orders.a")
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered():
+def nothing_remembered(monkeypatch):
+    for limit in ("_TESTS", "_TOLD"):
+        kept = getattr(trying, limit)
+        monkeypatch.setattr(trying, limit, RateLimit(kept.per_second, kept.burst))
     showing.forget()
     yield
     showing.forget()
@@ -287,7 +291,9 @@ def test_a_test_is_really_sent_marked_as_one_and_its_outcome_is_shown_and_record
     assert "This is a test: nothing is wrong" in mail.outbox[0].body
     assert reverse("edit-alert", args=[row.pk]) in mail.outbox[0].body
     [(headers, body)] = Receiver.got
-    assert json.loads(body)["event"] == "test"
+    document = json.loads(body)
+    assert document["event"] == "test"
+    assert [document[name] for name in ("id", "value", "worst", "fired", "ended")] == [None] * 5
     assert headers[sending.SIGNATURE] == sending.signature("hush", body)
     assert (AlertFiring.objects.count(), AlertDelivery.objects.count()) == (0, 0), "nothing fired"
     entry = AuditEntry.objects.get(action="test alert rule")
@@ -311,7 +317,7 @@ def test_a_test_that_fails_says_why_for_each_and_is_not_tried_again(admin, conso
 def test_a_program_that_is_not_there_is_said_in_plain_words():
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    with pytest.raises(OSError, match=r"^no connection: Connection refused$"):
+    with pytest.raises(RequestRefused, match=r"^no answer$"):
         webhook.post(f"http://127.0.0.1:{port}/hook", b"{}", {})
 
 
@@ -350,12 +356,110 @@ def test_what_a_lost_worker_took_is_asked_for_again(db, asked):
         ("http://127.0.0.1:15002/", "Sluice itself"),
         ("http://nowhere.invalid/", "not known"),
         ("https:///x", "no http"),
+        ("http://[x/", "no http"),
+        ("http://127.0.0.1:99999/", "no http"),
+        ("http://ada:hush@127.0.0.1:9/hook", "user or a password"),
+        ("http://127.0.0.1:9/a b", "percent-encoded"),
+        ("http://127.0.0.1:9/ä", "percent-encoded"),
     ],
 )
 def test_some_addresses_are_told_nothing(url, reason, settings):
     settings.SLUICE = replace(settings.SLUICE, console_port=8000, spark_port=15002)
     with pytest.raises(RequestRefused, match=reason):
         webhook.check_webhook(url)
+
+
+class Odd:
+    """A listener that answers a post with `lines`, one every `pause` seconds, for as long as somebody is there."""
+
+    def __init__(self, *lines: bytes, pause: float = 0) -> None:
+        self._lines, self._pause = lines, pause
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}/hook"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                with self._door.accept()[0] as line, suppress(OSError):
+                    line.recv(65536)
+                    for each in self._lines:
+                        line.sendall(each)
+                        time.sleep(self._pause)
+
+    def __enter__(self) -> str:
+        return self.url
+
+    def __exit__(self, *_) -> None:
+        self._door.shutdown(socket.SHUT_RDWR)
+        self._door.close()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n"]
+)
+def test_what_answers_otherwise_than_the_web_does_has_not_taken_it_and_is_not_told_of(admin, console, asked, answer):
+    with Odd(answer) as url:
+        row = rule(hold=0, mail="ada@example.org", webhook=url)
+        page = admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
+        assert "no answer" in page
+        assert "SSH" not in page
+        after = AuditEntry.objects.get(action="test alert rule").after
+        assert after == {"mail ada@example.org": "sent", f"webhook {url}": "no answer"}
+        looks(11)
+        delivery = AlertDelivery.objects.get(kind="webhook")
+        for _ in sending.RETRIES:
+            AlertDelivery.objects.update(due=timezone.now())
+            assert sending.deliver(delivery.pk) == "queued"
+        AlertDelivery.objects.update(due=timezone.now())
+        assert sending.deliver(delivery.pk) == "failed"
+
+
+def test_a_fault_at_one_of_those_who_are_told_is_noted_beside_what_was_sent(admin, console, monkeypatch):
+    monkeypatch.setitem(sending._SENDERS, "webhook", lambda _: 1 / 0)
+    row = rule(mail="ada@example.org", webhook="http://127.0.0.1:9/hook")
+    assert admin.post(reverse("send-test-alert", args=[row.pk])).status_code == 200
+    after = AuditEntry.objects.get(action="test alert rule").after
+    assert after["mail ada@example.org"] == "sent"
+    assert "fault" in after["webhook http://127.0.0.1:9/hook"]
+
+
+@pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\n"])
+def test_a_receiver_that_drips_is_cut_off_in_time(first, monkeypatch):
+    monkeypatch.setattr(webhook, "TIMEOUT", 0.5)
+    with Odd(first, *[b"X-More: 1\r\n"] * 60, pause=0.1) as url:
+        began = time.monotonic()
+        with pytest.raises(RequestRefused, match="no answer"):
+            webhook.post(url, b"{}", {})
+        assert time.monotonic() - began < 3
+
+
+def test_the_body_of_an_answer_is_not_waited_for(monkeypatch):
+    with Odd(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", *[b"x"] * 60, pause=0.1) as url:
+        began = time.monotonic()
+        webhook.post(url, b"{}", {})
+        assert time.monotonic() - began < 3
+
+
+def test_the_address_of_a_webhook_is_for_who_may_change_the_rule(admin, browser_of, console, asked, receiver):
+    rule(hold=0, webhook=f"{receiver}/hush?token=quiet")
+    looks(11)
+    place = receiver.removesuffix("/hook")
+    deliveries = f"/api/v1/alerts/firings/{AlertFiring.objects.get().pk}/deliveries"
+    viewer = browser_of("viewer")
+    for path, name in (("/api/v1/alerts/rules", "webhook"), (deliveries, "target")):
+        assert admin.get(path).json()[0][name].endswith("quiet")
+        assert viewer.get(path).json()[0][name] == place
+    admin.post(reverse("change-alert", args=[AlertRule.objects.get().pk]), {"action": "switch"})
+    assert AuditEntry.objects.get(action="switch alert rule").before["webhook"] == f"{receiver}/hush"
+
+
+def test_tests_of_a_rule_have_the_bound_of_what_it_tells(admin, console, monkeypatch):
+    monkeypatch.setattr(trying, "_TOLD", RateLimit(per_second=1 / 60, burst=3))
+    row = rule(mail="ada@example.org, bob@example.org")
+    for said in ("A test was written", "times an hour"):
+        assert said in admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
+    assert len(mail.outbox) == 2
 
 
 def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, settings, monkeypatch):
