@@ -141,8 +141,9 @@ async function more() {
     window.htmx?.process(rows);
     while (rows.childElementCount > MAX_ROWS) rows.lastElementChild.remove();
     if (Number(found.dataset.last)) follow.dataset.last = found.dataset.last;
-    again ||= found.dataset.more === "true";
-    say("live", again ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
+    const isMore = found.dataset.more === "true";
+    again ||= isMore;
+    say("live", isMore ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
   } catch {
     say("offline", "The console does not answer: what comes meanwhile is shown when it does.");
     setTimeout(more, 2000);
