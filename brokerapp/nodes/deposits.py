@@ -69,8 +69,10 @@ class Deposits:
     def note(self, log: MessageLog, sizes: Sizes, upto: int, entries: Sequence[Entry], before: int | None) -> None:
         """Messages of ours are stored, one after the other, up to this number; `before` stood last then.
 
-        The home is told soon.
+        The home is told soon; where that is to be this node, it reads them when it takes the log.
         """
+        if self._homes.is_here(log.name):
+            return
         note = self._notes.get(log.name)
         if note is None:
             note = self._notes[log.name] = Note(sizes, upto)

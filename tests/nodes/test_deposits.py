@@ -1,5 +1,6 @@
 """What is stored for a queue that is at home at another node: told whole, kept, named, and found again."""
 
+import asyncio
 from collections import deque
 from types import SimpleNamespace
 
@@ -24,12 +25,22 @@ def entry(log, number):
     return Entry(log, number, message, size=len(message.stored()))
 
 
+class Queues(dict):
+    """Those that a node knows: none."""
+
+    holds = dict.__contains__
+
+
 class AwayFromHome:
     """A node whose clients produce to a log at home elsewhere, and consume from it."""
 
     def __init__(self, monkeypatch):
         self.told, self.asked, self.given, self.waiting = [], [], [], 0
-        broker = SimpleNamespace(session=ME.session, queues={}, committer=self)
+        broker = SimpleNamespace(
+            session=ME.session, queues=Queues(), committer=self, jobs=SimpleNamespace(start=lambda: None),
+            stats=SimpleNamespace(known=lambda: (), changed=set()),
+            temporaries=SimpleNamespace(strangers=SimpleNamespace(inherit=lambda: None)),
+        )  # fmt: skip
         self.homes = Homes(broker)
         self.homes.join(Members(2, (ME, OTHER), ME.session))
         self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_here(name))
@@ -113,6 +124,27 @@ def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_me
         assert is_followed(node.log)
         end()
         assert not is_followed(node.log)
+
+
+def test_what_was_stored_when_the_members_become_others_is_told_to_those_who_were_its_homes(node):
+    async def barrier():  # its batch stores messages of clients, too: the pump comes later than who waits for it
+        node.store(3, before=1)
+
+    node.barrier, node.submit = barrier, lambda _unit: None
+    asyncio.run(node.homes.follow(Members(3, (ME, OTHER), ME.session)))
+    assert [facts[0] for facts in node.told[:2]] == [Word.ARRIVED, Word.EPOCH]
+    node.told.clear()
+    node.homes.deposits.tell()
+    assert not node.told
+
+
+def test_what_is_stored_in_a_log_that_is_about_to_be_taken_here_is_told_to_nobody_who_joins_later(node):
+    node.homes.join(Members(3, (ME,), ME.session))
+    node.store(3, before=1)
+    node.homes.join(Members(4, (ME, OTHER), ME.session))
+    node.told.clear()
+    node.homes.deposits.tell()
+    assert not node.told
 
 
 def test_what_is_named_is_found_where_it_was_kept_and_only_once(node):
