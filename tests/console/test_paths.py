@@ -5,7 +5,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from django.urls import resolve, reverse
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from console.paths import with_slashes
@@ -25,6 +25,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("page", "argument", "more"), PAGES, ids=[each[0] for each in PAGES])
+@settings(max_examples=40, deadline=None)  # the first one loads all pages
 @given(name=NAMES)
 @example(name="x/messages")
 @example(name="a~1b")
@@ -38,6 +39,7 @@ def test_the_address_of_a_page_leads_to_the_page_of_that_name(page, argument, mo
     assert (found.url_name, found.kwargs[argument]) == (page, name)
 
 
+@settings(max_examples=40, deadline=None)  # the first one loads all pages
 @given(name=NAMES.filter(lambda each: "~" not in each and each not in (".", "..")))
 def test_a_program_may_percent_encode_a_name_as_everywhere(name):
     seen = []
