@@ -76,7 +76,7 @@ class Subscribing:
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
             self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
-        if wanted and (ask := self._broker.homes.contending.asked_first(wanted, client)) is not None:
+        if wanted and (ask := self._broker.homes.contending.asked_first(wanted)) is not None:
             self._broker.homes.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
             return
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None

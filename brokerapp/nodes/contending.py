@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from brokerapp import clock
-from brokerapp.client import Client
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.subscription import Subscription
 from brokerapp.named_subscription import NamedSubscription
@@ -35,16 +34,15 @@ DENIED_MS = 5_000
 Guest = tuple[str, int, str]
 
 
-@dataclass(slots=True, eq=False)
-class Inquiry:
-    """Whether one of some nodes says that it consumes a log; see Contending.settle."""
+@dataclass(slots=True)
+class Question:
+    """Whether nodes consume a log still, however many wait for the answer."""
 
     log: str
-    rivals: set[str]
-    then: Callable[[bool], None]
-    is_wanted: Callable[[], bool]
-    since_ms: int  #: when it was asked first, or all was counted anew
-    pause_ms: int = AGAIN_MS  #: until it is looked at again
+    rivals: set[str]  #: the nodes that did not answer yet, or deny what is counted here
+    since_ms: int
+    thens: list[Callable[[bool], None]]
+    pause_ms: int = AGAIN_MS
 
 
 class Contending:
@@ -52,6 +50,7 @@ class Contending:
 
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
+        self._questions: dict[tuple[str, frozenset[str]], Question] = {}  # by log, and nodes that were asked first
         self._waiting: dict[Guest, int] = {}  # with the id of the question that is not answered yet
 
     def rivals(self, log: MessageLog, newcomer: Subscription | None = None, at: str = "") -> set[str]:
@@ -59,38 +58,45 @@ class Contending:
         lost = {session for session in self._homes.guests.behind(log.name) if session != at}
         return lost | {each.guest_of for each in log.consumers if each is not newcomer}
 
-    def settle(
-        self, log: str, rivals: set[str], then: Callable[[bool], None], is_wanted: Callable[[], bool] = lambda: True
-    ) -> None:
+    def settle(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
         """`then` is told whether one of these nodes says that it consumes a log; else, once none of them counts as one
-        that does, or the answer `is_wanted` no more, it is to be looked at again.
+        that does, it is to be looked at again.
         """
         if "" in rivals:
             then(True)
-        else:
-            self._ask(Inquiry(log, rivals, then, is_wanted, clock.now_ms()))
+            return
+        asked = log, frozenset(rivals)
+        if (question := self._questions.get(asked)) is not None:
+            question.thens.append(then)
+            return
+        question = self._questions[asked] = Question(log, set(rivals), clock.now_ms(), [then])
+        self._ask(question, lambda: self._questions.pop(asked))
 
-    def _ask(self, inquiry: Inquiry) -> None:
+    def _ask(self, question: Question, forget: Callable[[], object]) -> None:
         def answered(refusal: str) -> None:
             if refusal:
-                inquiry.then(True)
+                settled(taken=True)
             else:
-                self._broker.timers.at(clock.now_ms() + inquiry.pause_ms, partial(self._look, inquiry))
+                self._broker.timers.at(clock.now_ms() + question.pause_ms, look)
 
-        self._homes.known.ask(inquiry.rivals, Word.CONSUMED, (inquiry.log,), answered)
+        def look() -> None:
+            log = self._broker.queues.get(question.log)
+            question.rivals &= self.rivals(log) if log is not None else set()
+            if not question.rivals:
+                settled(taken=False)
+                return
+            if clock.now_ms() - question.since_ms >= DENIED_MS and self._homes.coming.all_reached:
+                self._make_accounts_anew(question.log, question.rivals)
+                question.since_ms = clock.now_ms()
+            question.pause_ms = min(2 * question.pause_ms, LONGEST_AGAIN_MS)
+            self._ask(question, forget)
 
-    def _look(self, inquiry: Inquiry) -> None:
-        """None of those that were asked consumes the log as it says: do they still count as ones that do?"""
-        log = self._broker.queues.get(inquiry.log)
-        inquiry.rivals = inquiry.rivals & self.rivals(log) if log is not None else set()
-        if not inquiry.rivals or not inquiry.is_wanted():
-            inquiry.then(False)
-            return
-        if clock.now_ms() - inquiry.since_ms >= DENIED_MS and self._homes.coming.all_reached:
-            self._make_accounts_anew(inquiry.log, inquiry.rivals)
-            inquiry.since_ms = clock.now_ms()
-        inquiry.pause_ms = min(2 * inquiry.pause_ms, LONGEST_AGAIN_MS)
-        self._ask(inquiry)
+        def settled(*, taken: bool) -> None:
+            forget()
+            for then in question.thens:
+                then(taken)
+
+        self._homes.known.ask(question.rivals, Word.CONSUMED, (question.log,), answered)
 
     def _make_accounts_anew(self, log: str, sessions: set[str]) -> None:
         """These nodes, which go by the same members, deny what is counted here: both are to say all again."""
@@ -106,18 +112,15 @@ class Contending:
 
     # -- for our own clients
 
-    def asked_first(self, wanted: NamedSubscription, client: Client) -> Callable[[Then], None] | None:
-        """What other nodes are to be asked before there is one as this client wants it: whether they have it still, or
-        to let go of it. Raises what Durables.claim raises.
+    def asked_first(self, wanted: NamedSubscription) -> Callable[[Then], None] | None:
+        """What other nodes are to be asked before there is one as it is wanted: whether they have it still, or to let
+        go of it. Raises what Durables.claim raises.
         """
         durables = self._broker.durables
         found = durables.known_as(wanted)
         rivals = self.rivals(found.log) if found is not None else set()
         if rivals and "" not in rivals and (refusal := durables.refusal(wanted)):
-            return lambda then: self.settle(
-                found.log.name, rivals, lambda taken: then(refusal if taken else ""),
-                is_wanted=lambda: client.id in self._broker.clients,
-            )  # fmt: skip
+            return lambda then: self.settle(found.log.name, rivals, lambda taken: then(refusal if taken else ""))
         former = durables.in_the_way(wanted)
         return partial(self._homes.dropping.drop, former) if former is not None else None
 
@@ -138,12 +141,10 @@ class Contending:
 
         self.ceased(guest)  # what it asked in a former epoch
         self._waiting[guest] = id
-        self.settle(
-            name, {""} if session in rivals else rivals, settled, is_wanted=lambda: self._waiting.get(guest) == id
-        )
+        self.settle(name, {""} if session in rivals else rivals, settled)
 
     def ceased(self, guest: Guest) -> None:
-        """It wants it no longer: what it asked is answered, as nothing came of it."""
+        """It wants it no longer: what it asked is answered, as nothing comes of it."""
         if (id := self._waiting.pop(guest, None)) is not None:
             self._homes.tell(guest[0], Word.KNOWN, id, "")
 

@@ -27,7 +27,7 @@ class Nodes:
         self.said, self.later = [], []
         self.now_ms, self.renewed, self.queues = 0, [], {}
         timers = SimpleNamespace(at=self._later)
-        broker = self.broker = SimpleNamespace(timers=timers, queues=self.queues)
+        broker = SimpleNamespace(timers=timers, queues=self.queues)
         self.homes = homes = SimpleNamespace(
             me="h", tell=lambda *said: self.said.append(said), begin_anew=self.renewed.append,
             coming=SimpleNamespace(all_reached=True),
@@ -139,42 +139,12 @@ def test_nor_does_who_says_it_again_after_its_link_was_lost_do_so_twice(nodes):
     assert nodes.tried == [("c", 7)]
 
 
-def consumed(nodes):
-    """How often nodes were asked whether they consume it still."""
-    return sum(word is Word.CONSUMED for _, word, *_ in nodes.said)
-
-
-def test_nobody_is_asked_again_for_who_wants_it_no_longer(nodes):
+def test_who_says_it_again_in_another_epoch_is_answered_for_the_first_time(nodes):
     nodes.come(7, "a")
-    nodes.contending.ceased(("c", 7, LOG))
-    nodes.answer("a")
-    nodes.wait()
-    assert (consumed(nodes), nodes.later, nodes.tried) == (1, [], [])
-
-
-def test_who_says_it_again_in_another_epoch_is_answered_for_the_first_time_and_asked_for_once(nodes):
-    nodes.come(7, "a")
-    nodes.answer("a")
     nodes.come(7, "a", id=2)
     assert nodes.told == [("c", 1, "")]
-    nodes.answer("a")
-    nodes.wait()
-    nodes.answer("a")
-    assert (consumed(nodes), len(nodes.later)) == (3, 1)
-
-
-def test_nor_is_it_asked_for_a_client_of_the_home_that_is_gone(nodes):
-    durable, client, told = SimpleNamespace(log=nodes.log("a")), SimpleNamespace(id=5), []
-    nodes.broker.clients = {5: client}
-    nodes.broker.durables = SimpleNamespace(known_as=lambda _wanted: durable, refusal=lambda _wanted: "taken")
-    nodes.contending.asked_first(None, client)(told.append)
-    nodes.answer("a")
-    nodes.wait()
-    assert (consumed(nodes), told) == (2, [])
-    nodes.broker.clients.clear()
-    nodes.answer("a")
-    nodes.wait()
-    assert (consumed(nodes), told, nodes.later) == (2, [""], [])
+    nodes.answer("a", "it is consumed")
+    assert nodes.told[1:] == [("c", 2, "taken")]
 
 
 @pytest.mark.parametrize("agree", [True, False])
@@ -195,6 +165,19 @@ def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_r
     nodes.answer("a")
     nodes.wait()
     assert nodes.tried == [("c", 7)]
+
+
+def test_however_often_one_comes_its_rivals_are_asked_once_at_a_time(nodes):
+    for key in range(3):
+        nodes.come(key, "a", id=key + 1)
+        nodes.contending.ceased(("c", key, LOG))
+    nodes.come(3, "a", id=4)
+    nodes.answer("a")
+    nodes.wait()
+    assert [word for _, word, *_ in nodes.said].count(Word.CONSUMED) == 2
+    nodes.answer("a", "it is consumed")
+    assert nodes.told[-1] == ("c", 4, "taken")
+    assert (nodes.later, nodes.contending._questions) == ([], {})
 
 
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
