@@ -154,11 +154,20 @@ class Delivery:
 
     def acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
-        log.settled(entries)
+        self.count_acked(log, entries)
+        self.told_acked(log, entries, client, now_us)
+
+    def count_acked(self, log: MessageLog, entries: Sequence[Entry]) -> None:
+        """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
         counts = log.counts
         counts.DequeueCount += len(entries)
         counts.DequeueBytes += sum([entry.message.size for entry in entries])
         self._stats.changed.add(counts)
+
+    def told_acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
+        """The same, as the home of the queue has it: they are gone from there."""
+        log.settled(entries)
+        self._stats.changed.add(log.counts)
         if client.bridge:
             self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
         self._record(ACK, log, entries, client.client_id, now_us)

@@ -18,6 +18,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.engine.consumer_queues import topic_behind
 from brokerapp.engine.life_cycles import Origin, Use, ends_at_restart, ends_when_idle
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.snapshot import DestinationStats
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
@@ -81,7 +82,7 @@ class Inactivity:
         if by_policy:
             timeout = policy.inactive_timeout_before_gc
             return idle_ms >= (DEFAULT_TIMEOUT_MS if timeout is None else timeout)
-        use = Use(producers=self._broker.stats.of(destination).ProducerCount)
+        use = Use(producers=self._numbers(destination).ProducerCount)
         if not use.is_none:
             self._idle.pop(destination, None)
         kept, limit = self._is_subscription(destination), self._broker.settings.auto_destroy_after
@@ -89,11 +90,14 @@ class Inactivity:
 
     def _idle_ms(self, destination: Destination) -> int:
         """Since when it was found idle, and nothing sent there."""
-        numbers, now_ms = self._broker.stats.of(destination), clock.now_ms()
+        numbers, now_ms = self._numbers(destination), clock.now_ms()
         since, sent = self._idle.setdefault(destination, (now_ms, numbers.EnqueueCount))
         if sent != numbers.EnqueueCount:
             since, _ = self._idle[destination] = (now_ms, numbers.EnqueueCount)
         return now_ms - since
+
+    def _numbers(self, destination: Destination) -> DestinationStats:
+        return self._broker.homes.shares.total(self._broker.stats.of(destination))
 
     def _is_subscription(self, destination: Destination) -> bool:
         """Whether it gets copies of what is sent elsewhere: somebody subscribed by it."""

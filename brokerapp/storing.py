@@ -188,7 +188,8 @@ class Storing:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
                 entries = [Entry(name, *each, original, shown, deliveries) for each in facts]
             if log.away:
-                deposits.note(log, bodies, numbers[-1], entries, before.get(name))
+                self._count(log, bodies)
+                deposits.note(log, count, numbers[-1], entries, before.get(name))
                 continue
             self.arrived(log, messages, bodies)
             if entries:
@@ -200,11 +201,14 @@ class Storing:
 
     def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
-        counts = log.counts
-        counts.arrived(sizes)
-        self._broker.stats.changed.add(counts)
+        self._count(log, sizes)
         if self._broker.advisories.watching:
             self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
+
+    def _count(self, log: MessageLog, sizes: Sizes) -> None:
+        """Each node counts what it stored, see nodes/shares.py."""
+        log.counts.arrived(sizes)
+        self._broker.stats.changed.add(log.counts)
 
     def _leave_out(
         self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]

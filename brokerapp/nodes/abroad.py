@@ -248,6 +248,8 @@ class Abroad:
         if log is None:
             return
         consumer = Consumer(client.client_id, client.bridge) if client is not None else None
+        if consumer is not None:
+            self._broker.delivery.count_acked(log, entries)
         if not log.away:  # it came home meanwhile
             self._homes.guests.removed(log, entries, consumer)
             return

@@ -7,13 +7,11 @@ removed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.horizon import UNKNOWN
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.message import Sizes
 from brokerapp.nodes.words import Word, unpack_told
 from brokerapp.store import DISCARDED
 
@@ -36,37 +34,40 @@ class Arrivals:
         """It is no member any more."""
         self._forgotten.pop(session, None)
 
-    def heard(self, session: str, name: str, *facts: Any) -> None:
-        """Another node stored messages in a log: see Word.ARRIVED."""
-        *numbers, upto, runs, forgotten = facts
+    def heard(
+        self, session: str, name: str, count: int, upto: int, runs: list | None, forgotten: int | None
+    ) -> None:  # fmt: skip
+        """Another node stored messages in a log, and counted them: see Word.ARRIVED."""
         if forgotten is not None:
             self._forgotten[session] = forgotten
         log, destination = self._broker.queues.get(name), Destination.parse(name)
         if log is not None:
-            self._take(log, numbers, upto, runs, session if forgotten is not None else "")
+            self._take(log, count, upto, runs, session if forgotten is not None else "")
             if log.follows != (runs is not None) and not log.away:
                 self._broker.homes.tell(session, Word.WISHED, name, log.follows)
         elif destination.kind is Kind.SUBSCRIPTION or destination.is_temporary:
-            self._look_up(destination, *numbers)  # read back
+            self._look_up(destination, count)  # read back
         else:  # it was deleted as this came: it is there again
             self._broker.queues.ensure(destination)
-            self._count(self._broker.queues[name], *numbers)
+            self._offer_unseen(self._broker.queues[name], count)
 
-    def _take(self, log: MessageLog, numbers: Sequence[int], upto: int, runs: list | None, kept_at: str) -> None:
+    def _take(self, log: MessageLog, count: int, upto: int, runs: list | None, kept_at: str) -> None:
         if runs is None or log.away or not log.follows:
-            self._count(log, *numbers, upto=upto)
+            self._offer_unseen(log, count, upto)
             return
-        self._broker.storing.arrived(log, (), Sizes(*numbers))
         for told in runs:
             log.offer_told(unpack_told(log.name, told, kept_at), told[0])
+        self._touched(log)
+
+    def _offer_unseen(self, log: MessageLog, count: int, upto: int = UNKNOWN) -> None:
+        log.offer_unseen(count, upto)
+        self._touched(log)
+
+    def _touched(self, log: MessageLog) -> None:
+        self._broker.stats.changed.add(log.counts)
         self._broker.delivery.touched[log] = None
 
-    def _count(self, log: MessageLog, *numbers: int, upto: int = UNKNOWN) -> None:
-        self._broker.storing.arrived(log, (), Sizes(*numbers))
-        log.offer_unseen(numbers[0], upto)
-        self._broker.delivery.touched[log] = None
-
-    def _look_up(self, destination: Destination, *numbers: int) -> None:
+    def _look_up(self, destination: Destination, count: int) -> None:
         """It was removed as this came, or is new and its maker is yet to reach us: the store knows which."""
         name, queues = str(destination), self._broker.queues
 
@@ -80,6 +81,6 @@ class Arrivals:
                 part.discard(name)
             log = queues.get(name)
             if log is not None and not log.away:  # else its home finds them in the store
-                self._count(log, *numbers)
+                self._offer_unseen(log, count)
 
         self._broker.committer.ask(lambda store: store.attributes_of([name]), found)

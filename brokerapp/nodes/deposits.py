@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.message import Sizes
 from brokerapp.nodes.words import Told, Word, pack_told
 
 if TYPE_CHECKING:
@@ -32,16 +31,9 @@ ENTRY_BYTES = 500
 class Note:
     """What a home is to be told of one log."""
 
-    sizes: Sizes
+    count: int
     upto: int
     runs: list[tuple[Sequence[Entry], int | None]] | None = field(default_factory=list)  #: None: some are not at hand
-
-    def add(self, sizes: Sizes, upto: int) -> None:
-        """More was stored, with numbers up to this one."""
-        self.upto, (count, bytes, least, greatest) = upto, self.sizes
-        self.sizes = Sizes(
-            count + sizes.count, bytes + sizes.bytes, min(least, sizes.least), max(greatest, sizes.greatest)
-        )
 
 
 class Deposits:
@@ -66,8 +58,8 @@ class Deposits:
         else:
             self._followed.discard(log)
 
-    def note(self, log: MessageLog, sizes: Sizes, upto: int, entries: Sequence[Entry], before: int | None) -> None:
-        """Messages of ours are stored, one after the other, up to this number; `before` stood last then.
+    def note(self, log: MessageLog, count: int, upto: int, entries: Sequence[Entry], before: int | None) -> None:
+        """So many messages of ours are stored, one after the other, up to this number; `before` stood last then.
 
         The home is told soon; where that is to be this node, it reads them when it takes the log.
         """
@@ -75,9 +67,8 @@ class Deposits:
             return
         note = self._notes.get(log.name)
         if note is None:
-            note = self._notes[log.name] = Note(sizes, upto)
-        else:
-            note.add(sizes, upto)
+            note = self._notes[log.name] = Note(0, upto)
+        note.count, note.upto = note.count + count, upto
         if not entries:
             note.runs = None
         elif note.runs is not None:
@@ -95,7 +86,7 @@ class Deposits:
                 if self._homes.abroad.consumes(log):
                     self._keep(log, note.runs)
                     forgotten = self._forgotten
-            self._homes.tell(home, Word.ARRIVED, log, *note.sizes, note.upto, runs, forgotten)
+            self._homes.tell(home, Word.ARRIVED, log, note.count, note.upto, runs, forgotten)
 
     # -- what is kept
 

@@ -229,9 +229,9 @@ class Guests:
             self.removed(log, entries, Consumer(*consumer) if consumer is not None else None)
 
     def removed(self, log: MessageLog, entries: Sequence[Entry], consumer: Consumer | None) -> None:
-        """The same of a log that is at home here. What was not acknowledged was counted where its consumer is."""
+        """The same of a log that is at home here. It was counted where its consumer is."""
         if consumer is not None:
-            self._broker.delivery.acked(log, list(entries), consumer, time.time_ns() // 1000)
+            self._broker.delivery.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
         else:
             log.settled(entries)
             self._broker.stats.changed.add(log.counts)

@@ -2,7 +2,8 @@
 
 Messages of a topic arrive at the nodes of those who send them, and are given out at those of its subscribers; also of a
 queue the nodes of its senders know something that its home does not. Each node tells the home what it counted, once a
-second where that changed. What a node counted that is gone stays counted, until the home is another.
+second where that changed: so what a link lost is told again. What a node counted that is gone the home counts on, but
+for its last second.
 """
 
 from __future__ import annotations
@@ -40,16 +41,21 @@ def total(own: DestinationStats, parts: Iterable[DestinationStats]) -> Destinati
     """The numbers of a destination at its home, with what other nodes counted."""
     found = replace(own)
     for part in parts:
-        for least, greatest, counted in SPANS:
-            if getattr(part, counted):
-                known = getattr(found, counted)
-                bound = min(getattr(found, least), getattr(part, least)) if known else getattr(part, least)
-                setattr(found, least, bound)
-                setattr(found, greatest, max(getattr(found, greatest), getattr(part, greatest)))
-        for name in COUNTS + _present(own.destination):
-            setattr(found, name, getattr(found, name) + getattr(part, name))
-        found.DLQ |= part.DLQ
+        _add(found, part, COUNTS + _present(own.destination))
     return found
+
+
+def _add(found: DestinationStats, part: DestinationStats, names: Iterable[str]) -> None:
+    """Have these numbers of a part, too, and the least and the greatest of both."""
+    for least, greatest, counted in SPANS:
+        if getattr(part, counted):
+            known = getattr(found, counted)
+            bound = min(getattr(found, least), getattr(part, least)) if known else getattr(part, least)
+            setattr(found, least, bound)
+            setattr(found, greatest, max(getattr(found, greatest), getattr(part, greatest)))
+    for name in names:
+        setattr(found, name, getattr(found, name) + getattr(part, name))
+    found.DLQ |= part.DLQ
 
 
 def _present(destination: Destination) -> tuple[str, ...]:
@@ -65,9 +71,7 @@ class Shares:
 
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
-        self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(
-            dict
-        )  # by session; "": of former ones
+        self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(dict)  # by session
         self._told: set[Destination] = set()
 
     # -- at a home
@@ -88,15 +92,14 @@ class Shares:
             stats.changed.add(stats.of(destination))
 
     def gone(self, session: str) -> None:
-        """A node is no member any more: its clients are gone, what it counted was counted."""
+        """A node is no member any more: its clients are gone, what it counted its homes have counted from now on."""
+        stats = self._broker.stats
         for destination, parts in self._parts.items():
-            part = parts.pop(session, None)
-            if part is not None:
-                for name in _present(destination):
-                    setattr(part, name, 0)
-                parts[""] = total(part, [parts[""]]) if "" in parts else part
-                if (known := self._broker.stats.find(destination)) is not None:
-                    self._broker.stats.changed.add(known)
+            part, known = parts.pop(session, None), stats.find(destination)
+            if part is not None and known is not None:
+                if self._homes.is_here(str(destination)):
+                    _add(known, part, COUNTS)
+                stats.changed.add(known)
 
     def forget(self, destinations: Iterable[Destination]) -> None:
         """These are deleted."""
@@ -127,6 +130,8 @@ class Shares:
 
     def tell_again(self) -> None:
         """Homes are others, or hear us again: tell all of it, soon."""
-        stats = self._broker.stats
-        found = (stats.find(each) for each in stats.known() if not self._homes.is_here(str(each)))
+        stats, homes = self._broker.stats, self._homes
+        for each in [each for each in self._parts if not homes.is_here(str(each))]:
+            del self._parts[each]
+        found = (stats.find(each) for each in stats.known() if not homes.is_here(str(each)))
         stats.changed.update(each for each in found if each is not None and _says_something(each))

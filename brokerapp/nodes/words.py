@@ -39,8 +39,8 @@ class Word(IntEnum):
     RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
-    # log, messages, bytes, least, greatest, highest number, Told ... or None: to be read; the highest number of what
-    # its teller kept and forgot, or None: these are not kept
+    # log, number of messages, highest number, Told ... or None: to be read; the highest number of what its teller kept
+    # and forgot, or None: these are not kept
     ARRIVED = auto()
 
     # -- from a client's node to a home

@@ -4,12 +4,14 @@ from types import SimpleNamespace
 
 from brokerapp.definitions import VirtualTopic
 from brokerapp.destination import Destination
+from brokerapp.message import Sizes
 from brokerapp.nodes.known import Known
-from brokerapp.nodes.shares import total
+from brokerapp.nodes.shares import Shares, total
 from brokerapp.nodes.wanted import Wanted
 from brokerapp.nodes.words import Word
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import DestinationStats
+from brokerapp.stats import Stats
 
 
 def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
@@ -103,3 +105,25 @@ def test_of_a_queue_its_home_alone_knows_who_consumes_it():
     queue = Destination.queue("q")
     own, other = DestinationStats(queue, ConsumerCount=3), DestinationStats(queue, ConsumerCount=1, ProducerCount=2)
     assert (total(own, [other]).ConsumerCount, total(own, [other]).ProducerCount) == (3, 2)
+
+
+def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_the_home_is_another():
+    queue, stats, told = Destination.queue("q"), Stats(), []
+    homes = SimpleNamespace(me="a", here=True, tell=lambda _session, _word, rows: told.extend(rows))
+    homes.is_here = lambda _log: homes.here
+    homes.home = lambda _log: "a" if homes.here else "c"
+    broker = SimpleNamespace(stats=stats, measure=lambda _numbers: None)
+    shares, own = Shares(broker, homes), stats.of(queue)
+    own.arrived(Sizes(1, 5, 5, 5))
+    part = DestinationStats(queue, ProducerCount=1)
+    part.arrived(Sizes(2, 10, 3, 7))
+    shares.heard("b", [part.to_json()])
+    for _ in range(2):
+        found = shares.total(own)
+        assert (found.EnqueueCount, found.EnqueueBytes, found.MinMessageSize, found.MaxMessageSize) == (3, 15, 3, 7)
+        shares.gone("b")
+    assert (found.ProducerCount, shares.total(own).ProducerCount) == (0, 0)
+    homes.here = False
+    shares.tell_again()
+    shares.tell(stats.take_changes()[0])
+    assert [each["EnqueueCount"] for each in told] == [3]

@@ -62,6 +62,26 @@ def test_what_is_sent_and_consumed_away_from_its_home_comes_once_or_flagged_when
     until(lambda: broker.depth(queue) == 0, "all is acknowledged")
 
 
+def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwhile(broker, client, name):
+    queue, sender, taker = broker.queue_at("a", name), client("b"), client("b")
+    taker.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "before", persistent="true")
+    [before] = taker.take(1)
+    without_links(broker["b"], True)
+    taker.ack(before)
+    sender.send(f"/queue/{queue}", "meanwhile", persistent="true")
+    without_links(broker["b"], False)
+    [meanwhile] = taker.take(1)
+    taker.ack(meanwhile)
+    home = broker["a"].node.broker
+
+    def counted():
+        numbers = home.homes.shares.total(home.stats.of(Destination.queue(queue)))
+        return numbers.EnqueueCount, numbers.EnqueueBytes, numbers.MaxMessageSize, numbers.DequeueCount
+
+    until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")
+
+
 def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):
     queue, answered = broker.queue_at("a", name), threading.Event()
 
