@@ -31,6 +31,5 @@ class Entry:
     deliveries: int = 0  #: times it was handed to a consumer before
     first_of_group: bool = False  #: the first of its message group for the consumer it is given to
     hasty: bool = False  #: settled while it was COMING
-    kept_at: str = (
-        ""  #: the node (its session) that stored it and is likely to have it in memory, until it is given out
-    )
+    #: The node (its session) that stored it and is likely to have it in memory, until it is given out.
+    kept_at: str = ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.destination import Destination, Kind
 from brokerapp.engine.horizon import UNKNOWN
 from brokerapp.engine.message_log import MessageLog
-from brokerapp.nodes.words import Word, unpack_told
+from brokerapp.nodes.words import Told, Word, unpack_told
 from brokerapp.store import DISCARDED
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Arrivals:
         if runs is None or log.away or not log.follows:
             self._offer_unseen(log, count, upto)
             return
-        for told in runs:
-            log.offer_told(unpack_told(log.name, told, kept_at), told[0])
+        for told in map(Told._make, runs):
+            log.offer_told(unpack_told(log.name, told, kept_at), told.before)
         self._touched(log)
 
     def _offer_unseen(self, log: MessageLog, count: int, upto: int = UNKNOWN) -> None:

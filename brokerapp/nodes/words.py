@@ -65,14 +65,22 @@ class Consumer(NamedTuple):
     bridge: str  #: the broker whose bridge it is; "": an ordinary client
 
 
+class Told(NamedTuple):
+    """Messages that a node stored one after the other in a log, alike in all but heads and bodies."""
+
+    before: int | None  #: what stood last there then, as far as the store said it
+    first: int  #: their first number
+    shared: bool  #: whether they are kept as payloads
+    original: str
+    shown: str
+    stored: list[bytes]
+
+
 #: Questions that concern who asked them alone: nobody else at its node waits for the answers.
 ASIDE = frozenset({Word.CLAIM, Word.DROP, Word.CONSUMED})
 #: What waits where the receiver has not come to the epoch yet.
 OF_LOGS = frozenset(range(Word.CONSUME, Word.GIVEN))
 
-#: Messages that a node stored one after the other in a log: what stood last there before, as far as the store said it;
-#: the first number, whether they are kept as payloads, their original and shown destinations, the stored messages.
-Told = tuple[int | None, int, bool, str, str, list[bytes]]
 #: An entry on its way: number, payload, size, original, shown, deliveries, first of its group, stored message.
 Packed = tuple[int, int, int, str, str, int, bool, bytes]
 
@@ -107,13 +115,13 @@ def unpacked(log: str, packed: Sequence[Any]) -> Entry:
 
 
 def pack_told(entries: Sequence[Entry], before: int | None) -> Told:
-    """Messages that went the same way into a log, alike in all but heads and bodies."""
+    """Messages that went the same way into a log."""
     first = entries[0]
     stored = stored_alike([each.message for each in entries])
-    return before, first.seq, first.payload > 0, first.original, first.shown, stored
+    return Told(before, first.seq, first.payload > 0, first.original, first.shown, stored)
 
 
-def unpack_told(log: str, told: Sequence[Any], kept_at: str) -> list[Entry]:
+def unpack_told(log: str, told: Told, kept_at: str) -> list[Entry]:
     """The inverse of pack_told(); `kept_at`: by whom they are kept, "" if by nobody."""
     _, first, shared, original, shown, stored = told
     messages = load_alike(stored)

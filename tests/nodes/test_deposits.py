@@ -83,7 +83,7 @@ def test_a_home_is_told_once_a_tick_what_was_stored_and_with_the_messages_what_s
     node.homes.deposits.tell()
     [(word, log, count, upto, runs, forgotten)] = node.told
     assert (word, log, count, upto, forgotten) == (Word.ARRIVED, node.log, 3, 6, 0)
-    assert [run[0] for run in runs] == [1, 1]
+    assert [run.before for run in runs] == [1, 1]
     heard = [each for run in runs for each in unpack_told(node.log, run, ME.session)]
     assert [(each.seq, each.message.id, each.message.body) for each in heard] == [
         (3, "ID:3", b"body"), (4, "ID:4", b"body"), (6, "ID:6", b"body"),
