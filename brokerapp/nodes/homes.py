@@ -207,6 +207,7 @@ class Homes:
         self.guests.gone(session)
         self.known.forget(session)
         self.past.forget(session)
+        self.arrivals.forget(session)
         self.wanted.forget(session)
         self._broker.rivals.forget(session)
         self.shares.gone(session)

@@ -30,7 +30,7 @@ class Word(IntEnum):
     LOGS = auto()  # id, (log, JSON of its attributes or None: it is gone) ...
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     KNOWN = auto()  # id, "" or why it cannot be
-    TOPIC = auto()  # topic, stored message, original destination, shown destination, whether a bridge brought it
+    TOPIC = auto()  # topic, stored message, original destination, shown destination, see bridging.bringer
     PAST_WANTED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
     PAST = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
     CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
@@ -39,9 +39,9 @@ class Word(IntEnum):
     RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
-    ARRIVED = (
-        auto()
-    )  # log, messages, bytes, least, greatest, highest number, Told ... or None: to be read; whether kept
+    # log, messages, bytes, least, greatest, highest number, Told ... or None: to be read; the highest number of what
+    # its teller kept and forgot, or None: these are not kept
+    ARRIVED = auto()
 
     # -- from a client's node to a home
     CONSUME = auto()  # id, key, log, facts of the consumer (see Consumer)
@@ -82,9 +82,9 @@ def pack(entries: Iterable[Entry]) -> list[Packed]:
     return list(map(_packed, entries))
 
 
-def pack_for(session: str, entries: Iterable[Entry]) -> list[Packed | int]:
-    """The same for that node, which has some as they came."""
-    return [e.seq if e.kept_at == session and _is_as_it_came(e) else _packed(e) for e in entries]
+def pack_for(session: str, entries: Iterable[Entry], forgotten: int = 0) -> list[Packed | int]:
+    """The same for that node, which has those as they came that it kept, if their numbers are above this one."""
+    return [e.seq if e.kept_at == session and e.seq > forgotten and _is_as_it_came(e) else _packed(e) for e in entries]
 
 
 def _is_as_it_came(e: Entry) -> bool:
