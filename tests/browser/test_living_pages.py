@@ -102,6 +102,9 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     send(client, "followed.one", "d")
     expect(rows).to_have_count(4)
     expect(page.locator("[data-pill]")).to_have_text("Live")
+    numbers = [int(each) for each in page.locator("#rows [data-label=Number]").all_inner_texts()]
+    assert numbers == sorted(numbers, reverse=True), "the newest stand on top"
+    expect(page.locator("#follow")).to_contain_text(f"Following: all up to number {numbers[0]}.")
     assert page.evaluate("window.unreloaded")
 
 

@@ -429,6 +429,13 @@ def test_a_look_at_a_journey_that_ended_early_does_not_deny_it(admin, console, m
     assert "Nothing was recorded" not in text(response)
 
 
+def test_a_search_that_ended_early_denies_nothing_and_leads_on(admin, console, monkeypatch):
+    monkeypatch.setattr("console.searching.trace.search", lambda *_: Found(complete=False))
+    page = text(admin.get(reverse("find-messages"), {"q": "ID:late:1"}))
+    assert "No message that was looked at has this id" in page
+    assert reverse("message-page", kwargs={"id": "ID:late:1"}) in page
+
+
 def test_a_message_consumed_meanwhile_leads_to_its_permanent_page(admin, console, name):
     console.send(f"/queue/{name}", "x")
     address = reverse("message", kwargs={"name": name, "seq": 999}) + "?id=ID:gone:1"

@@ -115,6 +115,7 @@ document.addEventListener("click", (event) => {
 const follow = document.querySelector("[data-follow]");
 let asking = false;
 let again = false;
+let isBehind = false; // whether more came than the last look showed
 let heard = Date.now();
 let waiting = []; // rows that came while those on the page hold still, the newest first
 
@@ -135,7 +136,7 @@ function show() {
 
 function tell() {
   if (waiting.length) return say("live", `Following: ${waiting.length === MAX_ROWS ? `${MAX_ROWS} or more` : waiting.length} new, shown when you let go of the rows.`);
-  return say("live", again ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
+  return say("live", isBehind ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
 }
 
 function say(state, text) {
@@ -160,7 +161,8 @@ async function more() {
     const came = [...found.content.querySelectorAll("tr")].reverse(); // in order, and the newest stands on top
     waiting = [...came, ...waiting].slice(0, MAX_ROWS);
     if (Number(found.dataset.last)) follow.dataset.last = found.dataset.last;
-    again ||= found.dataset.more === "true";
+    isBehind = found.dataset.more === "true";
+    again ||= isBehind;
     tell();
     show();
   } catch {
