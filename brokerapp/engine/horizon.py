@@ -17,12 +17,17 @@ UNKNOWN = COMING
 class Horizon:
     """That of one log."""
 
-    __slots__ = ("fresh", "known", "upto")
+    __slots__ = ("begun", "fresh", "known", "upto")
 
     def __init__(self) -> None:
         self.known = 0  #: the highest number that was read, offered or told of: what comes above it is new here
+        self.begun = 0  #: up to this number all was counted when the log was taken: who tells of it is late
         self.fresh = 0  #: messages that came while a page was being read, which may not hold them
         self.upto = 0  #: the highest number of those
+
+    def is_new(self, number: int) -> bool:
+        """Whether it can neither have been read nor counted."""
+        return number > self.known and number > self.begun
 
     def saw(self, number: int) -> None:
         """This one is known."""

@@ -56,9 +56,9 @@ class MessageLog(SharedWindow):
         self.consumers.clear()
         self.dispatched = 0
 
-    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int]) -> None:
+    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int) -> None:
         consumers = list(self.consumers)
-        super().begin(depth, suspect, returned, held)
+        super().begin(depth, suspect, returned, held, last)
         self.consumers[:] = consumers
         self.dispatched = max(held, default=0)
 

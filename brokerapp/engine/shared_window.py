@@ -41,7 +41,7 @@ class SharedWindow(Window):
 
     def offer_told(self, entries: Sequence[Entry], before: int | None) -> None:
         """The same, by another node, which tells of it later than they can be read."""
-        if entries[0].seq > self.horizon.known and self.shared:
+        if self.shared and self.horizon.is_new(entries[0].seq):
             self.offer_run(entries, before)
         else:
             self.offer_unseen(len(entries), entries[-1].seq)

@@ -121,12 +121,15 @@ class Window:
                 self.offer(entry)
             return
         self.depth += len(entries)
-        self.loaded = self.horizon.known = entries[-1].seq
+        self.loaded = entries[-1].seq
+        self.horizon.saw(self.loaded)
         self.ready.extend(entries)
         self.ready_bytes += size
 
     def offer_unseen(self, count: int = 1, upto: int = UNKNOWN) -> None:
         """Messages were stored, with numbers up to this one, and are read when they are wanted."""
+        if upto <= self.horizon.begun:
+            return
         self.depth += count
         if upto <= self.loaded and not self.rules.prioritized:  # another node's, read before it told of them
             return
@@ -301,9 +304,12 @@ class Window:
         self.ahead.forget()
         self.offer_again()
 
-    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int]) -> None:
-        """Hold what the store holds, as another node left it; the numbers of what consumers hold are known."""
+    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int) -> None:
+        """Hold what the store holds, whose `last` number this is, as another node left it; the numbers of what
+        consumers hold are known.
+        """
         self.vacate()
+        self.horizon.begun = last
         self.depth, self.in_flight = depth, len(held)
         self.may_have_been_delivered = suspect
         self.returned.update(returned)

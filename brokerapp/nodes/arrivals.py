@@ -26,13 +26,24 @@ class Arrivals:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._forgotten: dict[str, int] = {}  # session -> the highest number that it kept and forgot
+
+    def forgotten(self, session: str) -> int:
+        """Up to which number a node has forgotten what it kept: that is given to it whole."""
+        return self._forgotten.get(session, 0)
+
+    def forget(self, session: str) -> None:
+        """It is no member any more."""
+        self._forgotten.pop(session, None)
 
     def heard(self, session: str, name: str, *facts: Any) -> None:
         """Another node stored messages in a log: see Word.ARRIVED."""
-        *numbers, upto, runs, kept = facts
+        *numbers, upto, runs, forgotten = facts
+        if forgotten is not None:
+            self._forgotten[session] = forgotten
         log, destination = self._broker.queues.get(name), Destination.parse(name)
         if log is not None:
-            self._take(log, numbers, upto, runs, session if kept else "")
+            self._take(log, numbers, upto, runs, session if forgotten is not None else "")
             if log.follows != (runs is not None) and not log.away:
                 self._broker.homes.tell(session, Word.WISHED, name, log.follows)
         elif destination.kind is Kind.SUBSCRIPTION or destination.is_temporary:

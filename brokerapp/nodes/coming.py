@@ -115,7 +115,7 @@ class Coming:
         alive = {homes.me, *homes.others}
         homes.doubts.note(log)
         returned = {**state.returned, **self._came_back.pop(log.name, {})}
-        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers)
+        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers, last)
         durable = self._broker.durables.known(log.name)
         for subscription in account.consumers:
             if durable is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,23 @@ DENIED_MS = 5_000
 Guest = tuple[str, int, str]
 
 
+@dataclass(slots=True)
+class Question:
+    """Whether nodes consume a log still, however many wait for the answer."""
+
+    log: str
+    rivals: set[str]  #: the nodes that did not answer yet, or deny what is counted here
+    since_ms: int
+    thens: list[Callable[[bool], None]]
+    pause_ms: int = AGAIN_MS
+
+
 class Contending:
     """For what is at home here, and of the consumers of our own clients."""
 
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
+        self._questions: dict[tuple[str, frozenset[str]], Question] = {}  # by log, and nodes that were asked first
         self._waiting: dict[Guest, int] = {}  # with the id of the question that is not answered yet
 
     def rivals(self, log: MessageLog, newcomer: Subscription | None = None, at: str = "") -> set[str]:
@@ -51,31 +64,39 @@ class Contending:
         """
         if "" in rivals:
             then(True)
-        else:
-            self._ask(log, rivals, then, clock.now_ms())
+            return
+        asked = log, frozenset(rivals)
+        if (question := self._questions.get(asked)) is not None:
+            question.thens.append(then)
+            return
+        question = self._questions[asked] = Question(log, set(rivals), clock.now_ms(), [then])
+        self._ask(question, lambda: self._questions.pop(asked))
 
-    def _ask(
-        self, log: str, rivals: set[str], then: Callable[[bool], None], since_ms: int, pause_ms: int = AGAIN_MS
-    ) -> None:  # fmt: skip
+    def _ask(self, question: Question, forget: Callable[[], object]) -> None:
         def answered(refusal: str) -> None:
             if refusal:
-                then(True)
+                settled(taken=True)
             else:
-                self._broker.timers.at(clock.now_ms() + pause_ms, look)
+                self._broker.timers.at(clock.now_ms() + question.pause_ms, look)
 
         def look() -> None:
-            counted = self._broker.queues.get(log)
-            left = rivals & self.rivals(counted) if counted is not None else set()
-            if not left:
-                then(False)
+            log = self._broker.queues.get(question.log)
+            question.rivals &= self.rivals(log) if log is not None else set()
+            if not question.rivals:
+                settled(taken=False)
                 return
-            denies = clock.now_ms() - since_ms >= DENIED_MS and self._homes.coming.all_reached
-            if denies:
-                self._make_accounts_anew(log, left)
-            again_since_ms = clock.now_ms() if denies else since_ms
-            self._ask(log, left, then, again_since_ms, min(2 * pause_ms, LONGEST_AGAIN_MS))
+            if clock.now_ms() - question.since_ms >= DENIED_MS and self._homes.coming.all_reached:
+                self._make_accounts_anew(question.log, question.rivals)
+                question.since_ms = clock.now_ms()
+            question.pause_ms = min(2 * question.pause_ms, LONGEST_AGAIN_MS)
+            self._ask(question, forget)
 
-        self._homes.known.ask(rivals, Word.CONSUMED, (log,), answered)
+        def settled(*, taken: bool) -> None:
+            forget()
+            for then in question.thens:
+                then(taken)
+
+        self._homes.known.ask(question.rivals, Word.CONSUMED, (question.log,), answered)
 
     def _make_accounts_anew(self, log: str, sessions: set[str]) -> None:
         """These nodes, which go by the same members, deny what is counted here: both are to say all again."""

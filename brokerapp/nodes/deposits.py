@@ -7,7 +7,7 @@ only name it.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -51,9 +51,9 @@ class Deposits:
         self._homes = homes
         self._notes: dict[str, Note] = {}
         self._followed: set[str] = set()  # logs of which their homes want the messages
-        self._kept: dict[str, dict[int, Entry]] = {}
-        self._order: deque[tuple[str, range, int]] = deque()  # what was kept, the oldest first, with its bytes
+        self._kept: OrderedDict[tuple[str, int], Entry] = OrderedDict()  # by log and number, the oldest first
         self._kept_bytes = 0
+        self._forgotten = 0  # the highest number that is kept no more and was not taken
 
     def is_followed(self, log: str) -> bool:
         """Whether its home wants the messages themselves."""
@@ -69,8 +69,10 @@ class Deposits:
     def note(self, log: MessageLog, sizes: Sizes, upto: int, entries: Sequence[Entry], before: int | None) -> None:
         """Messages of ours are stored, one after the other, up to this number; `before` stood last then.
 
-        The home is told soon.
+        The home is told soon; where that is to be this node, it reads them when it takes the log.
         """
+        if self._homes.is_here(log.name):
+            return
         note = self._notes.get(log.name)
         if note is None:
             note = self._notes[log.name] = Note(sizes, upto)
@@ -85,42 +87,39 @@ class Deposits:
         """Tell homes what was stored."""
         notes, self._notes = self._notes, {}
         for log, note in notes.items():
-            home, runs, kept = self._homes.home(log), None, False
+            home, runs, forgotten = self._homes.home(log), None, None
             if note.runs is not None and self._homes.waiting(home) <= MAX_WAITING:
                 runs: list[Told] | None = [pack_told(entries, before) for entries, before in note.runs]
-                kept = self._homes.abroad.consumes(log)
-                if kept:
+                if self._homes.abroad.consumes(log):
                     self._keep(log, note.runs)
-            self._homes.tell(home, Word.ARRIVED, log, *note.sizes, note.upto, runs, kept)
+                    forgotten = self._forgotten
+            self._homes.tell(home, Word.ARRIVED, log, *note.sizes, note.upto, runs, forgotten)
 
     # -- what is kept
 
     def _keep(self, log: str, runs: Sequence[tuple[Sequence[Entry], int | None]]) -> None:
-        for entries, _ in runs:
-            numbers = range(entries[0].seq, entries[-1].seq + 1)
-            size = sum([each.size for each in entries]) + ENTRY_BYTES * len(entries)
-            self._kept.setdefault(log, {}).update(zip(numbers, entries, strict=True))
-            self._order.append((log, numbers, size))
-            self._kept_bytes += size
+        for each in (each for entries, _ in runs for each in entries):
+            self._kept[log, each.seq] = each
+            self._kept_bytes += each.size + ENTRY_BYTES
         while self._kept_bytes > KEPT_BYTES:
-            oldest, numbers, size = self._order.popleft()
-            self._kept_bytes -= size
-            for number in numbers:
-                self._kept.get(oldest, {}).pop(number, None)
+            (_, number), oldest = self._kept.popitem(last=False)
+            self._kept_bytes -= oldest.size + ENTRY_BYTES
+            self._forgotten = max(self._forgotten, number)
 
     def take(self, log: str, number: int) -> Entry | None:
         """What was kept under this number, once; None if nothing is."""
-        kept = self._kept.get(log)
-        return kept.pop(number, None) if kept else None
+        found = self._kept.pop((log, number), None)
+        if found is not None:
+            self._kept_bytes -= found.size + ENTRY_BYTES
+        return found
 
     def lost(self, log: str) -> None:
-        """The log is no more."""
+        """The log is no more; what was kept of it goes when it is the oldest."""
         self._followed.discard(log)
-        self._kept.pop(log, None)
 
     def moved(self) -> None:
         """The members are others: homes that want messages say so again."""
         self._followed.clear()
+        self._forgotten = max([self._forgotten, *(number for _, number in self._kept)])
         self._kept.clear()
-        self._order.clear()
         self._kept_bytes = 0

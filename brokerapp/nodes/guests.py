@@ -193,8 +193,10 @@ class Guests:
         """A guest is given these."""
         log = entries[0].log
         self._held.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
+        forgotten = self._homes.arrivals.forgotten(session)
         for start in range(0, len(entries), ENTRIES_AT_ONCE):
-            self._homes.tell(session, Word.GIVEN, key, log, pack_for(session, entries[start : start + ENTRIES_AT_ONCE]))
+            packed = pack_for(session, entries[start : start + ENTRIES_AT_ONCE], forgotten)
+            self._homes.tell(session, Word.GIVEN, key, log, packed)
         for each in entries:
             each.kept_at = ""
 

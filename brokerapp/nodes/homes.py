@@ -163,6 +163,7 @@ class Homes:
     async def follow(self, members: Members) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
         await self.leaving.stop(members)
+        self.deposits.tell()  # what was stored until now concerns the homes of until now
         gone = [session for session in self.others if session not in members]
         known = set(self.others)
         self._take(members)
@@ -206,6 +207,7 @@ class Homes:
         self.guests.gone(session)
         self.known.forget(session)
         self.past.forget(session)
+        self.arrivals.forget(session)
         self.wanted.forget(session)
         self._broker.rivals.forget(session)
         self.shares.gone(session)

@@ -39,9 +39,9 @@ class Word(IntEnum):
     RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
     SHARES = auto()  # numbers of destinations, as the teller counted them
-    ARRIVED = (
-        auto()
-    )  # log, messages, bytes, least, greatest, highest number, Told ... or None: to be read; whether kept
+    # log, messages, bytes, least, greatest, highest number, Told ... or None: to be read; the highest number of what
+    # its teller kept and forgot, or None: these are not kept
+    ARRIVED = auto()
 
     # -- from a client's node to a home
     CONSUME = auto()  # id, key, log, facts of the consumer (see Consumer)
@@ -82,9 +82,9 @@ def pack(entries: Iterable[Entry]) -> list[Packed]:
     return list(map(_packed, entries))
 
 
-def pack_for(session: str, entries: Iterable[Entry]) -> list[Packed | int]:
-    """The same for that node, which has some as they came."""
-    return [e.seq if e.kept_at == session and _is_as_it_came(e) else _packed(e) for e in entries]
+def pack_for(session: str, entries: Iterable[Entry], forgotten: int = 0) -> list[Packed | int]:
+    """The same for that node, which has those as they came that it kept, if their numbers are above this one."""
+    return [e.seq if e.kept_at == session and e.seq > forgotten and _is_as_it_came(e) else _packed(e) for e in entries]
 
 
 def _is_as_it_came(e: Entry) -> bool:

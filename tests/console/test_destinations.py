@@ -7,7 +7,9 @@ import pytest
 from django.urls import reverse
 
 from brokerapp.destination import Destination
+from brokerapp.errors import DestinationNotFound
 from console.gateway import gateway
+from console.live.mirror import mirror
 from console.models import AuditEntry
 from tests.conftest import until
 
@@ -280,3 +282,56 @@ def test_remembered_selectors_are_shown_and_forgotten(admin, shop, monkeypatch):
     assert "colour = &#x27;red&#x27;" in page
     answer = admin.post(reverse("forget-selector", args=["shop.a"]), {"selector": "colour = 'red'"}, follow=True)
     assert "forgotten already" in answer.content.decode()
+
+
+#: Names that pages and operations have in their addresses, too.
+SHADOWED = (
+    "x/messages",
+    "a/b/purge",
+    "messages/1/body",
+    "x/delete",
+    "x/",
+    "/x",
+    "//",
+    ".",
+    "..",
+    "new",
+    "bulk",
+    "a/../b",
+)
+
+
+def test_an_address_with_bare_slashes_in_a_name_leads_to_the_page_of_that_name(admin, console):
+    for old, new in (
+        ("/queues/in/eu/", "/queues/in~1eu/"),
+        ("/queues/in/eu/messages/?end=1", "/queues/in~1eu/messages/?end=1"),
+        ("/queues/in/eu/de/messages/7/", "/queues/in~1eu~1de/messages/7/"),
+        ("/topics/in/%C3%A9%3F/", "/topics/in~1%C3%A9%3F/"),
+    ):
+        answer = admin.get(old)
+        assert (answer.status_code, answer["Location"]) == (302, new)
+    assert admin.post("/queues/in/eu/purge").status_code == 404, "nothing is done by an old address"
+    assert admin.get("/queues/in/eu/nothing").status_code == 404
+    assert admin.get("/nothing/in/eu/").status_code == 404
+
+
+def test_pages_and_operations_of_queues_called_like_pages_are_reached(admin, console):
+    mirror()
+    for name in SHADOWED:
+        gateway().create(Destination.queue(name))
+    until(lambda: {*map(Destination.queue, SHADOWED)} <= mirror().current().stats.keys(), "all in the picture")
+    for name in SHADOWED:
+        queue, segment = Destination.queue(name), _segment(name)
+        assert admin.get(reverse("messages", kwargs={"name": name})).context["destination"] == queue
+        assert admin.get(reverse("queue", kwargs={"name": name})).context["destination"] == queue
+        assert admin.get(f"/api/v1/queues/{segment}/messages").json()["items"] == []
+        assert admin.get(f"/api/v1/destinations/queue/{segment}").json()["name"] == name
+        assert admin.delete(f"/api/v1/destinations/queue/{segment}").status_code == 200
+        with pytest.raises(DestinationNotFound):
+            gateway().browse(queue, 0, 1, None)
+    assert admin.get(reverse("new-queue")).status_code == 200
+
+
+def _segment(name: str) -> str:
+    """The name as it stands in addresses."""
+    return reverse("queue", kwargs={"name": name}).removeprefix("/queues/").removesuffix("/")

@@ -159,6 +159,19 @@ def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_r
     assert nodes.tried == [("c", 7)]
 
 
+def test_however_often_one_comes_its_rivals_are_asked_once_at_a_time(nodes):
+    for key in range(3):
+        nodes.come(key, "a", id=key + 1)
+        nodes.contending.ceased(("c", key, LOG))
+    nodes.come(3, "a", id=4)
+    nodes.answer("a")
+    nodes.wait()
+    assert [word for _, word, *_ in nodes.said].count(Word.CONSUMED) == 2
+    nodes.answer("a", "it is consumed")
+    assert nodes.told[-1] == ("c", 4, "taken")
+    assert (nodes.later, nodes.contending._questions) == ([], {})
+
+
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
     queues, said = {}, []
     homes = Homes(SimpleNamespace(session="a", committer=SimpleNamespace(), queues=queues))

@@ -1,5 +1,6 @@
 """What is stored for a queue that is at home at another node: told whole, kept, named, and found again."""
 
+import asyncio
 from collections import deque
 from types import SimpleNamespace
 
@@ -24,12 +25,22 @@ def entry(log, number):
     return Entry(log, number, message, size=len(message.stored()))
 
 
+class Queues(dict):
+    """Those that a node knows: none."""
+
+    holds = dict.__contains__
+
+
 class AwayFromHome:
     """A node whose clients produce to a log at home elsewhere, and consume from it."""
 
     def __init__(self, monkeypatch):
         self.told, self.asked, self.given, self.waiting = [], [], [], 0
-        broker = SimpleNamespace(session=ME.session, queues={}, committer=self)
+        broker = SimpleNamespace(
+            session=ME.session, queues=Queues(), committer=self, jobs=SimpleNamespace(start=lambda: None),
+            stats=SimpleNamespace(known=lambda: (), changed=set()),
+            temporaries=SimpleNamespace(strangers=SimpleNamespace(inherit=lambda: None)),
+        )  # fmt: skip
         self.homes = Homes(broker)
         self.homes.join(Members(2, (ME, OTHER), ME.session))
         self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_here(name))
@@ -69,8 +80,8 @@ def test_a_home_is_told_once_a_tick_what_was_stored_and_with_the_messages_what_s
     node.store(3, 4, before=1)
     node.store(6, before=1)
     node.homes.deposits.tell()
-    [(word, log, *sizes, upto, runs, kept)] = node.told
-    assert (word, log, sizes, upto, kept) == (Word.ARRIVED, node.log, [3, 12, 4, 4], 6, True)
+    [(word, log, *sizes, upto, runs, forgotten)] = node.told
+    assert (word, log, sizes, upto, forgotten) == (Word.ARRIVED, node.log, [3, 12, 4, 4], 6, 0)
     assert [run[0] for run in runs] == [1, 1]
     heard = [each for run in runs for each in unpack_told(node.log, run, ME.session)]
     assert [(each.seq, each.message.id, each.message.body) for each in heard] == [
@@ -95,8 +106,8 @@ def test_where_some_are_not_at_hand_or_the_home_does_not_read_it_is_told_how_man
     node.waiting = deposits.MAX_WAITING + 1
     node.store(5)
     node.homes.deposits.tell()
-    assert [(word, upto, runs, kept) for word, _, *_, upto, runs, kept in node.told] == [
-        (Word.ARRIVED, 4, None, False), (Word.ARRIVED, 5, None, False),
+    assert [(word, upto, runs, forgotten) for word, _, *_, upto, runs, forgotten in node.told] == [
+        (Word.ARRIVED, 4, None, None), (Word.ARRIVED, 5, None, None),
     ]  # fmt: skip
 
 
@@ -113,6 +124,27 @@ def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_me
         assert is_followed(node.log)
         end()
         assert not is_followed(node.log)
+
+
+def test_what_was_stored_when_the_members_become_others_is_told_to_those_who_were_its_homes(node):
+    async def barrier():  # its batch stores messages of clients, too: the pump comes later than who waits for it
+        node.store(3, before=1)
+
+    node.barrier, node.submit = barrier, lambda _unit: None
+    asyncio.run(node.homes.follow(Members(3, (ME, OTHER), ME.session)))
+    assert [facts[0] for facts in node.told[:2]] == [Word.ARRIVED, Word.EPOCH]
+    node.told.clear()
+    node.homes.deposits.tell()
+    assert not node.told
+
+
+def test_what_is_stored_in_a_log_that_is_about_to_be_taken_here_is_told_to_nobody_who_joins_later(node):
+    node.homes.join(Members(3, (ME,), ME.session))
+    node.store(3, before=1)
+    node.homes.join(Members(4, (ME, OTHER), ME.session))
+    node.told.clear()
+    node.homes.deposits.tell()
+    assert not node.told
 
 
 def test_what_is_named_is_found_where_it_was_kept_and_only_once(node):
@@ -139,11 +171,40 @@ def test_what_is_kept_is_bounded_and_what_was_forgotten_is_read_and_all_that_is_
     assert node.given[2:] == [(7, [6])]
 
 
-def test_of_what_the_store_has_no_more_the_home_is_told_so(node):
+def test_what_was_taken_makes_room_for_what_comes_and_the_home_is_told_what_was_forgotten(node, monkeypatch):
+    room = 2 * (deposits.ENTRY_BYTES + entry(node.log, 3).size)
+    monkeypatch.setattr(deposits, "KEPT_BYTES", room)
+    for number in range(3, 9):
+        node.store(number)
+        if number == 5:
+            node.give(4)
+        node.homes.deposits.tell()
+    assert [facts[-1] for facts in node.told] == [0, 0, 0, 3, 5, 6]
+    node.give(7, 8)
+    assert (node.given, node.asked) == ([(7, [4]), (7, [7, 8])], [])
+
+
+def test_the_home_names_only_what_is_above_what_was_forgotten(node):
+    heard = [entry(node.log, number) for number in (3, 4)]
+    for each in heard:
+        each.kept_at = ME.session
+    assert [isinstance(each, int) for each in pack_for(ME.session, heard, 3)] == [False, True]
+
+
+def test_what_is_missing_of_several_gifts_of_a_log_is_read_at_once_and_handed_over_in_order(node):
+    node.give(3)
+    node.give(4)
+    node.give(5, key=8)
+    node.answer(3)  # what came when it was asked
+    node.answer(4, 5)
+    assert (node.given, node.asked) == ([(7, [3]), (7, [4]), (8, [5])], [])
+
+
+def test_of_what_the_store_has_no_more_the_home_is_told_so_and_that_others_may_be_given_instead(node):
     node.give(3, 4)
     node.answer(4)
     assert node.given == [(7, [4])]
-    assert node.told == [(Word.SETTLED, node.log, None, [3])]
+    assert node.told == [(Word.SETTLED, node.log, None, [3]), (Word.CREDIT, 7, 1)]
 
 
 def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_another_one(node):
@@ -221,7 +282,7 @@ def test_what_is_sent_and_consumed_away_from_the_home_is_neither_read_back_nor_c
 
 
 def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_order(broker, away, monkeypatch):
-    monkeypatch.setattr(deposits, "KEPT_BYTES", 0)
+    monkeypatch.setattr(broker["b"].node.broker.homes.deposits, "take", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}")
     followed(broker, away)
     for number in range(30):
@@ -231,6 +292,17 @@ def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_ord
     assert not any("redelivered" in each.headers for each in messages)
     assert any(isinstance(each, int) for each in away.gifts)
     until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
+
+
+def test_what_its_node_forgot_is_given_to_it_whole(broker, away, monkeypatch):
+    monkeypatch.setattr(deposits, "KEPT_BYTES", 0)
+    away.taker.subscribe(f"/queue/{away.queue}")
+    followed(broker, away)
+    for number in range(5):
+        away.sender.send(f"/queue/{away.queue}", str(number), persistent="true")
+    assert away.taker.bodies(5) == list("01234")
+    assert len(away.gifts) == 5
+    assert not any(isinstance(each, int) for each in away.gifts)
 
 
 def test_what_was_named_and_given_back_comes_again_flagged(broker, client, away):

@@ -62,12 +62,37 @@ def test_what_was_read_before_a_node_told_of_it_is_not_given_again_though_it_is_
     assert numbers(log) == []
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_a_former_home_gave_out_is_neither_given_nor_counted_where_its_node_tells_of_it_late(whole):
+    log = shared(consumer())
+    log.begin(1, 0, {}, (), last=6)  # of 5 and 6, 5 was acknowledged
+    if whole:
+        log.offer_told([entry(5)], 0)
+        log.offer_told([entry(6)], 5)
+    else:
+        log.offer_unseen(2, 6)
+    page(log, [6])
+    page(log, [])
+    assert (numbers(log), log.depth, log.unloaded) == ([6], 1, 0)
+    log.offer_told([entry(7)], 6)
+    assert (numbers(log), log.depth) == ([7], 2)
+
+
 def test_what_an_operator_took_out_before_a_node_told_of_it_is_not_given():
     log = shared(consumer())
     log.take_out([entry(1)])
     log.unloaded = 0  # as where as many others were counted that are gone
     log.offer_told([entry(1)], 0)
     assert numbers(log) == []
+
+
+def test_nor_where_something_older_was_offered_meanwhile():
+    log = shared(consumer())
+    log.take_out([entry(2)])
+    log.unloaded = 0
+    log.offer_run([entry(1)], 0)
+    log.offer_told([entry(2)], 1)
+    assert numbers(log) == [1]
 
 
 def test_a_log_leaves_reading_when_it_has_read_what_came_meanwhile():
@@ -126,7 +151,7 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
         consumers = list(log.consumers)
         log.vacate()
         log.consumers.extend(consumers)
-        log.begin(1, 0, {}, ())
+        log.begin(1, 0, {}, (), last=3)
     log.consumers.append(consumer("any"))
     page(log, [1])
     assert numbers(log) == [1]
