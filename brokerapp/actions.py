@@ -26,6 +26,7 @@ class Connect:
     cluster: str | None = None  #: what that broker was told of the cluster, whose link it is; None: it is none
     reconnect: str | None = None  #: whether, or for how long, its temporary destinations wait for it
     way: str = ""  #: of a bridge: which of its broker's ways to here it is; "": it does not say
+    copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
 
 
 @dataclass(frozen=True, slots=True)

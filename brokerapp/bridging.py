@@ -25,12 +25,23 @@ RIGHT = "Sluice.Network."
 REMEMBERED = 50_000
 
 
+def bringer(message: Message, sender: Client | None) -> str | None:
+    """The connection of a bridge that brings several copies of a message on purpose; "": one that does not, None: none.
+
+    That is so without conduit subscriptions: each subscriber here is one for the bridge, too.
+    """
+    if sender is None or not sender.bridge or not message.path:
+        return None
+    return sender.id if sender.copies else ""
+
+
 class Bridging:
     """What concerns clients that are bridges. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._heard: OrderedDict[tuple[str, Destination], None] = OrderedDict()
+        #: By whom a message came: who brings copies on purpose brings more of it; "": nobody does.
+        self._heard: OrderedDict[tuple[str, Destination], str] = OrderedDict()
 
     def check(self, principal: Principal, broker: str) -> None:
         """Raise AuthenticationFailed unless who logged in may be the bridge of the broker of this name.
@@ -61,19 +72,20 @@ class Bridging:
 
         Subscribers are to get it once. What is kept of it the store knows again (functions/handing_over.lua).
         """
-        if sender is None or not sender.bridge or not message.path:
+        by = bringer(message, sender)
+        if sender is None or by is None:
             return False
-        repeated = self.came_before(message, topic)
+        repeated = self.came_before(message, topic, by)
         if repeated and sender.tally is not None:
             sender.tally.repeated += 1
         return repeated
 
-    def came_before(self, message: Message, topic: Destination) -> bool:
-        """The same of what came by a bridge to this node or another one."""
+    def came_before(self, message: Message, topic: Destination, by: str) -> bool:
+        """The same of what came by a bridge to this node or another one; `by`: see `bringer`."""
         key = message.id, topic
         if key in self._heard:
-            return True
-        self._heard[key] = None
+            return not by or self._heard[key] != by
+        self._heard[key] = by
         if len(self._heard) > REMEMBERED:
             self._heard.popitem(last=False)
         return False

@@ -101,6 +101,7 @@ class Client:
     left: bool = False  #: it said good-bye
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
     way: str = ""  #: of a bridge: which of its broker's ways to here it is
+    copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
     tally: Tally | None = None  #: of a bridge
     protocol_version: str = ""
     connected_ms: int = 0

@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from brokerapp.bridging import bringer
 from brokerapp.client import Client
 from brokerapp.committer import Committer
 from brokerapp.destination import Destination, Kind
@@ -220,8 +221,7 @@ class Delivery:
         stats = self._stats.of(copy.destination)
         stats.arrived(Sizes.of((message,)))
         self._stats.changed.add(stats)
-        by_bridge = sender is not None and bool(sender.bridge) and bool(message.path)
-        self.homes.known.pass_on(message, copy, by_bridge=by_bridge)
+        self.homes.known.pass_on(message, copy, bringer(message, sender))
         self.spread(message, copy, sender)
 
     def spread(self, message: Message, copy: Copy, sender: Client | None) -> None:

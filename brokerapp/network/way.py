@@ -25,7 +25,7 @@ from brokerapp.network_stats import WayState
 from brokerapp.stomp.endpoint import Endpoint
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.listener import StompConnection
-from brokerapp.stomp.session import BRIDGE_HEADER, DUPLEX_HEADER, WAY_HEADER
+from brokerapp.stomp.session import BRIDGE_HEADER, COPIES_HEADER, DUPLEX_HEADER, WAY_HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -165,8 +165,7 @@ class Way:
         link = await dial(terms.name, address, self._trust)
         login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
-        id = outbound(terms.name, self.broker)
-        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name, **duplex, **login})
+        await link.open({**self._introduced(outbound(terms.name, self.broker)), **duplex, **login})
         try:
             if not link.remote:
                 link.remote = await ask_name(link) or f"{address.host}:{address.port}"
@@ -181,9 +180,13 @@ class Way:
         link = Link(name)
         self.own = loopback.connect(link, self._endpoint)
         self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
-        id = inbound(name, self.remote, self.broker)
-        await link.open({BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name})
+        await link.open(self._introduced(inbound(name, self.remote, self.broker)))
         return link
+
+    def _introduced(self, id: str) -> dict[str, str]:
+        """What its links say of themselves to the brokers at their ends."""
+        copies = {} if self.terms.conduit_subscriptions else {COPIES_HEADER: "true"}
+        return {BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name, **copies}
 
     async def _outbox(self, remote: Link) -> Outbox:
         if remote.dialect is not ACTIVEMQ:

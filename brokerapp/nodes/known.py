@@ -196,10 +196,10 @@ class Known:
         wanted = self._interest.get(topic.kind)
         return dict.fromkeys(wanted.find(topic.name)) if wanted is not None else ()
 
-    def pass_on(self, message: Message, copy: Copy, *, by_bridge: bool) -> None:
+    def pass_on(self, message: Message, copy: Copy, by: str | None) -> None:
         """A message of a topic goes to the nodes where somebody listens, or may be told of it later.
 
-        What came `by_bridge` may come to one of them by another bridge, too.
+        What came by a bridge may come to one of them by another bridge, too; see bridging.bringer.
         """
         if not self._homes.others:
             return
@@ -207,17 +207,17 @@ class Known:
         sessions = self._homes.others if is_kept else self.listeners_elsewhere(copy.destination)
         if sessions:
             original, shown = (str(each) if each is not None else "" for each in (copy.original, copy.shown))
-            facts = (str(copy.destination), message.stored(), original, shown, by_bridge)
+            facts = (str(copy.destination), message.stored(), original, shown, by)
             for session in sessions:
                 self._homes.tell(session, Word.TOPIC, *facts)
 
     def heard_topic(
-        self, session: str, topic: str, stored: bytes, original: str, shown: str, by_bridge: bool
+        self, session: str, topic: str, stored: bytes, original: str, shown: str, by: str | None
     ) -> None:  # fmt: skip
         """A message of a topic was published at another node: our listeners get it."""
         at = [Destination.parse(each) if each else None for each in (original, shown)]
         copy, message = Copy(Destination.parse(topic), *at), Message.load(stored)
-        if by_bridge and self._broker.bridging.came_before(message, copy.destination):
+        if by is not None and self._broker.bridging.came_before(message, copy.destination, by):
             return
         if is_advisory(copy.destination):
             self._broker.advisories.elsewhere.heard(session, copy.destination.name, message.body)

@@ -69,6 +69,7 @@ class Entrance:
     def let_in(self, client: Client, connect: Connect) -> None:
         """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
         self._broker.connecting.connect(client, steal=self._may_steal(client))
+        client.copies = connect.copies
         if connect.bridge is not None and not client.internal:
             self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
 

@@ -57,6 +57,8 @@ CLUSTER_HEADER = "sluice-cluster"
 DUPLEX_HEADER = "sluice-duplex"
 #: By which it says which of its ways to there this is: while one lasts it has no other connection.
 WAY_HEADER = "sluice-way"
+#: By which it says that it brings a message of a topic once for each subscriber here (conduitSubscriptions is false).
+COPIES_HEADER = "sluice-copies"
 MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
 
@@ -149,7 +151,7 @@ class StompSession:
         return Connect(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
             self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
-            headers.get(WAY_HEADER, "") if self.bridge is not None else "",
+            headers.get(WAY_HEADER, "") if self.bridge is not None else "", headers.get(COPIES_HEADER) == "true",
         )  # fmt: skip
 
     def _send(self, headers: dict[str, str], frame: Frame) -> Action:

@@ -89,6 +89,23 @@ def test_two_connectors_may_have_the_queues_and_the_topics_of_one_broker(store, 
             assert client.has_no_more()
 
 
+@pytest.mark.parametrize("headers", [{}, {"persistent": "true"}])
+@pytest.mark.parametrize(("conduit", "copies"), [("true", 1), ("false", 2)])
+def test_without_conduit_each_of_two_subscribers_of_a_topic_there_gets_a_message_twice(
+    store, b, connect, name, conduit, copies, headers
+):
+    with running(store, to(b.port, conduitSubscriptions=conduit)) as a:
+        until(lambda: bridged(a), "the bridge")
+        clients = [connect(port=b.port) for _ in range(2)]
+        for client in clients:
+            client.subscribe(f"/topic/{name}")
+        wait_for_demand(a, *[f"topic://{name}"] * copies)
+        connect(port=a.port).send(f"/topic/{name}", "news", **headers)
+        for client in clients:
+            assert client.bodies(copies) == ["news"] * copies
+            assert client.has_no_more()
+
+
 @pytest.mark.scenario("VD-10")
 @pytest.mark.parametrize("listens", [False, True])
 def test_a_consumer_behind_a_composite_is_demand_for_it_only_where_the_connector_asks(store, b, connect, listens):
