@@ -39,10 +39,12 @@ class Listen:
 
 
 async def check_free(wanted: Iterable[Listen]) -> None:
-    """Raise ConfigurationRefused where one of these addresses cannot be had now."""
+    """Raise ConfigurationRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
     for each in wanted:
         try:
-            server = await asyncio.get_running_loop().create_server(asyncio.Protocol, each.host or None, each.port)
+            server = await asyncio.get_running_loop().create_server(
+                asyncio.Protocol, each.host or None, each.port, start_serving=False
+            )
         except OSError as error:
             raise _refused(each, error) from error
         server.close()

@@ -87,6 +87,10 @@ class MessageLog(SharedWindow):
     # -- who gets what
 
     @property
+    def follows(self) -> bool:
+        return super().follows and not self.paused
+
+    @property
     def silent(self) -> bool:
         """Whether nothing is given out, whatever waits."""
         return self.paused or bool(self.stopped)

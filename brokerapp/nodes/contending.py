@@ -139,11 +139,12 @@ class Contending:
             else:
                 again()
 
+        self.ceased(guest)  # what it asked in a former epoch
         self._waiting[guest] = id
         self.settle(name, {""} if session in rivals else rivals, settled)
 
     def ceased(self, guest: Guest) -> None:
-        """It wants it no longer."""
+        """It wants it no longer: what it asked is answered, as nothing comes of it."""
         if (id := self._waiting.pop(guest, None)) is not None:
             self._homes.tell(guest[0], Word.KNOWN, id, "")
 

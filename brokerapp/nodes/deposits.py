@@ -84,10 +84,12 @@ class Deposits:
             note.runs.append((entries, before))
 
     def tell(self) -> None:
-        """Tell homes what was stored."""
+        """Tell homes what was stored; one that does not hear us reads it when it does."""
         notes, self._notes = self._notes, {}
         for log, note in notes.items():
             home, runs, forgotten = self._homes.home(log), None, None
+            if not self._homes.hears(home):
+                continue
             if note.runs is not None and self._homes.waiting(home) <= MAX_WAITING:
                 runs: list[Told] | None = [pack_told(entries, before) for entries, before in note.runs]
                 if self._homes.abroad.consumes(log):

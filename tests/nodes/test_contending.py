@@ -139,6 +139,14 @@ def test_nor_does_who_says_it_again_after_its_link_was_lost_do_so_twice(nodes):
     assert nodes.tried == [("c", 7)]
 
 
+def test_who_says_it_again_in_another_epoch_is_answered_for_the_first_time(nodes):
+    nodes.come(7, "a")
+    nodes.come(7, "a", id=2)
+    assert nodes.told == [("c", 1, "")]
+    nodes.answer("a", "it is consumed")
+    assert nodes.told[1:] == [("c", 2, "taken")]
+
+
 @pytest.mark.parametrize("agree", [True, False])
 def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_rarely_and_then_counts_anew(
     nodes, caplog, agree

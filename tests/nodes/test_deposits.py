@@ -45,6 +45,8 @@ class AwayFromHome:
         self.homes.join(Members(2, (ME, OTHER), ME.session))
         self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_here(name))
         monkeypatch.setattr(self.homes, "tell", lambda _session, *facts: self.told.append(facts))
+        self.heard = True
+        monkeypatch.setattr(self.homes, "hears", lambda _session: self.heard)
         monkeypatch.setattr(self.homes, "waiting", lambda _session: self.waiting)
         monkeypatch.setattr(self.homes.abroad, "consumes", lambda _log: True)
         monkeypatch.setattr(
@@ -109,6 +111,13 @@ def test_where_some_are_not_at_hand_or_the_home_does_not_read_it_is_told_how_man
     assert [(word, upto, runs, forgotten) for word, _, *_, upto, runs, forgotten in node.told] == [
         (Word.ARRIVED, 4, None, None), (Word.ARRIVED, 5, None, None),
     ]  # fmt: skip
+
+
+def test_nothing_is_packed_and_kept_for_a_home_that_does_not_hear_it(node):
+    node.heard = False
+    node.store(3)
+    node.homes.deposits.tell()
+    assert (node.told, node.homes.deposits.take(node.log, 3)) == ([], None)
 
 
 def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_members_are_others(node):

@@ -247,6 +247,10 @@ def test_messages_are_wanted_whole_by_who_gives_them_out_and_not_where_they_woul
     assert not log.follows
     log.consumers.append(consumer())
     assert log.follows
+    log.paused = True
+    assert not log.follows
+    log.paused = False
+    assert log.follows
     log.offer_unseen(WINDOW + 1, WINDOW + 1)
     assert not log.follows
 
