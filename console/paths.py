@@ -16,6 +16,8 @@ from django.urls import Resolver404, register_converter, resolve
 _ESCAPES = {"~0": "~", "~1": "/", "~2": "."}
 _ESCAPED = re.compile("~[012]")
 _SLASH = re.compile(b"%2f", re.IGNORECASE)
+#: Parts between bare slashes of which a name is tried to consist: each try looks at all pages.
+MOST_PARTS = 20
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
@@ -44,7 +46,7 @@ def escaped(path: str) -> str | None:
     `/queues/in~1eu/messages/`. None for what is none. The shortest name that leads somewhere is taken."""
     first, *rest = path.removeprefix("/").split("/")
     converter = NameConverter()
-    for length in range(2, len(rest) + 1):
+    for length in range(2, min(len(rest), MOST_PARTS) + 1):
         name = converter.to_python("/".join(rest[:length]))
         found = "/".join(["", first, converter.to_url(name), *rest[length:]])
         try:

@@ -313,6 +313,7 @@ def test_an_address_with_bare_slashes_in_a_name_leads_to_the_page_of_that_name(a
     assert admin.post("/queues/in/eu/purge").status_code == 404, "nothing is done by an old address"
     assert admin.get("/queues/in/eu/nothing").status_code == 404
     assert admin.get("/nothing/in/eu/").status_code == 404
+    assert admin.get(f"/queues/{'a/' * 500}").status_code == 404, "not tried for long"
 
 
 def test_pages_and_operations_of_queues_called_like_pages_are_reached(admin, console):
