@@ -16,6 +16,8 @@ LONGEST = 200
 UNKNOWN = "no cause is recorded"
 #: How failures are counted, wherever they are over a time: by alerts, analyses and the reports made of these.
 COUNTED_AGAIN = "a message that is sent again and fails again counts again"
+#: The same in what an analysis says of its figures, which are of times, and not of messages.
+NOTE = f"Dead letters are counted in times: {COUNTED_AGAIN}."
 
 _VARIABLE, _GAPS = re.compile(VARIABLE), re.compile(GAPS)
 

@@ -16,8 +16,11 @@ from console.rights import Sees, everything
 #: What happens to a message is in the trace a second later, or some more where much happens; a page that waits for it
 #: asks for so long.
 RECORDED_WITHIN = timedelta(seconds=30)
-#: An operator's deed is noted when the broker has done it, so that the trace may tell of it as of a moment before.
-MOMENT = timedelta(seconds=1)
+#: An operator's deed is noted when the broker has done it, for all messages of a job's step: so long before, at most,
+#: the trace may tell of it.
+STEP = timedelta(seconds=10)
+#: What the trace tells of a deed: the message came somewhere, or went.
+_LEFT_BY_DEEDS = frozenset({"enqueue", "forward", "drop"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,19 @@ class Journey:
 
     def is_awaited(self, now: datetime) -> bool:
         """Whether something was just done to it of which the trace, which comes a moment later, does not tell yet."""
-        deeds = [each.time for each in self.steps if each.kind == "deed"]
-        if not deeds or now - deeds[-1] > RECORDED_WITHIN:
+        done = next((each for each in reversed(self.steps) if each.kind == "deed"), None)
+        if done is None or now - done.time > RECORDED_WITHIN:
             return False
-        return not any(each.time > deeds[-1] - MOMENT for each in self.steps if each.kind != "deed")
+        return not any(each.time > done.time or each.kind in _LEFT_BY_DEEDS for each in self._since(done))
+
+    def _since(self, done: Step) -> list[Step]:
+        """What was recorded since the message stood where a deed found it; of one that a deed made, from its beginning,
+        but nothing that was long before the deed."""
+        recorded = [each for each in self.steps if each.kind != "deed" and each.time > done.time - STEP]
+        if done.deed is not None and done.deed.old_id:
+            return recorded
+        came = [number for number, each in enumerate(recorded) if _came_to(each, done)]
+        return recorded[came[-1] + 1 :] if came else recorded
 
     @property
     def waits(self) -> bool:
@@ -168,6 +180,10 @@ def journey(id: str, events: Sequence[Event], deeds: Iterable[Deed], rules: dict
         ]
     found.copies = list(_copies(found.steps).values())
     return found
+
+
+def _came_to(step: Step, done: Step) -> bool:
+    return step.kind == "forward" and step.place == done.place and step.time <= done.time
 
 
 def _step(event: Event, rules: dict[str, str]) -> Step:

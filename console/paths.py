@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
-from django.urls import register_converter
+from django.urls import Resolver404, register_converter, resolve
 
 _ESCAPES = {"~0": "~", "~1": "/", "~2": "."}
 _ESCAPED = re.compile("~[012]")
 _SLASH = re.compile(b"%2f", re.IGNORECASE)
+#: Parts between bare slashes of which a name is tried to consist: each try looks at all pages.
+MOST_PARTS = 20
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
@@ -37,6 +39,22 @@ class NameConverter:
 
 
 register_converter(NameConverter, "name")
+
+
+def escaped(path: str) -> str | None:
+    """The address of a page whose name was written with bare slashes, as it once was: `/queues/in/eu/messages/` is
+    `/queues/in~1eu/messages/`. None for what is none. The shortest name that leads somewhere is taken."""
+    first, *rest = path.removeprefix("/").split("/")
+    converter = NameConverter()
+    for length in range(2, min(len(rest), MOST_PARTS) + 1):
+        name = converter.to_python("/".join(rest[:length]))
+        found = "/".join(["", first, converter.to_url(name), *rest[length:]])
+        try:
+            if name in resolve(found).kwargs.values():
+                return found
+        except Resolver404:
+            continue
+    return None
 
 
 def with_slashes(application: Application) -> Application:

@@ -162,9 +162,11 @@ def running_broker(store_url, request) -> Iterator[RunningBroker]:
         await node.start()
         return node
 
-    broker.node = broker.run(start())
-    yield broker
-    broker.run(broker.node.stop())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("brokerapp.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
+        broker.node = broker.run(start())
+        yield broker
+        broker.run(broker.node.stop())
     loop.call_soon_threadsafe(loop.stop)
     thread.join(timeout=5)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import charts
-from analytics.causes import COUNTED_AGAIN
+from analytics.causes import COUNTED_AGAIN, NOTE
 from analytics.jobs.parts import Collect, nothing, table_of
 from analytics.question import Question
 from analytics.request import Window
@@ -50,7 +50,7 @@ def run(question: Question, collect: Collect) -> Findings:
             Figure(
                 "became dead letters" if word == WORDS["dead_letter"] else word,
                 sum(each["messages"] for each in clusters if each["outcome"] == word),
-                "messages",
+                "count",  # of times: see COUNTED_AGAIN
             )
             for word in WORDS.values()
         ),
@@ -60,6 +60,7 @@ def run(question: Question, collect: Collect) -> Findings:
             Table("causes", f"Causes: {COUNTED_AGAIN}", _COLUMNS, table_of(clusters, _COLUMNS)),
             Table("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
         ),
+        notes=(NOTE,),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import charts
+from analytics.causes import NOTE
 from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of, total
 from analytics.question import Question
 from analytics.results import Column, Figure, Findings, Table
@@ -26,8 +27,8 @@ _COLUMNS = (
     Column("change", "Change", "change"),
     Column("acked", "Acknowledged now", "messages"),
     Column("acked_before", "Before", "messages"),
-    Column("failed", "Became dead letters now", "messages"),
-    Column("failed_before", "Before", "messages"),
+    Column("failed", "Became dead letters now, times", "count"),
+    Column("failed_before", "Before, times", "count"),
 )
 
 
@@ -50,17 +51,18 @@ def run(question: Question, collect: Collect) -> Findings:
         sentence=_sentence(rows, known),
         headline=(
             *(
-                Figure(label, sum(each[name] for each in rows), "messages")
-                for label, name in (
-                    ("Arrived now", "arrived"),
-                    ("Before", "before"),
-                    ("Became dead letters now", "failed"),
+                Figure(label, sum(each[name] for each in rows), unit)
+                for label, name, unit in (
+                    ("Arrived now", "arrived", "messages"),
+                    ("Before", "before", "messages"),
+                    ("Became dead letters now, times", "failed", "count"),
                 )
             ),
         ),
         rows_read=rows_read,
         charts=((f"Arrived, by {span(slot)}", _chart(found, question, slot, known)),),
         tables=(Table("weeks", f"By destination, beside {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),),
+        notes=(NOTE,),
     )
 
 

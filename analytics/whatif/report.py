@@ -15,7 +15,7 @@ from analytics.slots import moments
 from analytics.whatif.comparison import DRAFT, IN_FORCE, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
-from analytics.whatif.untried import untried
+from analytics.whatif.untried import changed_places, untried
 from analytics.words import short, signed
 from brokerapp.definitions import Definitions, VirtualTopic
 
@@ -46,7 +46,7 @@ def findings(
     """All that is to be said; `covered` is where there is a record."""
     drawn = chart(comparison, covered)
     return Findings(
-        sentence=_sentence(comparison, untried(trial.current, trial.proposed, comparison)),
+        sentence=_sentence(comparison, trial),
         rows_read=rows_read,
         charts=(drawn,) if drawn else (),
         tables=(_totals(comparison), _targets(comparison), _legs(comparison), _samples(samples)),
@@ -58,13 +58,15 @@ def findings(
 # -- words
 
 
-def _sentence(comparison: Comparison, unsent: Sequence[str]) -> str:
+def _sentence(comparison: Comparison, trial: Trial) -> str:
     targets = comparison.targets
     changed = [each for each in targets if each.difference]
     lost = comparison.draft.count(comparison.draft.lost)
     if not changed:
         text = "The draft would have brought every target as many messages as the routing in force does"
-        text += f", as nothing was sent to {_named(unsent)} in this window" if unsent else ""
+        if unsent := untried(trial.current, trial.proposed, comparison):
+            is_why = len(unsent) == len(changed_places(trial.current, trial.proposed))
+            text += f"{', as' if is_why else ';'} nothing was sent to {_named(unsent)} in this window"
     else:
         states = [each.state for each in changed]
         counts = ((states.count("new"), "new"), (states.count("lost"), "lost"))

@@ -10,11 +10,16 @@ from brokerapp.engine.destination_map import matches
 
 def untried(current: Definitions, proposed: Definitions, comparison: Comparison) -> list[str]:
     """Of each changed definition, where it applies, in words, if nothing was sent there nor brought there by others."""
+    reached = _reached(comparison)
+    places = changed_places(current, proposed)
+    return [_called(each) for each in places if not any(_takes(each, found) for found in reached)]
+
+
+def changed_places(current: Definitions, proposed: Definitions) -> list[Destination]:
+    """Where the definitions apply that a draft changes."""
     before, after = current.virtual_destinations, proposed.virtual_destinations
     changed = [each for each in (*after, *before) if each not in before or each not in after]
-    reached = _reached(comparison)
-    places = dict.fromkeys(map(_place, changed))
-    return [_called(each) for each in places if not any(_takes(each, found) for found in reached)]
+    return list(dict.fromkeys(map(_place, changed)))
 
 
 def _place(definition: VirtualDestination) -> Destination:

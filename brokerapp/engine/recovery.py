@@ -62,15 +62,19 @@ class Memory:
         self.trim(policy, now_ms)
 
     def learn(self, retained: Kept | None, recent: Iterable[Kept]) -> None:
-        """Others remember these: what is not known here takes its place by when it was published."""
+        """Another one remembers these, in order, with ages as of one moment: what is known here besides takes its place
+        among them by when it was published. Of what is known to both its word counts: by ages as of two moments
+        neighbours would change places.
+        """
         if retained is not None and not self.knows_retained:
             self.knows_retained = True
             self.retained = retained
             self.bytes += retained.size
-        known = {each.message.id for each in self.recent}
-        new = [each for each in recent if each.message.id not in known]
-        self.recent = deque(sorted([*self.recent, *new], key=lambda each: each.at_ms))
-        self.bytes += sum(each.size for each in new)
+        told = {each.message.id: each for each in recent}
+        besides = [each for each in self.recent if each.message.id not in told]
+        everything = sorted([*besides, *told.values()], key=lambda each: each.at_ms)
+        self.bytes += sum(each.size for each in everything) - sum(each.size for each in self.recent)
+        self.recent = deque(everything)
 
     def _retain(self, message: Message, copy: Copy, now_ms: int) -> None:
         self.knows_retained = True

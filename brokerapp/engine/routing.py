@@ -142,7 +142,8 @@ class _Walk:
         self._crossed = crossed  # a bridge brought it
         self.body = Body(body, headers)
         self.route = Route()
-        self._reached: set[Copy] = set()
+        self._reached: dict[Destination, Copy] = {}  # queues, and what they get
+        self._kept: set[Copy] = set()  # for named subscriptions
         self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
         self._visits = 0
         self._dropping = 0  # virtual topics on the way here that rather drop than refuse
@@ -172,7 +173,7 @@ class _Walk:
                 self._composite(definition, copy, depth)
 
     def _reach(self, copy: Copy, depth: int) -> None:
-        """The copy arrives; a queue stores the same copy once, a topic's subscribers get each."""
+        """The copy arrives; a queue stores the message once, as it comes first, a topic's subscribers get each copy."""
         if not copy.destination.is_queue:
             self._bound(copy, depth)
             self.route.topics.append(copy)
@@ -183,13 +184,13 @@ class _Walk:
         self._arrive(self._shared(copy, depth))
 
     def _arrive(self, copy: Copy) -> None:
-        if copy not in self._reached:
-            self._reached.add(copy)
+        if copy.destination not in self._reached:
+            self._reached[copy.destination] = copy
             self.route.queues.append(copy)
             if self._dropping:
                 self.route.dropping.add(copy)
         elif not self._dropping:  # who comes another way insists
-            self.route.dropping.discard(copy)
+            self.route.dropping.discard(self._reached[copy.destination])
 
     def _bound(self, copy: Copy, depth: int) -> None:
         """A copy for each queue that is bound to the topic, and does not get one from a virtual topic."""
@@ -225,7 +226,7 @@ class _Walk:
         return Copy(queue, copy.original, copy.shown or own)
 
     def _keep(self, copy: Copy, depth: int) -> None:
-        """What a topic gets is kept for its named subscriptions; the same copy once, as in a queue."""
+        """What a topic gets is kept for its named subscriptions; the same copy once."""
         topic = copy.destination
         for feed in self.topology.feeds_of(topic.name):
             outcome: bool | None = feed.may_read(topic)
@@ -238,13 +239,13 @@ class _Walk:
                 original=copy.original,
             )  # fmt: skip
             kept = Copy(feed.target, copy.original, topic)
-            if outcome is True and kept not in self._reached:
-                self._reached.add(kept)
+            if outcome is True and kept not in self._kept:
+                self._kept.add(kept)
                 self.route.queues.append(kept)
 
     def _mirror(self, copy: Copy, depth: int) -> None:
         queue, topic = copy.destination, self.topology.mirror_of(copy.destination)
-        if topic is not None and copy not in self._reached and queue not in self._mirroring:
+        if topic is not None and queue not in self._reached and queue not in self._mirroring:
             self._note(queue, self.topology.mirror.id, topic, depth=depth)
             self._mirroring.add(queue)
             self._visit(Copy(topic, copy.original), depth + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -40,7 +41,14 @@ All that the console does, for programs. Send a token that was made under **Toke
 
 Errors are problem documents (`application/problem+json`): `status`, `detail`, and in `errors` each input with the rule
 it breaks. Every change stands in the audit trail.
+
+A name in an address is one segment. Write `/` in it as `~1` (or `%2F`), `~` as `~0`, and, where the whole name is `.`
+or `..`, each dot as `~2`; percent-encode the rest: `/api/v1/queues/in~1eu/messages` has those of the queue `in/eu`.
+Destinations and subscriptions say their own address in `href`.
 """
+#: The same where a name is asked for.
+SEGMENT = "One segment: `/` is written `~1` (or `%2F`), `~` is `~0`, the dots of `.` and `..` are `~2`."
+_NAME = re.compile(r"\{name:(\w+)\}")
 
 
 class Api(NinjaAPI):
@@ -51,6 +59,17 @@ class Api(NinjaAPI):
         response = super().create_response(request, data, **more)
         response["Cache-Control"] = "no-store"
         return response
+
+    def get_openapi_schema(self, **more: Any) -> Any:
+        """See NinjaAPI. What is a name in an address says how it is written there."""
+        schema = super().get_openapi_schema(**more)
+        named = {name for _, router in self._routers for path in router.path_operations for name in _NAME.findall(path)}
+        for operations in schema["paths"].values():
+            for operation in operations.values():
+                for each in operation.get("parameters", ()):
+                    if each["in"] == "path" and each["name"] in named:
+                        each.setdefault("description", SEGMENT)
+        return schema
 
 
 api = Api(

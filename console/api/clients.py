@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 from ninja import Query, Router, Schema, Status
+from pydantic import Field
 
 from brokerapp.destination import Destination, Kind
 from brokerapp.named_subscription import NamedSubscription
@@ -56,7 +58,8 @@ class SubscriptionOut(Schema):
 
     name: str
     client_id: str
-    log: str
+    log: str = Field(description="Where its messages are kept, in native form")
+    href: str = Field(description="Its address in this API, which ends in the segment of its log")
     topics: list[str]
     selector: str | None
     durable: bool
@@ -138,7 +141,7 @@ def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
     subscription = NamedSubscription(wanted.client_id, wanted.name, topics, wanted.selector or None)
     with audit.recording(request, "create subscription", str(subscription)):
         log = gateway().run(gateway().admin.create_subscription(subscription))
-    return Status(201, {"log": str(log)})
+    return Status(201, {"log": str(log), "href": _href(log)})
 
 
 @operation(router, "GET", "/subscriptions/{name:log}/messages", Verb.BROWSE, response=BrowsePageOut)
@@ -169,8 +172,12 @@ def delete_subscription(request: HttpRequest, log: str) -> Any:
 
 
 def _log(name: str) -> Destination:
-    """The log of a subscription, as an address names it."""
+    """The log of a subscription, as an address names it: with its scheme or without."""
     return Destination(Kind.SUBSCRIPTION, name.removeprefix(f"{Kind.SUBSCRIPTION}://"))
+
+
+def _href(log: Destination) -> str:
+    return reverse("api:delete_subscription", args=[log.name])
 
 
 def _seen(subscriptions: list[str], sees: Sees) -> list[str]:
@@ -183,6 +190,7 @@ def _shown(each: Any, sees: Sees) -> dict[str, Any]:
     counts = {name: getattr(numbers, name) for name in SubscriptionOut.model_fields if hasattr(numbers, name)}
     return {
         "name": subscription.name, "client_id": subscription.client_id, "log": str(numbers.destination),
+        "href": _href(numbers.destination),
         "topics": [str(topic) for topic in subscription.topics if sees(topic)], "selector": subscription.selector,
         "durable": subscription.durable, "shared": subscription.shared, "active": numbers.ConsumerCount > 0, **counts,
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
+from django.urls import reverse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
@@ -29,6 +30,7 @@ class Listed(Schema):
 
     kind: Plain
     name: str
+    href: str = Field(description="Its address in this API, which ends in the segment of its name")
     QueueSize: int
     EnqueueCount: int
     DequeueCount: int
@@ -205,7 +207,8 @@ def _listed(picture: Picture, stats: DestinationStats) -> dict[str, Any]:
     destination, rates = stats.destination, picture.rates(stats.destination)
     numbers = {name: getattr(stats, name) for name in Listed.model_fields if hasattr(stats, name)}
     moving = {"EnqueueRate": rates.enqueue, "DequeueRate": rates.dequeue, "DispatchRate": rates.dispatch}
-    return {"kind": str(destination.kind), "name": destination.name, **numbers, **moving}
+    href = reverse("api:get_destination", args=[str(destination.kind), destination.name])
+    return {"kind": str(destination.kind), "name": destination.name, "href": href, **numbers, **moving}
 
 
 __all__ = ["Paged", "router"]

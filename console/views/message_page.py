@@ -40,8 +40,8 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
     if places and not any(map(sees, places)):
         audit.denied(request, "browse", id, lacking(Verb.BROWSE))
         raise PermissionDenied(lacking(Verb.BROWSE))
+    awaited = found.is_awaited(timezone.now())  # of all of it: what one may not see is not waited for
     found = found.seen_by(sees)
-    awaited = found.is_awaited(timezone.now())
     if request.htmx and request.htmx.target == "awaited":
         return render(request, "console/parts/awaited.html") if awaited else HttpResponseClientRefresh()
     here = [(queue, message) for queue, message in here if sees(queue)]

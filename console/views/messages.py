@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_POST
 
+from analytics.routes import policy_of
 from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.selectors import compile_selector
@@ -47,7 +48,8 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
             raise
         return gone(request, queue)
     if request.htmx and request.htmx.target == "follow":
-        return render(request, "console/parts/followed.html", context)
+        page = url(selector=context["selector"], end=1)  # of the page that follows, and not of what it asks for
+        return render(request, "console/parts/followed.html", context | {"query": page})
     return render(request, "console/messages.html", context)
 
 
@@ -144,6 +146,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "follow": url(selector=selector, end=1, follow=1),
         "tally": None if request.htmx else look.tally(destination, page),
         "last": max(known, _last(look, page)),
+        "in_turn": look.at_start and not _has_priorities(destination),
     }
 
 
@@ -160,6 +163,12 @@ def _last(look: Look, page: BrowsePage) -> int:
     if page.next is not None and not look.goes_back:
         return page.next
     return page.messages[-1].seq if page.messages else look.after
+
+
+def _has_priorities(queue: Destination) -> bool:
+    """Whether the urgent are consumed before the old."""
+    policy = policy_of(gateway().definitions(), queue)
+    return policy is not None and bool(policy.prioritized_messages)
 
 
 def _is_dead(queue: Destination) -> bool:

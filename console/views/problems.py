@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import secrets
+from urllib.parse import quote
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import Resolver404
 
 from console.access import Verb, may
+from console.paths import escaped
 from console.rail import RAIL, Entry
 from console.seen_as import see
 
@@ -35,7 +38,10 @@ def outdated(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def missing(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """404: names what is missing, and leads to the list where it would stand."""
+    """404: names what is missing, and leads to the list where it would stand; an old address to where it is now."""
+    if isinstance(exception, Resolver404) and request.method in ("GET", "HEAD") and (found := escaped(request.path)):
+        query = request.META.get("QUERY_STRING", "")
+        return HttpResponseRedirect(quote(found) + (f"?{query}" if query else ""))
     see(request)  # of an address that leads nowhere nobody has asked yet
     sentence = str(exception or "")
     if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words

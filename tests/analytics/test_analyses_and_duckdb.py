@@ -329,6 +329,8 @@ def test_dead_letters_that_are_alike_are_one_cause(ask, duck):
     failed = count(duck, "kind = 'dead_letter'")
     assert sum(row["messages"] for row in dead) == failed
     assert f"Messages became dead letters {failed:,} times, of 3 causes" in found.sentence
+    assert next((each.value, each.unit) for each in found.headline) == (failed, "count"), "of times, not of messages"
+    assert any("fails again counts again" in note for note in found.notes)
     given_up = duck.sql("SELECT msg_id FROM events WHERE kind IN ('dead_letter', 'expire', 'drop')").fetchall()
     assert {row["message"] for row in tables["examples"]} <= {id for (id,) in given_up}
 
@@ -363,6 +365,8 @@ def test_weeks_are_compared_with_the_same_hours(ask):
     rows = {row["destination"]: row for row in tables["weeks"]}
     assert rows[traffic.TOPIC]["change"] == pytest.approx(1 / traffic.WEEK_EARLIER - 1, abs=0.15)
     assert "more than a week before" in found.sentence
+    assert {each.unit for each in found.headline if "dead letters" in each.label} == {"count"}, "of times, not messages"
+    assert any("fails again counts again" in note for note in found.notes)
     assert [trace["name"] for trace in found.charts[0][1]["data"]] == ["now", "a week before"]
 
 

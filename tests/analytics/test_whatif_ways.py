@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -231,7 +232,20 @@ def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_s
     comparison = compared(current, proposed, "queue://other")
     trial = Trial(current, proposed, Circumstances())
     found = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000))
-    assert "nothing was sent to queue in in this window" in found.sentence
+    assert ", as nothing was sent to queue in in this window" in found.sentence
     flow = pa.table({"weight": [1]})
     note, *_ = report.notes(comparison, trial, flow, [], [])
     assert note.startswith("Nothing was sent to queue in in this window")
+
+
+def test_what_is_untried_is_no_reason_where_another_change_was_tried():
+    # what came to `used` went to `out` before, too: changed, tried, and the same
+    used = Composite(Destination.queue("used"), TO_OUT)
+    current = Definitions(1, (used,))
+    proposed = Definitions(
+        2, (replace(used, forward_only=not used.forward_only), Composite(Destination.queue("in"), TO_OUT))
+    )
+    comparison = compared(current, current, "queue://used")
+    trial = Trial(current, proposed, Circumstances())
+    sentence = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000)).sentence
+    assert "as many messages as the routing in force does; nothing was sent to queue in in this window" in sentence

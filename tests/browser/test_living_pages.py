@@ -108,6 +108,30 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     assert page.evaluate("window.unreloaded")
 
 
+def test_rows_of_a_queue_that_is_followed_do_not_move_under_the_pointer(page_of, site, client):
+    send(client, "followed.still", *"ab")
+    page = page_of("admin")
+    page.goto(f"{site.url}/queues/followed.still/messages/?end=1&follow=1")
+    rows, state = page.locator("#rows tr"), page.locator("[data-follow-state]")
+    rows.nth(1).hover()
+    send(client, "followed.still", *"cde")
+    expect(state).to_contain_text("3 new")
+    expect(rows).to_have_count(2)
+    rows.nth(1).locator(".tick input").check()
+    page.mouse.move(2, 2)
+    page.evaluate("document.activeElement.blur()")
+    send(client, "followed.still", "f")
+    expect(state).to_contain_text("4 new")
+    expect(rows).to_have_count(2)
+    rows.nth(1).locator(".tick input").uncheck()
+    page.mouse.move(2, 2)
+    page.evaluate("document.activeElement.blur()")
+    expect(rows).to_have_count(6)
+    expect(state).to_contain_text("all up to number")
+    shown = rows.locator("td.soft").all_inner_texts()
+    assert shown == sorted(shown, key=int, reverse=True)
+
+
 def test_a_tab_of_another_web_process_lives_through_its_sleep_and_its_restart(page_of, site, client, tmp_path):
     send(client, "restarted.one", "a")
     variables = {**site.variables, "SLUICE_HOST_NODE": ""}  # the node is in the other process

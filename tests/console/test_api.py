@@ -205,11 +205,21 @@ def test_definitions_are_checked_applied_reverted_and_go_out_and_in_as_xml(progr
     )
 
 
+def test_every_name_in_an_address_is_described_with_how_it_is_written(program):
+    paths = program.get("/api/openapi.json").json()["paths"]
+    for path, name in (("/api/v1/subscriptions/{log}/messages", "log"), ("/api/v1/queues/{name}/messages", "name")):
+        [found] = [each for each in paths[path]["get"]["parameters"] if each["name"] == name]
+        assert "~1" in found["description"]
+
+
 def test_durable_subscriptions_are_created_listed_and_deleted(program, console):
     wanted = {"client_id": "api", "name": "news", "topics": ["api.news"], "selector": "a = 1"}
     log = call(program, "post", "/subscriptions", wanted, 201)["log"]
     [found] = call(program, "get", "/subscriptions?q=news")["items"]
     assert (found["log"], found["topics"], found["active"]) == (log, ["topic://api.news"], False)
+    assert call(program, "get", f"{found['href'].removeprefix('/api/v1')}/messages")["items"] == []
+    whole = log.replace("/", "~1")
+    assert call(program, "get", f"/subscriptions/{whole}/messages")["items"] == [], "its scheme may stand there"
     assert call(program, "delete", f"/subscriptions/{log.partition('://')[2]}") == {"removed": 0}
     assert call(program, "get", "/subscriptions?q=news")["total"] == 0
 

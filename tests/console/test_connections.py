@@ -99,6 +99,24 @@ def offline(console):
     return log
 
 
+def test_a_queue_beside_topics_of_one_subscription_leads_to_the_page_of_a_queue(admin, console):
+    import stomp
+
+    client = stomp.Connection12([("127.0.0.1", console.port)])
+    client.connect("ada", "lovelace", wait=True)
+    client.subscribe("/topic/mixed.t,/queue/mixed.q", "1")
+
+    def page() -> str:
+        return admin.get(reverse("subscribers"), {"q": "mixed"}).content.decode()
+
+    until(lambda: "mixed.t" in page(), "the subscription")
+    found = page()
+    client.disconnect()
+    assert 'href="/topics/mixed.t/"' in found
+    assert 'href="/queues/mixed.q/"' in found
+    assert "/topics/mixed.q" not in found
+
+
 def test_a_durable_subscription_that_is_offline_is_listed_with_what_waits_and_deleted_by_its_name(browser_of, offline):
     operator = browser_of("operator")
     page = operator.get(reverse("subscribers"), {"show": "offline"})

@@ -1,8 +1,11 @@
 """Dead letters that failed alike: what of a cause counts, and the selector that finds a group again."""
 
+import re
+import time
 from dataclasses import replace
 
 import pytest
+from django.urls import reverse
 
 from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, signed
@@ -63,6 +66,20 @@ def test_the_whole_is_the_sum_of_its_queues_as_they_were_read():
 
 def test_a_long_word_without_a_digit_is_looked_at_once():
     assert pattern_of("a-" * 100_000) == ("a-" * 100_000)[:200]
+
+
+def test_one_failure_is_of_a_message_and_more_are_of_messages(admin, console, monkeypatch):
+    def page(count: int) -> str:
+        failed = {CAUSE: "boom", FAILED_AT: str(int(time.time() * 1000) - 1000)}
+        headers = {**failed, **signed({}, failed)}
+        found = [BrowsedMessage(seq, f"ID:{seq}", "/queue/DLQ", None, headers, b"", 0) for seq in range(1, count + 1)]
+        stats = [DestinationStats(Destination.queue("DLQ"), QueueSize=count)]
+        read = survey(stats, lambda *_: BrowsePage(found, count, None))
+        monkeypatch.setattr("console.views.dead_letters.survey_for", lambda _: read)
+        return re.sub(r"<[^>]+>", "", admin.get(reverse("dlq")).content.decode())
+
+    assert "1 failure of a message that is still here" in page(1)
+    assert "2 failures of messages that are still here" in page(2)
 
 
 def test_the_times_of_a_group_are_those_the_broker_wrote_and_its_history_counts_them_by_parts():

@@ -301,6 +301,21 @@ SHADOWED = (
 )
 
 
+def test_an_address_with_bare_slashes_in_a_name_leads_to_the_page_of_that_name(admin, console):
+    for old, new in (
+        ("/queues/in/eu/", "/queues/in~1eu/"),
+        ("/queues/in/eu/messages/?end=1", "/queues/in~1eu/messages/?end=1"),
+        ("/queues/in/eu/de/messages/7/", "/queues/in~1eu~1de/messages/7/"),
+        ("/topics/in/%C3%A9%3F/", "/topics/in~1%C3%A9%3F/"),
+    ):
+        answer = admin.get(old)
+        assert (answer.status_code, answer["Location"]) == (302, new)
+    assert admin.post("/queues/in/eu/purge").status_code == 404, "nothing is done by an old address"
+    assert admin.get("/queues/in/eu/nothing").status_code == 404
+    assert admin.get("/nothing/in/eu/").status_code == 404
+    assert admin.get(f"/queues/{'a/' * 500}").status_code == 404, "not tried for long"
+
+
 def test_pages_and_operations_of_queues_called_like_pages_are_reached(admin, console):
     mirror()
     for name in SHADOWED:

@@ -1,8 +1,12 @@
 """Messages browsed without consuming: pages, selectors, one message with its body in every reading."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from django.urls import reverse
 
+from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage
@@ -52,6 +56,30 @@ def test_pages_follow_each_other_and_consume_nothing(browser_of, orders):
     assert numbers(second) == list(range(50, 60))
     assert second.context["newer"] is None
     assert _depth("orders") == 60
+
+
+def test_only_the_beginning_of_a_queue_without_priorities_says_that_it_is_consumed_next(admin, orders):
+    said, first = "which are consumed next", admin.get(url())
+    assert said in first.content.decode()
+    assert said not in admin.get(reverse("messages", args=["orders"]) + first.context["newer"]).content.decode()
+    before = gateway().definitions()
+    entry = PolicyEntry(Destination.queue("orders"), prioritized_messages=True)
+    urgent = gateway().define(replace(before, policies=(entry,)), "test", "the urgent first")
+    try:
+        assert said not in admin.get(url()).content.decode()
+    finally:
+        gateway().define(replace(urgent, policies=before.policies), "test", "as before")
+
+
+def test_a_page_that_follows_tells_no_range_and_what_comes_leads_to_pages_in_its_order(admin, orders):
+    page = admin.get(url(end="1", follow="1", selector="region = 'us'")).content.decode()
+    assert " shown of " not in page
+    assert ", numbers " not in admin.get(url(end="1", follow="1")).content.decode()
+    headers = {"HX-Request": "true", "HX-Target": "follow"}
+    came = admin.get(url(selector="region = 'us'", after="1"), headers=headers).content.decode()
+    queries = {each.partition("id=")[0] for each in re.findall(r'href="[^"?]*(\?[^"]*)"', came)}
+    assert queries == {"?selector=region+%3D+%27us%27&amp;end=1&amp;"}
+    assert queries == {each.partition("id=")[0] for each in re.findall(r'hx-get="[^"?]*/\d+/?(\?[^"]*)"', page)}
 
 
 def test_a_selector_filters_and_says_how_many_were_looked_at(admin, orders):

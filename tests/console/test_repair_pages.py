@@ -9,12 +9,14 @@ import pytest
 import stomp
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils import timezone
 
 from analytics.trace import Event, Found
 from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.errors import DestinationNotFound
 from console.gateway import gateway
+from console.journey import Deed, Journey, Step
 from console.live.mirror import mirror
 from console.live.topics import FROM_DATABASE, Topic
 from console.models import AuditEntry, Job, MaskingRule, SavedSelector, Template
@@ -403,6 +405,18 @@ def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_
     monkeypatch.setattr("console.journey.RECORDED_WITHIN", timedelta(0))
     assert admin.get(address, headers=waiting)["HX-Refresh"] == "true", "it does not ask for ever"
     assert "not recorded, or not yet" in text(admin.get(address))
+
+
+def test_who_may_not_see_where_a_message_went_does_not_wait_for_what_they_are_not_told(browser_of, dead, monkeypatch):
+    now, place = timezone.now(), f"queue://{dead}"
+    steps = [
+        Step(now - timedelta(seconds=2), "deed", "Resubmitted", queue(dead), deed=Deed(now, "ada", "", place)),
+        Step(now, "forward", "Copied to", queue("hidden.target")),
+    ]
+    monkeypatch.setattr("console.views.message_page.journey_of", lambda *_: Journey("m", steps))
+    page = browser_of("support", dead).get(reverse("message-page", kwargs={"id": "m"}))
+    assert "hidden.target" not in text(page)
+    assert "is being recorded" not in text(page)
 
 
 def test_the_page_of_a_dead_letter_says_how_many_failed_like_it(browser_of, dead):

@@ -1,12 +1,13 @@
 """Words of pages that say what is meant, and no more: pure."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
-from console.journey import Copy, Journey, Step
+from console.journey import Copy, Deed, Journey, Step
 from console.rights import Verb, lacking
 from console.routing.changes import Change
 from console.routing.facts import rows_of
@@ -33,6 +34,49 @@ def test_of_what_only_an_operator_told_of_it_is_not_said_that_nothing_kept_it():
     found = Journey("m", complete=True)
     found.steps = [Step(NOW, "deed", "Sent")]
     assert found.fate == "What became of it is not recorded, or not yet."
+
+
+def journey_of(*told: tuple[float, str, str]) -> Journey:
+    """Steps at so many seconds from now, in order: kind and queue; a deed is a resubmission from there."""
+    found = Journey("m")
+    for seconds, kind, name in told:
+        deed = Deed(NOW, "ada", "Resubmitted", f"queue://{name}", leaves=True) if kind == "deed" else None
+        found.steps.append(Step(NOW + timedelta(seconds=seconds), kind, "", Destination.queue(name), deed=deed))
+    return found
+
+
+FAILED = (
+    (-2.0, "enqueue", "orders"),
+    (-1.9, "forward", "orders"),
+    (-1.5, "dead_letter", "orders"),
+    (-1.5, "forward", "DLQ"),
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "is_awaited"),
+    [
+        ((*FAILED, (-1.0, "deed", "DLQ")), True),
+        ((*FAILED, (-1.2, "forward", "orders"), (-1.0, "deed", "DLQ")), False),
+        ((*FAILED, (-1.0, "deed", "DLQ"), (-0.9, "forward", "orders")), False),
+        ((*FAILED, (-1.2, "drop", "DLQ"), (-1.0, "deed", "DLQ")), False),
+        ((), False),
+    ],
+    ids=["failed just before", "one of a long step", "recorded later", "deleted", "nothing"],
+)
+def test_a_deed_is_awaited_until_the_trace_tells_what_it_left_and_not_by_what_was_before(told, is_awaited):
+    assert journey_of(*told).is_awaited(NOW) is is_awaited
+
+
+def test_of_many_messages_done_together_the_first_was_recorded_seconds_before_the_deed_is_noted():
+    told = [(-60.0, "forward", "DLQ"), (-6.0, "forward", "orders"), (-5.9, "ack", "orders"), (-1.0, "deed", "DLQ")]
+    assert not journey_of(*told).is_awaited(NOW)
+
+
+def test_a_message_that_an_edit_made_where_the_old_one_was_is_not_awaited_when_it_was_recorded():
+    found = journey_of((-1.1, "enqueue", "orders"), (-1.1, "forward", "orders"), (-1.0, "deed", "orders"))
+    found.steps[-1] = replace(found.steps[-1], deed=replace(found.steps[-1].deed, old_id="old"))
+    assert not found.is_awaited(NOW)
 
 
 def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes():

@@ -115,7 +115,29 @@ document.addEventListener("click", (event) => {
 const follow = document.querySelector("[data-follow]");
 let asking = false;
 let again = false;
+let isBehind = false; // whether more came than the last look showed
 let heard = Date.now();
+let waiting = []; // rows that came while those on the page hold still, the newest first
+
+// Rows that somebody points at, works in or has ticked must not move under the pointer; see live.js.
+function isHeld(rows) {
+  return rows.matches(":hover, :focus-within") || rows.querySelector(".tick input:checked") !== null;
+}
+
+function show() {
+  const rows = document.getElementById("rows");
+  if (!waiting.length || isHeld(rows)) return;
+  rows.prepend(...waiting);
+  waiting = [];
+  window.htmx?.process(rows);
+  while (rows.childElementCount > MAX_ROWS) rows.lastElementChild.remove();
+  tell();
+}
+
+function tell() {
+  if (waiting.length) return say("live", `Following: ${waiting.length === MAX_ROWS ? `${MAX_ROWS} or more` : waiting.length} new, shown when you let go of the rows.`);
+  return say("live", isBehind ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
+}
 
 function say(state, text) {
   if (follow.dataset.state === state && !text) return;
@@ -136,14 +158,13 @@ async function more() {
     heard = Date.now();
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
     const found = parsed.querySelector("[data-followed]");
-    const rows = document.getElementById("rows");
-    rows.prepend(...[...found.content.querySelectorAll("tr")].reverse()); // they come in order, and the newest stands on top
-    window.htmx?.process(rows);
-    while (rows.childElementCount > MAX_ROWS) rows.lastElementChild.remove();
+    const came = [...found.content.querySelectorAll("tr")].reverse(); // in order, and the newest stands on top
+    waiting = [...came, ...waiting].slice(0, MAX_ROWS);
     if (Number(found.dataset.last)) follow.dataset.last = found.dataset.last;
-    const isMore = found.dataset.more === "true";
-    again ||= isMore;
-    say("live", isMore ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
+    isBehind = found.dataset.more === "true";
+    again ||= isBehind;
+    tell();
+    show();
   } catch {
     say("offline", "The console does not answer: what comes meanwhile is shown when it does.");
     setTimeout(more, 2000);
@@ -158,5 +179,6 @@ if (follow) {
   setInterval(() => {
     if (Date.now() - heard > LATE) more(); // the socket may be away: what came is asked for all the same
   }, LATE);
+  setInterval(show, 500);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) more(); });
 }

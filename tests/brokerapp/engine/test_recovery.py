@@ -5,7 +5,7 @@ import pytest
 from brokerapp.definitions import RecoveryPolicy
 from brokerapp.destination import Destination
 from brokerapp.engine import recovery
-from brokerapp.engine.recovery import Memory
+from brokerapp.engine.recovery import Kept, Memory
 from brokerapp.message import Copy, Message
 
 TOPIC = Copy(Destination.topic("t"))
@@ -91,3 +91,12 @@ def _retained(id):
     memory = Memory()
     memory.add(message(id, retain="true"), TOPIC, None, NOW)
     return memory.messages(None, NOW)
+
+
+def test_what_two_others_tell_with_other_ages_stands_in_the_order_of_who_told_last():
+    memory, policy = Memory(), RecoveryPolicy("fixedCount")
+    memory.learn(None, [Kept(message("0"), TOPIC, NOW + 5)])
+    memory.add(message("new"), TOPIC, policy, NOW + 9)
+    memory.learn(None, [Kept(message(id), TOPIC, NOW) for id in "01"])
+    assert [each.message.id for each in memory.messages(policy, NOW + 9)] == ["0", "1", "new"]
+    assert memory.bytes == sum(each.size for each in memory.recent)

@@ -164,9 +164,9 @@ CASES = [
         [], "queue://a", ["queue://b < queue://a", "queue://c < queue://b"],
     ),
     (
-        "two ways to one queue are two copies",
+        "a queue that is reached by two ways gets the message once, as it comes first",
         [composite("queue://a", "queue://b", "queue://c"), composite("queue://b", "queue://c")], [], "queue://a",
-        ["queue://c < queue://a", "queue://c < queue://b"],
+        ["queue://c < queue://b"],
     ),
     (
         "a composite that feeds a virtual topic", [VT, composite("queue://in", "topic://VirtualTopic.x")],
@@ -187,7 +187,7 @@ CASES = [
     (
         "a composite leads to itself only through others",
         [composite("queue://in", "queue://in.copy"), composite("queue://in.>", "queue://other")], [], "queue://in",
-        ["queue://other < queue://in.copy", "queue://other < queue://in"],
+        ["queue://other < queue://in"],
     ),
     # mirrors
     (
@@ -378,14 +378,14 @@ DEFINITIONS = st.one_of(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(DEFINITIONS, max_size=5, unique_by=lambda each: each.id), st.sets(NAMES), DESTINATIONS)
-def test_routing_always_ends_and_stores_no_copy_twice(definitions, queues, destination):
+def test_routing_always_ends_and_stores_nothing_twice_in_a_queue(definitions, queues, destination):
     where = topology(*definitions, queues=queues)
     try:
         found = route(message(), destination, where)
     except RequestRefused:
         assert find_loop(Definitions(1, tuple(definitions))), "it went too far without a loop"
         return
-    assert len(found.queues) == len(set(found.queues))
+    assert len(found.queues) == len({each.destination for each in found.queues})
     assert all(copy.destination.kind is Kind.QUEUE for copy in found.queues)
     assert all(copy.destination.kind is Kind.TOPIC for copy in found.topics)
     again, _ = explain(message().headers, destination, topology(*definitions, queues=queues))
