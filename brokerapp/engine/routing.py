@@ -142,8 +142,7 @@ class _Walk:
         self._crossed = crossed  # a bridge brought it
         self.body = Body(body, headers)
         self.route = Route()
-        self._reached: dict[Destination, Copy] = {}  # queues, and what they get
-        self._kept: set[Copy] = set()  # for named subscriptions
+        self._reached: dict[Destination, Copy] = {}  # queues and named subscriptions, and what they get
         self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
         self._visits = 0
         self._dropping = 0  # virtual topics on the way here that rather drop than refuse
@@ -226,7 +225,7 @@ class _Walk:
         return Copy(queue, copy.original, copy.shown or own)
 
     def _keep(self, copy: Copy, depth: int) -> None:
-        """What a topic gets is kept for its named subscriptions; the same copy once."""
+        """What a topic gets is kept for its named subscriptions, once for each as in a queue."""
         topic = copy.destination
         for feed in self.topology.feeds_of(topic.name):
             outcome: bool | None = feed.may_read(topic)
@@ -238,10 +237,8 @@ class _Walk:
                 topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth,
                 original=copy.original,
             )  # fmt: skip
-            kept = Copy(feed.target, copy.original, topic)
-            if outcome is True and kept not in self._kept:
-                self._kept.add(kept)
-                self.route.queues.append(kept)
+            if outcome is True:
+                self._arrive(Copy(feed.target, copy.original, topic))
 
     def _mirror(self, copy: Copy, depth: int) -> None:
         queue, topic = copy.destination, self.topology.mirror_of(copy.destination)

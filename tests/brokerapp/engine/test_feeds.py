@@ -79,12 +79,15 @@ def test_what_its_user_may_not_read_is_not_kept():
     assert len(kept(where, topic("public"))) == 1
 
 
-def test_a_copy_that_comes_twice_is_kept_once_and_copies_of_other_origin_each():
+def test_what_comes_by_several_ways_is_kept_once_as_it_comes_first():
     twice = (VirtualTopic(">"), DEFAULT_VIRTUAL_TOPIC)
     where, _ = fed(subscription("VirtualTopic.x"), definitions=twice)
     assert len(kept(where, topic("VirtualTopic.x"))) == 1
     where, _ = fed(subscription("out"), definitions=(Composite(topic("in"), (Leg(topic("out")),)),))
     assert len(kept(where, topic("in"))) == len(kept(where, topic("out"))) == 1
+    to_both = Composite(topic("in"), (Leg(topic("a")), Leg(topic("b"))))
+    where, [feed] = fed(subscription("a", "b"), definitions=(to_both,))
+    assert kept(where, topic("in")) == [Copy(feed.target, topic("in"), topic("a"))]
 
 
 def test_the_explanation_names_the_subscription_and_what_its_selector_said():
