@@ -182,8 +182,9 @@ def amount(value: float, metric: str) -> str:
 
 
 @register.filter
-def partsof(text: str) -> Destination | None:
-    """The queue or topic that a native form names; None for what is none."""
+def partsof(named: Destination | str) -> Destination | None:
+    """The queue or topic that a destination is, or its native form names; None for what is none."""
+    text = str(named)
     try:
         destination = Destination.parse(text) if "://" in text else None
     except InvalidDestination:

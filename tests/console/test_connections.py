@@ -91,7 +91,7 @@ def offline(console):
     client.connect("ada", "lovelace", wait=True, headers={"client-id": "shop"})
     client.subscribe("/topic/prices", "1", headers={"activemq.subscriptionName": "all prices", "receipt": "r"})
     log = Destination(Kind.SUBSCRIPTION, "shop:all%20prices")
-    until(lambda: log in mirror().picture.subscriptions, "the subscription")
+    until(lambda: (known := mirror().picture.subscriptions.get(log)) and known.ConsumerCount, "it and its consumer")
     client.disconnect()
     until(lambda: mirror().picture.subscriptions[log].ConsumerCount == 0, "nobody to consume it")
     console.send("/topic/prices", "1", "2")
