@@ -13,6 +13,7 @@ from brokerapp.store.durability import loss
 from console.figures import counted, rate, span, whole
 from console.live.picture import Picture
 from console.rights import Sees, everything
+from console.topology.broken import broken_links
 
 #: A queue whose depth is worth a word grows when it is deeper than minutes ago by this share, and by so many messages.
 MIN_DEPTH = 100
@@ -116,6 +117,10 @@ def verdict(picture: Picture, found: list[Finding]) -> Verdict:
         return Verdict("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
     if cluster is not None and cluster.missing:
         return Verdict("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
+    if broken := broken_links(picture.nodes):
+        one, *more = broken
+        others = f" And {counted(len(more), 'other link')} of connectors." if more else ""
+        return Verdict("look", f"The link of connector {one.connector} to {one.remote} is down: {one.why}.{others}")
     if lost := next(
         filter(None, (loss(node.store) for node in picture.nodes)), ""
     ):  # it lasts: nothing hides behind it

@@ -30,6 +30,7 @@ from console.nodes import NodeFacts, gauges_of
 from console.peers import known_connections, known_subscriptions
 from console.repair import jobs, returned
 from console.rights import Sees, everything
+from console.topology.broken import broken_links
 from console.topology.clusters import cluster_context, cluster_now
 from console.topology.drawn import drawn
 
@@ -94,7 +95,13 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
         "queues": figures.counted(totals.queues, "queue"),
         "topics": figures.counted(totals.topics, "topic"),
         "attention_html": render_to_string(
-            "console/parts/attention.html", {"findings": found[:6], "more": found[6:], "cluster": picture.cluster}
+            "console/parts/attention.html",
+            {
+                "findings": found[:6],
+                "more": found[6:],
+                "cluster": picture.cluster,
+                "broken": broken_links(picture.nodes),
+            },
         ),
         "nodes_html": render_to_string(
             "console/parts/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}

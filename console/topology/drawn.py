@@ -183,10 +183,10 @@ def card_of(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: s
 
 
 def _way_cells(way: WayStats) -> Cells:
-    return {"mood": MOODS[way.state], "state": str(way.state), "why": _why(way)}
+    return {"mood": MOODS[way.state], "state": str(way.state), "why": why(way)}
 
 
-def _why(way: WayStats) -> str:
+def why(way: WayStats) -> str:
     """What stands in its way now, and when it is tried again."""
     if way.state is WayState.CONNECTED or not way.last_error:
         return ""

@@ -21,8 +21,11 @@ from brokerapp.network_stats import (
     WayStats,
 )
 from brokerapp.snapshot import NodeStatus
+from console import health
 from console.gateway import gateway
 from console.live.mirror import mirror
+from console.live.picture import Picture, first, ticked
+from console.live.topics import Topic, overview_cells
 from console.models import AuditEntry
 from console.topology.drawn import drawn
 from console.topology.form import EXPLAINED, Form
@@ -223,3 +226,34 @@ def test_who_sees_some_destinations_is_told_of_no_sums_and_no_names_of_others(co
     assert "1 that you may not see" in re.sub(r"\s+", " ", text(client.get(reverse("connector", args=["scoped"]))))
     assert client.get(reverse("connector", args=["scoped"]) + "?destination=secret.a").status_code == 403
     admin.post(reverse("remove-connector", args=["scoped"]), {"typed": "scoped"})
+
+
+# -- links that are down, on the overview
+
+
+def overview_with(state: WayState, *, running: bool = True, attempts: int = 19) -> tuple[Picture, dict]:
+    way = WayStats(["tcp://b:61613"], state, last_error="Connection refused", attempts=attempts)
+    network = NetworkStats([ConnectorStats("to_b", "static:(tcp://b:61613)", running, ways=[way])])
+    node = NodeStatus("n", "sluice", 0, 0, network=network.to_json())
+    picture = ticked(first(100, 1, [], Picture()), 101, [node])
+    return picture, overview_cells(picture, Topic("overview"))
+
+
+@pytest.mark.parametrize("state", [WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING])
+def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state):
+    picture, cells = overview_with(state)
+    said = "The link of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
+    assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.verdict(picture, []).sentence)
+    assert f'href="{reverse("connector", args=["to_b"])}"' in cells["attention_html"]
+    assert "Nothing does" not in cells["attention_html"]
+
+
+@pytest.mark.parametrize(
+    ("state", "running", "attempts"),
+    [(WayState.STOPPED, False, 19), (WayState.WAITING, False, 19), (WayState.CONNECTED, True, 0),
+     (WayState.CONNECTING, True, 0)],
+)  # fmt: skip
+def test_a_link_that_is_up_not_yet_tried_or_of_a_stopped_connector_is_none_that_is_down(state, running, attempts):
+    _, cells = overview_with(state, running=running, attempts=attempts)
+    assert cells["state"] == "good"
+    assert "Nothing does" in cells["attention_html"]
