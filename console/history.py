@@ -87,7 +87,7 @@ class Window:
 
 def _resolution(start: int, end: int, now: float) -> Resolution:
     for each in (FINE, COARSE):
-        if now - start <= each.span:
+        if int(now) - start <= each.span:  # windows begin at whole seconds: a fraction reaches no further back
             return each
     return _rollups(start, end, now)
 

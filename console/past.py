@@ -1,7 +1,8 @@
-"""The past over days, as charts and pages show it, from the rollups that the archiver keeps. Pure but for `rollups`."""
+"""The past over days, as charts and pages show it, from the rollups that the archiver keeps; and by the clock."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from django.conf import settings
 from analytics.archive import BrokerArchive
 from analytics.counting import Cell, percentile
 from analytics.past import WHOLE, Past, Point
-from analytics.rollups import OTHERS, TEMPORARY
+from analytics.rollups import MINUTE, OTHERS, TEMPORARY
 from analytics.words import signed
 from brokerapp.destination import Destination
 from console.history import Mark, Window
@@ -30,7 +31,8 @@ def rollups() -> Past:
 
 
 def marks(past: Past, window: Window, destination: Destination | None, is_gone: bool = False) -> list[Mark]:
-    """A chart's points. A stretch of time in which the broker recorded nothing is a gap; of what is gone, all that
+    """A chart's points, each at the end of its stretch of time, as those of the store's history; that which runs still
+    is told as far as it came. A stretch in which the broker recorded nothing is a gap; of what is gone, all that
     follows the last that happened there."""
     return _marks(past, window, [WHOLE if destination is None else str(destination)], is_gone)
 
@@ -52,12 +54,14 @@ def _marks(past: Past, window: Window, names: list[str], is_gone: bool = False) 
         if depth is not None:
             sums[2] += depth - levels.get(name, 0)
             levels[name] = depth
+    now = int(time.time())
     found: list[Mark] = []
     for start, (came, left, rose) in together.items():
-        if is_gone and start > last:
+        passed = min(width, now - start)
+        if (is_gone and start > last) or passed < MINUTE:  # of a minute that runs too little is counted yet
             break
         level += rose
-        found.append([(start + width) * 1000, level, round(came / width, 2), round(left / width, 2)])
+        found.append([(start + passed) * 1000, level, round(came / passed, 2), round(left / passed, 2)])
     return found if names else []
 
 

@@ -50,6 +50,11 @@ def test_a_window_is_read_from_the_url_or_is_the_default(query, name, seconds, r
     assert (window.name, window.seconds, window.resolution) == (name, seconds, resolution)
 
 
+@pytest.mark.parametrize(("name", "kept"), [("15m", FINE), ("1h", FINE), ("24h", COARSE)])
+def test_a_window_has_the_same_source_at_any_fraction_of_a_second(name, kept):
+    assert Window.read({"window": name}, NOW + 0.9).resolution == kept
+
+
 def test_a_chosen_window_is_the_same_link_tomorrow():
     window = Window.read({"from": str(NOW - 600), "to": str(NOW)}, NOW)
     assert window.query == f"?from={NOW - 600}&to={NOW}"

@@ -71,6 +71,20 @@ def test_a_chart_over_days_has_what_was_counted_and_gaps_where_nothing_was(rollu
     assert [mark[1:] for mark in past.marks(past.rollups(), window, Destination.parse(B))] == [[7, 0, 0], [0, 0, 0]]
 
 
+def test_a_stretch_that_runs_still_is_told_as_far_as_it_came_and_never_in_the_future(rollups, monkeypatch):
+    hour = NOW // HOUR * HOUR
+    monkeypatch.setattr(past.time, "time", lambda: hour + 600.5)
+    minutes = {(A, "", hour // MINUTE + each): cell(enqueue=60, forward=60) for each in range(11)}
+    rollups.add([Counted(minutes | {(A, "", hour // MINUTE + 10): cell(enqueue=1, forward=1)}, [])], 1)
+    days = Window.read({"window": "7d"}, hour + 600.5)
+    assert [(mark[0], mark[2]) for mark in past.marks(past.rollups(), days, Destination.parse(A))] == [
+        ((hour + 600) * 1000, 1.0)
+    ]
+    day = Window.read({"window": "24h"}, hour + 600.5).rolled_up(hour + 600.5)
+    marks = past.marks(past.rollups(), day, Destination.parse(A))
+    assert [(mark[0], mark[2]) for mark in marks] == [((hour + 60 * each) * 1000, 1.0) for each in range(1, 11)]
+
+
 def test_of_what_is_gone_nothing_is_drawn_after_the_last_that_happened(rollups):
     fill(rollups, NOW)
     later = {("queue://later", "", NOW // HOUR * 60 - 60): cell(enqueue=60, forward=60)}
