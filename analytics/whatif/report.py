@@ -15,6 +15,7 @@ from analytics.slots import moments
 from analytics.whatif.comparison import DRAFT, IN_FORCE, Comparison, Target
 from analytics.whatif.conditions import Condition
 from analytics.whatif.trial import Trial
+from analytics.whatif.unjudged import unjudged
 from analytics.whatif.untried import changed_places, untried
 from analytics.words import short, signed
 from brokerapp.definitions import Definitions, VirtualTopic
@@ -92,6 +93,13 @@ def notes(
 def _notes(
     comparison: Comparison, trial: Trial, flow: pa.Table, unknown: Sequence[Condition], gone: Sequence[str]
 ) -> Iterator[str]:
+    if beside := unjudged(trial.current, trial.proposed):
+        *most, last = beside
+        named = f"{', '.join(most)} and {last}" if most else last
+        yield (
+            f"The draft also changes {named}; that is not judged: what it makes of messages that wait, expire, fail or"
+            " are refused is not in the figures."
+        )
     weight = pc.max(flow["weight"]).as_py()
     if weight > 1:
         yield f"Some of the traffic was sampled, down to one message in {weight}: figures are estimates there."

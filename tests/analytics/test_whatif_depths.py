@@ -4,6 +4,7 @@ from random import Random
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from analytics.depths import Course

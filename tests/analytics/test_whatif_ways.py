@@ -17,7 +17,16 @@ from analytics.whatif.tallies import Buckets, Classes, Tally
 from analytics.whatif.trial import Trial
 from analytics.whatif.untried import untried
 from analytics.whatif.ways import way_of
-from brokerapp.definitions import Composite, Definitions, Leg, MirroredQueue, VirtualTopic
+from brokerapp.definitions import (
+    Composite,
+    Definitions,
+    Leg,
+    MirroredQueue,
+    PolicyEntry,
+    Redelivery,
+    RedeliveryPolicy,
+    VirtualTopic,
+)
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import Binding, RoutingType
 from brokerapp.engine.circumstances import Circumstances, Kept
@@ -249,3 +258,22 @@ def test_what_is_untried_is_no_reason_where_another_change_was_tried():
     trial = Trial(current, proposed, Circumstances())
     sentence = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000)).sentence
     assert "as many messages as the routing in force does; nothing was sent to queue in in this window" in sentence
+
+
+def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_judged():
+    kept, gone, new = (PolicyEntry(Destination.queue(name)) for name in ("kept", "gone", "new"))
+    again = RedeliveryPolicy(Destination.queue("again"))
+    current = Definitions(1, (), (kept, gone), Redelivery((again,)))
+    changed = Redelivery((replace(again, maximum_redeliveries=1),), fallback_to_dead_letter=False)
+    proposed = Definitions(2, (), (kept, new), changed)
+    flow = pa.table({"weight": [1]})
+
+    def said(before: Definitions, after: Definitions) -> list[str]:
+        trial = Trial(before, after, Circumstances())
+        found = report.notes(compared(before, after, "queue://other"), trial, flow, [], [])
+        return [each.partition(";")[0] for each in found if "not judged" in each]
+
+    all_of_them = "2 policies, 1 redelivery policy and options of the redelivery plugin"
+    assert said(current, proposed) == [f"The draft also changes {all_of_them}"]
+    assert said(current, replace(current, policies=(kept,))) == ["The draft also changes 1 policy"]
+    assert said(current, current) == []
