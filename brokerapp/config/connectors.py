@@ -44,7 +44,11 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
             child.note(*_unused(attribute, why))
         connector = _transport_connector(child, name, uri, attributes)
         if connector is not None:
-            child.note(Outcome.TAKEN, f"{name} at {uri}")
+            if connector.scheme in CARRIERS:
+                child.note(Outcome.TAKEN, f"{name} at {uri}")
+            else:
+                why = f"not served: {connector.scheme}:// speaks another protocol than STOMP"
+                child.note(Outcome.IGNORED, f"{name} at {uri} is {why}")
             yield connector
 
 

@@ -85,6 +85,8 @@ _NOT_DEFINED = (
     "no part of an import, which takes virtual destinations, policies and redelivery; "
     "a broker that starts from the file takes it"
 )
+#: Where what an import leaves aside is made beside a file.
+_MADE_ELSEWHERE = {"networkConnector": "; here Topology, New connector makes one"}
 
 
 def import_definitions(
@@ -106,7 +108,7 @@ def _as_imported(finding: Finding) -> Finding:
     counts_at_start = finding.what in (Outcome.TAKEN, Outcome.ADAPTED) or finding.locks_out
     if finding.defines or not counts_at_start:
         return finding
-    return replace(finding, what=Outcome.IGNORED, why=_NOT_DEFINED)
+    return replace(finding, what=Outcome.IGNORED, why=_NOT_DEFINED + _MADE_ELSEWHERE.get(finding.element, ""))
 
 
 def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:

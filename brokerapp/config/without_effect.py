@@ -69,8 +69,8 @@ ELEMENTS_ASIDE = {
 
 #: Why a policy's memoryLimit does nothing at a queue.
 MEMORY_LIMIT_OF_QUEUE = (
-    "as in ActiveMQ it bounds a queue with vmQueueCursor only: others have their backlog in the store, which "
-    "storeLimit (urn:sluice) bounds"
+    "kept in the policy, without effect: as in ActiveMQ it bounds a queue with vmQueueCursor only; others have their "
+    "backlog in the store, which storeLimit (urn:sluice) bounds"
 )
 #: Options of a policyEntry that are about the consumers of other brokers.
 _OF_NETWORKS = frozenset({"gcWithNetworkConsumers"})

@@ -528,6 +528,18 @@ def test_an_import_says_taken_of_what_it_takes_and_of_nothing_else():
     assert {"transportConnector", "broker@persistent"} <= {each for _, each, _ in found(read(WHOLE), Outcome.TAKEN)}
 
 
+def test_an_import_says_of_each_part_what_truly_happens_to_it():
+    text = """<broker brokerName="b" schedulerSupport="true"><destinationPolicy><policyMap><policyEntries>
+    <policyEntry queue="A" memoryLimit="7"/></policyEntries></policyMap></destinationPolicy>
+    <networkConnectors><networkConnector name="n" uri="static:(tcp://h:9)"/></networkConnectors>
+    <transportConnectors><transportConnector name="a" uri="amqp://h:5672"/></transportConnectors></broker>"""
+    why = {each.element: each.why for each in import_definitions(text)[1] if each.what is Outcome.IGNORED}
+    assert why["transportConnector"] == "a at amqp://h:5672 is not served: amqp:// speaks another protocol than STOMP"
+    assert why["networkConnector"].endswith("here Topology, New connector makes one")
+    assert why["policyEntry@memoryLimit"].startswith("kept in the policy, without effect")
+    assert "a broker that starts from the file takes it" in why["broker@schedulerSupport"]
+
+
 def test_an_import_tells_of_nobody_kept_out_and_of_all_that_is_not_understood_whatever_it_says():
     guard, odd = "<plugins><loginPlugin/></plugins>", 'odd="nobody can connect"'
     what = {each.element: each.what for each in import_definitions(f'<broker brokerName="b" {odd}>{guard}</broker>')[1]}
