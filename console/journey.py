@@ -97,17 +97,26 @@ class Journey:
         """The journey in one sentence."""
         if not self.steps:
             return "Nothing was recorded of it." if self.complete else "Nothing of it was found in time."
-        states = [each.state for each in self.copies]
+        states = self._standing()
         if all(each.kind == "deed" for each in self.steps):  # the trace comes some seconds later, where it is kept
             return "What became of it is not recorded, or not yet."
         if not states:
             return "It was sent, and nothing kept it."
         parts = [f"{states.count(state)} {words}" for state, words in _STATES.items() if state in states]
-        if len(states) == 1 or set(states) == {"failed", "dead"}:
-            return f"It {_ONE[states[-1] if len(states) == 1 else 'dead']}."
+        if len(states) == 1:
+            return f"It {_ONE[states[0]]}."
         if len(parts) == 1:
             return f"Each of its {len(states)} copies {_ONE[states[0]]}."
         return f"It has {len(states)} copies: " + ", ".join(parts) + "."
+
+    def _standing(self) -> list[str]:
+        """The states of its copies. A dead letter is the copy that failed: where it is told, or who took it away, its
+        failure is not told as one more."""
+        states = [each.state for each in self.copies]
+        heirs = states.count("dead") or states.count("taken")
+        for _ in range(min(heirs, states.count("failed"))):
+            states.remove("failed")
+        return states
 
     def seen_by(self, sees: Sees) -> Journey:
         """What of it somebody may know of: the steps at places they see, without the names of others."""

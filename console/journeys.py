@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection
+
 from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from console import trace
@@ -30,7 +33,7 @@ def journey_of(id: str, sees: Sees = everything) -> Journey:
     sent = next((each for each in seen.events if each.kind == "enqueue"), None)
     if sent is not None:
         rules = _rules(sent.destination, sent.properties, sees)
-    return journey(id, seen.events, _deeds(id), rules, seen.complete)
+    return journey(id, seen.events, deeds_of([id])[id], rules, seen.complete)
 
 
 def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
@@ -46,28 +49,29 @@ def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
     return {target: f"{rule}, because {selector}" if selector else rule for target, rule, selector in rules}
 
 
-def _deeds(id: str) -> list[Deed]:
-    rows = JobOutcome.objects.filter(message_id=id, outcome=JobOutcome.Outcome.DONE).select_related("job")
-    deeds = [
-        Deed(
-            row.time, row.job.asked_by, DEEDS[row.job.action][0], row.job.queue, row.detail, row.job.reason,
-            str(row.job.id), DEEDS[row.job.action][1] and not row.job.leaves_no_trace, row.new_id,
-        )
-        for row in rows
-    ]  # fmt: skip
-    for row in JobOutcome.objects.filter(new_id=id).select_related("job"):
-        deeds.append(
+def deeds_of(ids: Collection[str]) -> dict[str, list[Deed]]:
+    """What operators did to each of these messages."""
+    found: dict[str, list[Deed]] = defaultdict(list)
+    done = JobOutcome.objects.filter(message_id__in=ids, outcome=JobOutcome.Outcome.DONE)
+    for row in done.select_related("job"):
+        words, leaves = DEEDS[row.job.action]
+        found[row.message_id].append(
+            Deed(row.time, row.job.asked_by, words, row.job.queue, row.detail, row.job.reason,
+                 str(row.job.id), leaves and not row.job.leaves_no_trace, row.new_id)
+        )  # fmt: skip
+    for row in JobOutcome.objects.filter(new_id__in=ids).select_related("job"):
+        found[row.new_id].append(
             Deed(row.time, row.job.asked_by, MADE, row.job.queue, row.detail, row.job.reason, str(row.job.id),
                  old_id=row.message_id)
         )  # fmt: skip
-    for each in Replacement.objects.filter(message_id=id):
-        deeds.append(
+    for each in Replacement.objects.filter(message_id__in=ids):
+        found[each.message_id].append(
             Deed(each.time, each.edited_by, "Edited and sent anew", each.queue, each.places, each.reason,
                  leaves=True, new_id=each.new_id)
         )  # fmt: skip
-    for each in Replacement.objects.filter(new_id=id):
-        deeds.append(
+    for each in Replacement.objects.filter(new_id__in=ids):
+        found[each.new_id].append(
             Deed(each.time, each.edited_by, MADE, each.queue, each.places, each.reason,
                  old_id=each.message_id)
         )  # fmt: skip
-    return deeds
+    return found

@@ -20,6 +20,7 @@ from console import trace
 from console.dead_letters import is_dead_letter_queue
 from console.gateway import gateway
 from console.journey import journey
+from console.journeys import deeds_of
 from console.listed import Listed
 
 #: Seconds for the trace, and for what lies in queues.
@@ -160,11 +161,13 @@ def _in_trace(
         return
     events = trace.events_of(list(matched), TRACE_PATIENCE)
     found.complete = found.complete and events.complete
+    deeds = deeds_of(list(matched))  # what an operator took away waits nowhere: the trace does not tell of it
     for id, reason in matched.items():
-        way = journey(id, [each for each in events.events if each.msg_id == id], (), {}, True)
+        way = journey(id, [each for each in events.events if each.msg_id == id], deeds[id], {}, True)
         for copy in way.copies:
             if sees(copy.place) and (id, copy.place) not in hits:
-                hits[id, copy.place] = Hit(id, copy.place, copy.state, copy.since, reason, cause=copy.detail)
+                cause = "" if copy.state == "taken" else copy.detail  # a deed says where to: that is not everybody's
+                hits[id, copy.place] = Hit(id, copy.place, copy.state, copy.since, reason, cause=cause)
         if not way.copies and way.sent_to is not None and sees(way.sent_to):
             hits[id, way.sent_to] = Hit(id, way.sent_to, "sent", way.steps[0].time, reason)
 

@@ -46,6 +46,7 @@ def run(question: Question, collect: Collect) -> Findings:
     trial = question.trial
     if trial is None:
         raise AnalysisFailed("A what-if judges proposed definitions: start it from a draft of the routing.")
+    question = replace(question, window=question.covered)  # buckets of days would make one point of some minutes
     buckets = buckets_of(question.window)
     flow = collect("what was sent and stored, and what left", flows(question.events, buckets.seconds))
     if not pc.sum(flow["sent"]).as_py():

@@ -4,9 +4,12 @@ from random import Random
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from analytics.depths import Course
+from analytics.jobs import whatif
+from analytics.question import Question
 from analytics.request import Window
 from analytics.whatif import report
 from analytics.whatif.comparison import Target, standing_by_name
@@ -105,3 +108,12 @@ def test_what_waits_is_drawn_at_its_time_from_the_beginning_of_the_record_with_g
     assert figure["data"][0]["x"] == [f"1970-01-01T00:{moment}Z" for moment in ("12:00", "13:00", "13:50")]
     empty = Target("queue://a", Series(came, came), Series(came, came), 0.0, waits * 0, waits * 0, known)
     assert report.chart(SimpleNamespace(targets=[topic, empty], buckets=Buckets(600, 60, 4)), Window(0, 1)) is None
+
+
+def test_a_day_of_which_only_minutes_are_recorded_is_drawn_as_finely_as_these_minutes(monkeypatch):
+    read, buckets = [], []
+    monkeypatch.setattr(whatif, "flows", lambda _events, seconds: buckets.append(seconds))
+    day, minutes = 86_400_000_000, 720_000_000
+    question = Question(Window(day, 2 * day), read.append, trial=SimpleNamespace(), began_us=2 * day - minutes)
+    whatif.run(question, lambda _what, _frame: pa.table({"sent": [0]}))
+    assert (read, buckets) == ([Window(2 * day - minutes, 2 * day)], [30])

@@ -11,7 +11,8 @@ from brokerapp.edit import Edit
 from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
 from brokerapp.snapshot import BrowsePage, Tally
 from console.gateway import gateway
-from console.journeys import _deeds as deeds_of
+from console.journey import Deed
+from console.journeys import deeds_of
 from console.models import Job, JobOutcome, MaskingRule
 from console.repair import jobs, returned, work
 from console.repair.wish import Wish
@@ -47,6 +48,10 @@ def finish(job: Job) -> Job:
         work.work(str(job.id))
     job.refresh_from_db()
     return job
+
+
+def deeds_of_one(id: str) -> list[Deed]:
+    return deeds_of([id])[id]
 
 
 def outcomes(job: Job) -> list[tuple[str, str]]:
@@ -139,8 +144,8 @@ def test_messages_that_match_are_edited_and_what_they_became_is_told_of_each(nam
     assert all(new[row.new_id]["resubmittedFrom"] == row.message_id for row in rows)
     assert {each["parity"] for each in new.values()} == {"none"}
     assert jobs.taken_by(queue(name), rows[0].seq).startswith("ada edited it")
-    assert [deed.new_id for deed in deeds_of(rows[0].message_id)] == [rows[0].new_id]
-    assert [deed.old_id for deed in deeds_of(rows[0].new_id)] == [rows[0].message_id]
+    assert [deed.new_id for deed in deeds_of_one(rows[0].message_id)] == [rows[0].new_id]
+    assert [deed.old_id for deed in deeds_of_one(rows[0].new_id)] == [rows[0].message_id]
 
 
 def test_what_is_masked_for_who_edits_is_left_alone_and_may_be_edited_by_who_sees_it(name, ada):
@@ -162,7 +167,7 @@ def test_who_kept_the_original_is_not_said_to_have_taken_it(name, ada):
     job = finish(jobs.start(Wish("edit", queue(name), queue(f"{name}.to"), (first,), edit=edit, reason="r"), "ada"))
     assert (job.done, bodies(f"{name}.to")) == (1, ["0"])
     assert jobs.taken_by(queue(name), first) == ""
-    assert [deed.leaves for deed in deeds_of(job.outcomes.get().message_id)] == [False]
+    assert [deed.leaves for deed in deeds_of_one(job.outcomes.get().message_id)] == [False]
 
 
 def test_an_account_that_is_gone_edits_nothing(name):

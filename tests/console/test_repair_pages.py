@@ -450,6 +450,24 @@ def test_a_search_that_ended_early_denies_nothing_and_leads_on(admin, console, m
     assert reverse("message-page", kwargs={"id": "ID:late:1"}) in page
 
 
+def test_the_search_says_of_an_edited_dead_letter_what_its_page_says(admin, dead, monkeypatch):
+    message, place, now_us = failed(dead)[0], "queue://ActiveMQ.DLQ", int(time.time() * 1e6)
+    sent, came = (
+        Event(now_us, kind, message.id, where, f"queue://{dead}", None, 6, now_us, None, {})
+        for kind, where in (("enqueue", f"queue://{dead}"), ("forward", place))
+    )
+    form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
+    admin.post(reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq}), form)
+    monkeypatch.setattr("console.journey.RECORDED_WITHIN", timedelta(0))
+    monkeypatch.setattr("console.trace.search", lambda *_: Found([sent]))
+    monkeypatch.setattr("console.trace.events_of", lambda *_: Found([sent, came]))
+    page = text(admin.get(reverse("message-page", kwargs={"id": message.id})))
+    found = text(admin.get(reverse("find-messages"), {"q": message.id}))
+    assert "taken away by an operator" in page
+    assert "Taken away by an operator" in found
+    assert "Waits in" not in found
+
+
 def test_a_message_consumed_meanwhile_leads_to_its_permanent_page(admin, console, name):
     console.send(f"/queue/{name}", "x")
     address = reverse("message", kwargs={"name": name, "seq": 999}) + "?id=ID:gone:1"

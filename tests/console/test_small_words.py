@@ -21,6 +21,11 @@ NOW, QUEUE = datetime(2026, 1, 1, tzinfo=UTC), Destination.queue("orders")
         (["processed"], "It was processed."),
         (["processed"] * 3, "Each of its 3 copies was processed."),
         (["processed", "processed", "waiting"], "It has 3 copies: 1 waiting, 2 processed."),
+        (["processed", "processed", "failed", "dead"], "It has 3 copies: 1 in dead letters, 2 processed."),
+        (["processed", "failed", "failed", "dead"], "It has 3 copies: 1 in dead letters, 1 processed, 1 failed."),
+        (["failed", "dead"], "It is a dead letter."),
+        (["failed", "taken"], "It was taken away by an operator."),
+        (["failed"], "It failed."),
     ],
 )
 def test_the_fate_of_a_message_is_a_sentence(states, words):
