@@ -13,6 +13,7 @@ from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, Tally
 from console import audit, trace
 from console.access import Verb, is_narrow, may, require, visible
+from console.audit_entry import AuditEntry
 from console.gateway import gateway
 from console.live.mirror import mirror
 from console.masking import check_selector, headers_for, masked
@@ -91,6 +92,8 @@ def ask(request: HttpRequest, wish: Wish) -> Job:
             work(str(job.id))
             job.refresh_from_db()
         change.after = {"job": str(job.id), "state": job.state, "done": job.done, "reason": wish.reason}
+        if job.state == Job.State.ASKED:
+            change.outcome = AuditEntry.Outcome.ASKED
     return job
 
 

@@ -173,6 +173,7 @@ def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, mon
     asked = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "selector": selector, "reason": "fixed"})
     job = Job.objects.get()
     assert job.state == "asked"
+    assert AuditEntry.objects.get(action="retry").outcome == "asked"
     assert support.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"})).status_code == 403
     assert "To approve" in text(operator.get(reverse("jobs") + "?show=asked"))
     assert "goes to exactly one queue" in text(operator.get(asked["Location"])), "what the one who asked saw, too"
