@@ -50,11 +50,12 @@ class Change:
 
     before: Any = None
     after: Any = None
+    outcome: AuditEntry.Outcome = AuditEntry.Outcome.DONE  #: when the block ends without an error
 
 
 @contextmanager
 def recording(actor: HttpRequest | Actor, action: str, object: object, before: Any = None) -> Iterator[Change]:
-    """Record the change made by the block: as done, or as refused or failed when it raises an error."""
+    """Record the change made by the block: as done unless it says other, as refused or failed by its error."""
     change = Change(before)
     try:
         yield change
@@ -63,7 +64,7 @@ def recording(actor: HttpRequest | Actor, action: str, object: object, before: A
         outcome = AuditEntry.Outcome.REFUSED if is_refused else AuditEntry.Outcome.FAILED
         record(actor, action, object, outcome, str(error) or type(error).__name__, change)
         raise
-    record(actor, action, object, AuditEntry.Outcome.DONE, change=change)
+    record(actor, action, object, change.outcome, change=change)
 
 
 def denied(actor: HttpRequest | Actor, action: str, object: object, reason: str) -> None:

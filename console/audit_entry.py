@@ -12,6 +12,7 @@ class AuditEntry(models.Model):
         """How it ended."""
 
         DONE = "done"
+        ASKED = "asked"  #: nothing is done yet: somebody with the right to is asked to approve
         DENIED = "denied"
         REFUSED = "refused"
         FAILED = "failed"

@@ -4,6 +4,7 @@ broker's."""
 from __future__ import annotations
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -278,9 +279,12 @@ class AlertDelivery(models.Model):
         FAILED = "failed"
         HELD = "held"  #: there were too many within the hour
 
+    #: Why an alert is over that still held when nobody judged it any more, by the event that tells so.
+    REASONS: ClassVar = {"off": "its rule was switched off", "deleted": "its rule was deleted"}
+
     firing = models.ForeignKey(AlertFiring, models.CASCADE, related_name="deliveries")
     kind = models.CharField(max_length=8)  #: mail or webhook
-    event = models.CharField(max_length=8)  #: fired or ended
+    event = models.CharField(max_length=8)  #: fired, ended, or one of REASONS
     target = models.CharField(max_length=500)
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -291,3 +295,8 @@ class AlertDelivery(models.Model):
     class Meta:
         ordering = ["-created", "-id"]
         indexes = [models.Index(fields=["state", "due"])]
+
+    @property
+    def reason(self) -> str:
+        """Why it is over, where that is not that the rule is kept again; "" else."""
+        return self.REASONS.get(self.event, "")

@@ -177,20 +177,23 @@ def _update(row: AlertRule, rule: Rule, firing: AlertFiring, value: float, fired
         sending.plan(row, firing, "fired", fired)
 
 
-def _end(row: AlertRule | None, firing: AlertFiring, now: datetime) -> None:
+def _end(row: AlertRule | None, firing: AlertFiring, now: datetime, event: str = "ended") -> None:
     if firing.state == State.PENDING:
         firing.delete()  # it was over before anybody had to know
         return
     firing.state, firing.ended = State.ENDED, now
     firing.save(update_fields=["state", "ended"])
     if row is not None:
-        sending.plan(row, firing, "ended", now)
+        sending.plan(row, firing, event, now)
+    else:
+        sending.plan_for_told(firing, event, now)
 
 
 def _end_orphans(now: float) -> None:
     """What rules that are gone or switched off left open."""
-    for firing in AlertFiring.objects.exclude(state=State.ENDED).exclude(rule__is_on=True):
-        _end(None, firing, datetime.fromtimestamp(now, UTC))
+    orphans = AlertFiring.objects.exclude(state=State.ENDED).exclude(rule__is_on=True)
+    for firing in orphans.select_related("rule"):
+        _end(firing.rule, firing, datetime.fromtimestamp(now, UTC), "off" if firing.rule else "deleted")
 
 
 def _forget_old(now: float) -> None:

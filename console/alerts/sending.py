@@ -10,11 +10,13 @@ import hashlib
 import hmac
 import json
 import logging
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMessage
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -56,8 +58,19 @@ def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> Non
     """Have everybody told whom the rule names, unless it is silenced. What is too much is kept as held."""
     if rule.silenced_until and rule.silenced_until > now:
         return
-    room = room_of(rule, now)
-    for number, (kind, target) in enumerate(targets_of(rule)):
+    _plan(targets_of(rule), room_of(rule, now), firing, event, now)
+
+
+def plan_for_told(firing: AlertFiring, event: str, now: datetime) -> None:
+    """Have those told who were told that it fired: its rule, which named them, is gone."""
+    told = firing.deliveries.filter(event="fired").exclude(state=State.HELD).order_by("id")
+    targets = list(dict.fromkeys(told.values_list("kind", "target")))
+    room = _room(AlertDelivery.objects.filter(firing__rule=None, firing__rule_name=firing.rule_name), now)
+    _plan(targets, room, firing, event, now)
+
+
+def _plan(targets: Sequence[tuple[str, str]], room: int, firing: AlertFiring, event: str, now: datetime) -> None:
+    for number, (kind, target) in enumerate(targets):
         held = number >= room
         AlertDelivery.objects.create(
             firing=firing, kind=kind, event=event, target=target, due=now,
@@ -68,8 +81,11 @@ def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> Non
 
 def room_of(rule: AlertRule, now: datetime) -> int:
     """How many more may be told about it within this hour."""
-    lately = AlertDelivery.objects.filter(firing__rule=rule, created__gt=now - timedelta(hours=1))
-    return MAX_AN_HOUR - lately.exclude(state=State.HELD).count()
+    return _room(AlertDelivery.objects.filter(firing__rule=rule), now)
+
+
+def _room(told: QuerySet[AlertDelivery], now: datetime) -> int:
+    return MAX_AN_HOUR - told.filter(created__gt=now - timedelta(hours=1)).exclude(state=State.HELD).count()
 
 
 def ask_for_due(now: datetime) -> None:
@@ -135,7 +151,8 @@ def document_of(delivery: AlertDelivery) -> dict[str, Any]:
     firing = delivery.firing
     return {
         "id": delivery.pk,
-        "event": delivery.event,
+        "event": "ended" if delivery.reason else delivery.event,
+        "reason": delivery.reason or None,
         "broker": settings.SLUICE.broker_name,
         "rule": firing.rule_name,
         "metric": firing.rule.metric if firing.rule else None,
@@ -156,7 +173,7 @@ def _page(firing: AlertFiring) -> str:
 
 
 #: What a mail begins with, by the event it tells of.
-_WORDS = {"fired": "Alert", "ended": "Over", TEST: "Test"}
+_WORDS = {"fired": "Alert", "ended": "Over", TEST: "Test", **dict.fromkeys(AlertDelivery.REASONS, "Over")}
 
 
 def _one_line(text: str) -> str:
@@ -171,7 +188,8 @@ def _mail(delivery: AlertDelivery) -> None:
     )
     lines = [firing.sentence, "", f"Since {moments.exactly(firing.since, zones.UTC)}."]
     if firing.ended:
-        lines.append(f"Over at {moments.exactly(firing.ended, zones.UTC)}.")
+        because = f": {delivery.reason}" if delivery.reason else ""
+        lines.append(f"Over at {moments.exactly(firing.ended, zones.UTC)}{because}.")
     lines += ["", f"The {'alert' if firing.pk else 'rule'}: {_page(firing)}"]
     if firing.pk and (page := page_of(firing.subject)):
         lines.append(f"{firing.subject}: {address(page)}")

@@ -167,6 +167,27 @@ def test_a_rule_that_is_switched_off_or_gone_leaves_nothing_open(db, asked):
     assert AlertFiring.objects.get().state == "ended"
 
 
+@pytest.mark.parametrize(
+    ("over", "reason"),
+    [(lambda row: AlertRule.objects.filter(pk=row.pk).update(is_on=False), "its rule was switched off"),
+     (lambda row: row.delete(), "its rule was deleted")],
+    ids=["off", "deleted"],
+)  # fmt: skip
+def test_who_was_told_that_it_fired_is_told_that_it_is_over_when_its_rule_is_off_or_gone(db, asked, over, reason):
+    row = rule(hold=0, mail="ada@example.org", webhook="http://127.0.0.1:9/hook")
+    looks(11)
+    over(row)
+    looks(11, 11)
+    ends = AlertDelivery.objects.exclude(event="fired").order_by("id")
+    assert [each.kind for each in ends] == ["mail", "webhook"]
+    document = sending.document_of(ends[1])
+    assert (document["event"], document["reason"]) == ("ended", reason)
+    AlertDelivery.objects.update(due=timezone.now())
+    assert sending.deliver(ends[0].pk) == "sent"
+    assert "Over: deep" in mail.outbox[-1].subject
+    assert f": {reason}." in mail.outbox[-1].body
+
+
 def test_a_silenced_rule_is_judged_and_shown_but_told_to_nobody(db, asked):
     rule(hold=0, mail="ada@example.org", silenced_until=timezone.now() + timedelta(days=9999))
     looks(11)

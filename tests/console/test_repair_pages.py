@@ -173,6 +173,7 @@ def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, mon
     asked = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "selector": selector, "reason": "fixed"})
     job = Job.objects.get()
     assert job.state == "asked"
+    assert AuditEntry.objects.get(action="retry").outcome == "asked"
     assert support.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"})).status_code == 403
     assert "To approve" in text(operator.get(reverse("jobs") + "?show=asked"))
     assert "goes to exactly one queue" in text(operator.get(asked["Location"])), "what the one who asked saw, too"
@@ -250,6 +251,20 @@ def test_an_edited_message_is_sent_in_the_place_of_the_old_one(admin, dead):
     [new] = gateway().browse(queue(dead), 0, 5, None).messages
     assert (new.headers["order"], new.headers["resubmittedFrom"]) == ("mended", message.id)
     assert CAUSE not in new.headers
+
+
+def test_the_form_of_an_edit_says_where_the_destination_now_written_leads(admin, name, dead, monkeypatch):
+    topic, message = f"VirtualTopic.{name}", failed(dead)[0]
+    for consumer in "AB":
+        gateway().create(queue(f"Consumer.{consumer}.{topic}"))
+    monkeypatch.setattr("console.trace.processed", lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids})
+    address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq})
+    assert "goes to exactly one queue" in text(admin.get(address))
+    looked = {"look": "1", "destination": f"/topic/{topic}", "body": "x"}
+    page = text(admin.post(address, looked))
+    assert "fans out again to 2 queues, 1 of which processed it" in page
+    assert message.id in [each.id for each in failed(dead)], "it is only looked at"
+    assert "say where it goes" in text(admin.post(address, {**looked, "destination": ""}))
 
 
 def test_who_does_not_see_all_of_a_message_cannot_edit_it(admin, dead):
