@@ -34,6 +34,8 @@ WORKER_ENVIRONMENT = UNCHECKED | {
 WORKER_UNSAID = re.compile(r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown")
 #: Where in Spark something happened, and that a client went while it was being answered.
 SPARK_UNSAID = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
+#: That browsers' tabs come and go; one that is refused is shown.
+WEB_UNSAID = re.compile(r'"WebSocket [^"]*" \[accepted\]$|^INFO:\s+connection (open|closed)$')
 WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
 
 
@@ -67,6 +69,7 @@ def parts(environment: Environment) -> list[Part]:
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,
+            unsaid=WEB_UNSAID,
         ),
         Part(
             "monitor",

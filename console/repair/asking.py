@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.http import Http404, HttpRequest
 
 from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
+from brokerapp.handwritten import TestSend
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, Tally
 from console import audit, trace
@@ -18,9 +20,9 @@ from console.gateway import gateway
 from console.live.mirror import mirror
 from console.masking import check_selector, headers_for, masked
 from console.repair import jobs
-from console.repair.blast import MAX_ROUTED, Radius, radius
+from console.repair.blast import MAX_ROUTED, Radius, Way, radius
 from console.repair.models import Job
-from console.repair.preview import Preview, preview, way_of
+from console.repair.preview import Preview, headers_of, preview, way_of
 from console.repair.wish import FEW, NEEDS_FOR_FEW, Wish
 from console.repair.work import work
 from console.rights import everything
@@ -113,16 +115,28 @@ def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | No
     """Where the messages would come, as far as who asks may know; None: nowhere, or nobody said where."""
     if wish.action == Action.REMOVE or not (wish.returns or wish.target):
         return None
-    stats, ways = mirror().current().stats, [way_of(message, wish) for message in found.sample]
-    looked = radius(
-        found.sample, ways, found.count, gateway().routes, trace.processed, stats.get, visible(request.user),
-        lambda message: headers_for(request.user, message, wish.queue),
-    )  # fmt: skip
+    ways = [way_of(message, wish) for message in found.sample]
+    looked = _radius(request, wish.queue, found.sample, ways, found.count)
     if wish.returns and looked.looked_at < looked.of:
         looked.notes.append(
             f"Each message names where it goes: those beyond the first {looked.looked_at} may go elsewhere."
         )
     return looked
+
+
+def radius_of_edited(request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: TestSend) -> Radius:
+    """Where `changed` would come if it were sent now in place of this message. Raises InvalidDestination."""
+    ways = [(each, headers_of(changed)) for each in Destination.parse_list(changed.destination)]
+    return _radius(request, queue, [message] * len(ways), ways, len(ways))
+
+
+def _radius(
+    request: HttpRequest, queue: Destination, found: Sequence[BrowsedMessage], ways: Sequence[Way], of: int
+) -> Radius:
+    return radius(
+        found, ways, of, gateway().routes, trace.processed, mirror().current().stats.get, visible(request.user),
+        lambda message: headers_for(request.user, message, queue),
+    )  # fmt: skip
 
 
 def preview_of(request: HttpRequest, wish: Wish, found: Chosen) -> Preview | None:

@@ -60,7 +60,7 @@ def way_of(message: BrowsedMessage, wish: Wish) -> Way:
     """Where a message of this wish's queue would be sent, and what it would say there."""
     if wish.edit is not None:
         made = made_of(message, wish)
-        return Destination.parse(made.destination), _headers(made)
+        return Destination.parse(made.destination), headers_of(made)
     again = wish.action == Job.Action.RETRY
     kept = {name: text for name, text in message.headers.items() if not (again and name in FAILURE)}
     to = wish.target or (jobs.home(wish.action, message, wish.queue) if again else None)
@@ -72,12 +72,13 @@ def preview(message: BrowsedMessage, wish: Wish, is_hidden: bool = False, now_ms
     if is_hidden:
         return Preview(message.seq, message.id, is_hidden=True)
     made = made_of(message, wish, now_ms)
-    rows = tuple(_rows({**message.headers, "destination": wish.queue.stomp}, _headers(made)))
+    rows = tuple(_rows({**message.headers, "destination": wish.queue.stomp}, headers_of(made)))
     body = Row("body", _shown(message.body), _shown(made.body)) if message.body != made.body else None
     return Preview(message.seq, message.id, rows, body)
 
 
-def _headers(made: TestSend) -> dict[str, str]:
+def headers_of(made: TestSend) -> dict[str, str]:
+    """What it would say, as the routing reads it."""
     standard = {"destination": made.destination, "expires": str(made.expires), "priority": str(made.priority)}
     return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {})}
 

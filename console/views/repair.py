@@ -177,11 +177,12 @@ def _tell(request: HttpRequest, job: Job) -> None:
 @require_http_methods(["GET", "POST"])
 @needs(Verb.EDIT, queue_named)
 def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
-    """Change a message and send it, in its own place or elsewhere; the old one goes in the same moment."""
+    """Change a message and send it, in its own place or elsewhere; the old one goes in the same moment. A form with
+    `look` is only looked at: where it would come."""
     queue = Destination.queue(name)
     message, error, reason = editing.to_edit(request, queue, seq), "", request.POST.get("reason", "").strip()
     draft = Draft.read(request.POST) if request.method == "POST" else Draft.of(message, queue)
-    if request.method == "POST":
+    if request.method == "POST" and "look" not in request.POST:
         try:
             answer = editing.send_instead(request, queue, message, draft.message(), reason)
             places = ", ".join(naming.listed(answer["places"], visible(request.user)))
@@ -189,9 +190,15 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
             return redirect(reverse("message-page", kwargs={"id": answer["id"]}))
         except BrokerError as refused:
             error = naming.said(str(refused), visible(request.user))
+    looked = None
+    try:
+        looked = asking.radius_of_edited(request, queue, message, draft.message())
+    except BrokerError as refused:
+        error = error or naming.said(str(refused), visible(request.user))
+    is_wrong = bool(error) and request.method == "POST" and not request.htmx
     context = {
-        "destination": queue, "message": message, "draft": draft, "error": error, "reason": reason,
+        "destination": queue, "message": message, "radius": looked, "draft": draft, "error": error, "reason": reason,
         "is_text": as_typed(message.body) is not None,
         "fields": [(each, draft.fields.get(each, "")) for each in FIELDS],
     }  # fmt: skip
-    return render(request, "console/edit_message.html", context, status=400 if error else 200)
+    return render(request, "console/edit_message.html", context, status=400 if is_wrong else 200)

@@ -253,6 +253,20 @@ def test_an_edited_message_is_sent_in_the_place_of_the_old_one(admin, dead):
     assert CAUSE not in new.headers
 
 
+def test_the_form_of_an_edit_says_where_the_destination_now_written_leads(admin, name, dead, monkeypatch):
+    topic, message = f"VirtualTopic.{name}", failed(dead)[0]
+    for consumer in "AB":
+        gateway().create(queue(f"Consumer.{consumer}.{topic}"))
+    monkeypatch.setattr("console.trace.processed", lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids})
+    address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq})
+    assert "goes to exactly one queue" in text(admin.get(address))
+    looked = {"look": "1", "destination": f"/topic/{topic}", "body": "x"}
+    page = text(admin.post(address, looked))
+    assert "fans out again to 2 queues, 1 of which processed it" in page
+    assert message.id in [each.id for each in failed(dead)], "it is only looked at"
+    assert "say where it goes" in text(admin.post(address, {**looked, "destination": ""}))
+
+
 def test_who_does_not_see_all_of_a_message_cannot_edit_it(admin, dead):
     MaskingRule.objects.create(place="json", pattern="$.n", action="remove")
     address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": failed(dead)[0].seq})

@@ -150,10 +150,22 @@ def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
         (processes.WORKER_UNSAID, "[ERROR/MainProcess] Task analytics.tasks.run raised unexpected: ValueError", True),
         (processes.SPARK_UNSAID, "\tat org.apache.spark.sql.connect.execution.X.run(X.scala:102)", False),
         (processes.SPARK_UNSAID, "23:24:24 ERROR Executor: Exception in task 0.0: java.lang.OutOfMemoryError", True),
+        (processes.WEB_UNSAID, 'INFO:     127.0.0.1:50000 - "WebSocket /live" [accepted]', False),
+        (processes.WEB_UNSAID, "INFO:     connection open", False),
+        (processes.WEB_UNSAID, "INFO:     connection closed", False),
+        (processes.WEB_UNSAID, 'INFO:     127.0.0.1:50000 - "WebSocket /live" 403', True),
+        (processes.WEB_UNSAID, "ERROR:    Exception in ASGI application", True),
+        (processes.WEB_UNSAID, "INFO:     Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)", True),
     ],
 )
 def test_what_goes_on_in_a_part_alone_is_not_shown_and_its_errors_are(pattern, line, shown):
     assert (pattern.search(line) is None) is shown
+
+
+def test_the_terminal_does_not_tell_of_the_tabs_of_browsers(tmp_path):
+    table = processes.parts(processes.Environment.read({"SLUICE_DATA": str(tmp_path)}))
+    [web] = [part for part in table if part.name == "web"]
+    assert web.unsaid is processes.WEB_UNSAID
 
 
 def test_what_others_cannot_do_without_is_waited_for_however_slowly_it_starts(started):
