@@ -127,10 +127,10 @@ def _about_definitions(proposed: Definitions, comparison: Comparison, trial: Tri
         )
     existing = {f"queue://{name}" for name in trial.circumstances.queues}
     born = [each.name for each in comparison.targets if each.name.startswith("queue://") and each.name not in existing]
-    if born:
+    if born:  # a composite queue that only forwards is there, and listed, without keeping anything
         yield (
-            f"These do not exist yet, and nobody consumed from them: {_named(born)}. What virtual topics would copy to"
-            " such a queue once it is there is not counted."
+            f"Nothing is kept at these yet, and nobody consumed from them: {_named(born)}. What virtual topics would"
+            " copy to such a queue once it keeps messages is not counted."
         )
 
 

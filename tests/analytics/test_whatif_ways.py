@@ -277,3 +277,12 @@ def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_jud
     assert said(current, proposed) == [f"The draft also changes {all_of_them}"]
     assert said(current, replace(current, policies=(kept,))) == ["The draft also changes 1 policy"]
     assert said(current, current) == []
+
+
+def test_a_composite_queue_in_force_that_would_begin_to_keep_messages_is_not_said_to_be_missing():
+    forwards = Composite(Destination.queue("in"), TO_OUT)
+    current, proposed = Definitions(1, (forwards,)), Definitions(2, (replace(forwards, forward_only=False),))
+    trial = Trial(current, proposed, Circumstances(("out",)))
+    comparison = compared(current, proposed, "queue://in")
+    [note] = report.notes(comparison, trial, pa.table({"weight": [1]}), [], [])
+    assert note.startswith("Nothing is kept at these yet, and nobody consumed from them: queue://in.")
