@@ -83,17 +83,27 @@ java:
 
 browser:
 	@command -v chromium-headless-shell >/dev/null || { $(APT_INSTALL) chromium-headless-shell fonts-liberation; } || command -v chromium >/dev/null
+	@command -v chromium >/dev/null || { $(APT_INSTALL) chromium; } ||  # the one without windows has no page cache
+	  echo "Chromium with windows is not to be had here: Back out of the page cache is not tested" >&2
 
-# Clients of other makers, which the tests run: JavaScript's, and an older stomp.py in a folder of its own.
+# Clients of other makers, which the tests run: JavaScript's, an older stomp.py in a folder of its own, and those of
+# Ruby, Perl and PHP, each of which may be missing where Debian has no such package: its tests are skipped.
 clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL)
 	@[ -x $(CHECK_HTTP) ] || { $(APT_INSTALL) monitoring-plugins-basic; }
+	missing=()
+	ruby -e 'require "stomp"' 2>/dev/null || missing+=("ruby-stomp")
+	perl -MNet::Stomp -MJSON::PP -e 1 2>/dev/null || missing+=("libnet-stomp-perl perl")
+	php -r 'exit(extension_loaded("stomp") ? 0 : 1);' 2>/dev/null || missing+=("php-stomp php-cli")
+	for packages in "$${missing[@]}"; do
+	  { $(APT_INSTALL) $$packages; } || echo "$${packages%% *} is not to be had here: its tests are skipped" >&2
+	done
 
 $(STOMPJS)/.installed: tests/clients/stompjs/package-lock.json
 	@missing=
 	command -v node >/dev/null || missing=nodejs
 	command -v npm >/dev/null || missing="$$missing npm"  # nodejs of another maker brings its own
 	[ -z "$$missing" ] || { $(APT_INSTALL) $$missing; }
-	npm ci --prefix tests/clients/stompjs --no-audit --no-fund --loglevel=error
+	npm ci --prefix tests/clients/stompjs --omit=optional --no-audit --no-fund --loglevel=error
 	touch $@
 
 $(JOLOKIAJS)/.installed: tests/monitoring/jolokiajs/package-lock.json | $(STOMPJS)/.installed

@@ -15,9 +15,13 @@ def main() -> None:
         _brokerctl()
         return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:  # a variable that the settings cannot use
+        sys.exit(f"error: {error}")
 
 
 def _brokerctl() -> None:

@@ -3,6 +3,7 @@
     archive/broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet    <id>: the last stream entry in it; UTC
     archive/broker=B/day=.../hour=HH/_keys2                      the index (key_index.py)
     archive/broker=B/_commit.json                                the commit record
+    archive/broker=B/_manifests/                                 which files there should be (manifest.py)
     archive/broker=B/_as_of                                      how fresh the archive is
     archive/broker=B/_removed                                    the last place of which events were removed
     archive/broker=B/_readers                                    the lock of who reads (leases.py)
@@ -34,9 +35,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics import durable, key_index
+from analytics import durable, key_index, manifest
 from analytics.compaction import COMPRESSION
-from analytics.files import HOUR_US, REMOVED, archived, data_files, hour_folders
+from analytics.files import HOUR_US, REMOVED, archived
 from analytics.places import START, place_of
 from brokerapp.recording.schema import VERSION
 
@@ -115,6 +116,7 @@ class BrokerArchive:
         """Finish what was committed, remove what was not; the commit record."""
         commit = self.commit
         self._publish(commit)
+        self._list(commit)
         for left_over in self.folder.rglob(".*.tmp"):
             left_over.unlink()
         for name in ("new", "gone"):
@@ -138,13 +140,16 @@ class BrokerArchive:
         durable.replace(self._record, json.dumps(asdict(commit)).encode())
         self._at("committed")
         self._publish(commit)
+        self._list(commit)
+        self._at("listed")
         for path, keys in files.items():  # a file that is not in the index is found all the same, only not as fast
             key_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
 
     def after(self, place: int) -> Iterator[pa.Table]:
         """The archived events that came after a place of the stream, roughly in its order."""
-        files = [each for hour in hour_folders(self.folder) for each in data_files(hour) if each.last > place]
+        hours = manifest.hours_of(self.folder)
+        files = [each for hour in hours for each in manifest.inspect(hour).files if each.last > place]
         for file in sorted(files, key=attrgetter("last")):
             parquet = pq.ParquetFile(file.path)
             for number in range(parquet.num_row_groups):
@@ -174,6 +179,13 @@ class BrokerArchive:
                 staged.rename(final)
                 durable.sync(final.parent)
                 self._at("published")
+
+    def _list(self, commit: Commit) -> None:
+        """Have the manifests list the files of a commit."""
+        for hour in sorted({Path(path).parent for path in commit.files}):
+            if (self.folder / hour).is_dir():
+                names = [Path(path).name for path in commit.files if Path(path).parent == hour]
+                manifest.list_files(self.folder / hour, names)
 
     def _staged(self, path: str) -> Path:
         final = self.folder / path

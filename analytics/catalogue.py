@@ -60,7 +60,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         FLOW,
         stays_within=True,
-        version=2,
+        version=3,
     ),
     Analysis(
         "weeks",
@@ -97,6 +97,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION, CONSUMER, PERCENTILE),
         PACE,
         stays_within=True,
+        version=2,
     ),
     Analysis(
         "depth",
@@ -106,7 +107,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION, LIMIT),
         PACE,
         reads_routing=True,
-        version=2,
+        version=3,
         stays_within=True,
     ),
     Analysis(
@@ -117,6 +118,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         PACE,
         stays_within=True,
+        version=2,
     ),
     Analysis(
         "health",
@@ -126,6 +128,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION, QUIET),
         PACE,
         stays_within=True,
+        version=2,
     ),
     Analysis(
         "dead-letters",
@@ -135,6 +138,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         TROUBLE,
         stays_within=True,
+        version=2,
     ),
     Analysis(
         "repeats",
@@ -144,7 +148,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         TROUBLE,
         stays_within=True,
-        version=2,
+        version=3,
     ),
     Analysis(
         "filters",
@@ -171,7 +175,7 @@ ANALYSES = _table(
         "analytics.jobs.whatif",
         (WINDOW, DRAFT, REVISION),
         group="",
-        version=3,
+        version=4,
     ),
 )
 

@@ -14,6 +14,8 @@ GAPS = rf"{GAP}(?:\s*{GAP})+"
 #: Characters of a cause that tell it from others.
 LONGEST = 200
 UNKNOWN = "no cause is recorded"
+#: The cause of a message whose time was over, as the broker says it (brokerapp/failures.py).
+EXPIRED = "expired"
 #: How failures are counted, wherever they are over a time: by alerts, analyses and the reports made of these.
 COUNTED_AGAIN = "a message that is sent again and fails again counts again"
 #: The same in what an analysis says of its figures, which are of times, and not of messages.

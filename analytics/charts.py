@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analytics import axes
 from analytics.words import duration, short
 
 #: Okabe and Ito's colours, those with the most contrast on light and dark ground first.
@@ -29,7 +30,7 @@ def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit:
     """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
     traces = [
         {"type": "scatter", "x": list(times), "y": values, "name": name, "mode": "lines", "stackgroup": "one",
-         "line": {"width": 1}, "hovertemplate": _said(f"%{{y:,}} {unit}")}
+         "line": {"width": 1}, "hovertemplate": _said(f"%{{y:,}} {unit}", _moment(times))}
         for name, values in greatest(series).items()
     ]  # fmt: skip
     return _over_time(traces, unit)
@@ -45,7 +46,7 @@ def lines(
         {"type": "scatter", "x": list(times),
          "y": [each if each is None else each / size for each in values] if size > 1 else list(values),
          "name": name, "mode": "lines", "line": {"width": 2, "dash": "dot" if name in dashed else "solid"},
-         **_hover(values, unit, "y")}
+         **_hover(values, unit, "y", _moment(times))}
         for name, values in drawn.items()
     ]  # fmt: skip
     return _over_time(traces, unit_drawn)
@@ -91,7 +92,7 @@ def before_and_after(
             traces.append(
                 {"type": "scatter", "x": list(times), "y": list(values), "name": words, "mode": "lines",
                  "legendgroup": name, "line": {"width": 1.5, "dash": dash, "color": colour},
-                 **_hover(values, unit, "y")}
+                 **_hover(values, unit, "y", _moment(times))}
             )  # fmt: skip
     return _over_time(traces, unit)
 
@@ -123,7 +124,7 @@ def _mark(trace: dict[str, Any]) -> dict[str, Any]:
     return trace.setdefault("marker" if trace["type"] == "bar" else "line", {})
 
 
-def _hover(values: Sequence[float | None], unit: str, axis: str, at: str = "") -> dict[str, Any]:
+def _hover(values: Sequence[float | None], unit: str, axis: str, at: str) -> dict[str, Any]:
     """What a pointer on a mark reads: the value with its unit, when or where it is, whose it is."""
     if unit != MILLISECONDS:
         return {"hovertemplate": _said(f"%{{{axis}:,}} {unit}", at)}
@@ -131,8 +132,12 @@ def _hover(values: Sequence[float | None], unit: str, axis: str, at: str = "") -
     return {"customdata": words, "hovertemplate": _said("%{customdata}", at)}
 
 
-def _said(value: str, at: str = "") -> str:
-    return f"<b>{value}</b><br>{at or '%{x|%-d %b, %H:%M}'}<extra>%{{fullData.name}}</extra>"
+def _said(value: str, at: str) -> str:
+    return f"%{{fullData.name}}<br>{value}<br>{at}<extra></extra>"
+
+
+def _moment(times: Sequence[str]) -> str:
+    return f"%{{x|{axes.hover_format(times)}}}"
 
 
 def _delay_unit(series: Mapping[str, Sequence[float | None]]) -> tuple[int, str]:

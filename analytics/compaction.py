@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics import durable, key_index
+from analytics import durable, key_index, manifest
 from analytics.files import ARCHIVED, HOUR_US, DataFile, archived, data_files, hour_folders, start_us
 from analytics.places import id_of
 
@@ -54,7 +54,7 @@ def next_group(hour: Path) -> list[DataFile]:
     """Files of an hour that are to become one: neighbours that together are not too large; none when all is well."""
     group: list[DataFile] = []
     events = 0
-    for file in data_files(hour):
+    for file in manifest.inspect(hour).files:
         count = pq.read_metadata(file.path).num_rows
         if count >= ENOUGH or events + count > ENOUGH:
             if len(group) > 1:
@@ -93,9 +93,14 @@ def compact(
     for path in new.iterdir():
         durable.sync(path)
     durable.sync(new)
+    if manifest.read(hour) is None:
+        manifest.adopt(hour)
+    manifest.add(hour, [manifest.entry_of(new / name, replaces=tuple(sorted(replaced)))])
     at("before-exchange")
     durable.exchange(new, hour)
     at("exchanged")
+    manifest.settle(hour)
+    at("settled")
     new.rename(old)
     at("put-away")
 

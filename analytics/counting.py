@@ -1,12 +1,10 @@
 """What rollups count, from events: how often what happened where, by consumer and minute, and how long acks took. Pure.
 
-Latencies are counted in buckets that grow by 2 ** (1 / STEPS), as the transform `latency` has them: histograms add up,
-and a percentile read off one is within 2.2 % of the exact one.
+Latencies are counted in the buckets of histogram.py, as the transform `latency` has them.
 """
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,17 +12,24 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from analytics.histogram import buckets_of
+from analytics.measures import NEVER_STORED
+
 MINUTE_US = 60_000_000
-#: Buckets in which a latency doubles.
-STEPS = 16
 #: What is counted, by kind of event; bytes are those that came in and went out.
-COUNTED = ("enqueue", "forward", "dispatch", "ack", "redeliver", "expire", "dead_letter", "drop")
-NUMBERS = (*COUNTED, "enqueued_bytes", "forwarded_bytes", "acked_bytes")
+COUNTED = (
+    "enqueue", "forward", "dispatch", "ack", "redeliver", "expire", "dead_letter", "drop", "rollback", "move",
+    "remove", "delay", "return",
+)  # fmt: skip
+#: `never_stored` is the part of `drop` that took nothing from where it waited.
+NUMBERS = (*COUNTED, "enqueued_bytes", "forwarded_bytes", "acked_bytes", "never_stored")
 #: The same as columns of a table: `drop` is a word of SQL.
 COLUMNS = tuple(f'"{name}"' for name in NUMBERS)
 _BYTES_OF = {"enqueue": "enqueued_bytes", "forward": "forwarded_bytes", "ack": "acked_bytes"}
 _PLACE = {name: place for place, name in enumerate(NUMBERS)}
-_BUCKET = struct.Struct("<HI")
+_BUCKET = struct.Struct("<hI")
+#: More than any bucket, either way.
+_BUCKETS = 2048
 
 Histogram = dict[int, int]
 
@@ -34,7 +39,7 @@ class Cell:
     """What happened at one place in one stretch of time."""
 
     numbers: list[int] = field(default_factory=lambda: [0] * len(NUMBERS))
-    latency: Histogram = field(default_factory=dict)  #: of acks, from the broker to the ack
+    latency: Histogram = field(default_factory=dict)  #: of acks, see histogram.bucket_of
 
     def __getitem__(self, name: str) -> int:
         """One of NUMBERS."""
@@ -98,15 +103,19 @@ def _add_numbers(cells: dict[tuple[str, str, int], Cell], events: pa.Table) -> N
         numbers[_PLACE[name]] += messages
         if name in _BYTES_OF:
             numbers[_PLACE[_BYTES_OF[name]]] += octets
+    if "drop" in kinds:
+        never = np.array([name in NEVER_STORED for name in _codes(events["reason"])[0]] or [False])
+        unstored = (kind == kinds.index("drop")) & never[_codes(events["reason"])[1]]
+        for where, messages in _summed(place[unstored], weight[unstored]):
+            cell(where).numbers[_PLACE["never_stored"]] += messages
     if "ack" not in kinds:
         return
     acked = kind == kinds.index("ack")
-    micros = np.maximum(ts[acked] - events["born"].cast(pa.int64()).to_numpy()[acked], 1)
-    bucket = np.floor(np.log2(micros) * STEPS).astype(np.int64)
-    for packed, messages, _ in _summed(place[acked] * 1024 + bucket, weight[acked], weight[acked]):
-        where, which = divmod(packed, 1024)
+    bucket = buckets_of(ts[acked] - events["born"].cast(pa.int64()).to_numpy()[acked])
+    for packed, messages in _summed(place[acked] * 2 * _BUCKETS + bucket + _BUCKETS, weight[acked]):
+        where, which = divmod(packed, 2 * _BUCKETS)
         latency = cell(where).latency
-        latency[which] = latency.get(which, 0) + messages
+        latency[which - _BUCKETS] = latency.get(which - _BUCKETS, 0) + messages
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
@@ -158,13 +167,3 @@ def merged(one: bytes | None, other: bytes | None) -> bytes | None:
     for bucket, messages in _BUCKET.iter_unpack(other):
         latency[bucket] = latency.get(bucket, 0) + messages
     return packed(latency)
-
-
-def percentile(latency: Histogram, part: float) -> float | None:
-    """Microseconds within which that part of the acks came; None without any."""
-    wanted, seen = math.ceil(sum(latency.values()) * part), 0
-    for bucket in sorted(latency):
-        seen += latency[bucket]
-        if seen >= wanted:
-            return 2.0 ** ((bucket + 0.5) / STEPS)
-    return None

@@ -22,6 +22,7 @@ class Course:
     went: list[int]
     bytes_came: int = 0
     silent: list[bool] = field(default_factory=list)  #: whether nothing is known of a slot (silences.py)
+    consumers: int | None = None  #: at the end, where it changed since the first slot
 
     @property
     def drawn(self) -> list[int | None]:
@@ -41,7 +42,7 @@ class Outlook:
     depth: int
     came: float
     went: float
-    drained_seconds: float | None = None  #: until nothing waits; None: not at these rates
+    drained_seconds: float | None = None  #: until nothing waits; None: not at these rates, or nobody consumes
     full_seconds: float | None = None  #: until the limit is reached; None: not at these rates
 
 
@@ -115,7 +116,7 @@ def outlook(course: Course, seconds: float, last_slots: int, limit: int) -> Outl
     """Where it goes from here at the rates of the last slots, which took so long; `limit` in messages, 0 for none."""
     came, went = (sum(each[-last_slots:]) / seconds for each in (course.came, course.went))
     depth, growth = course.depths[-1], came - went
-    drained = depth / -growth if depth and growth < 0 else None
+    drained = depth / -growth if depth and growth < 0 and course.consumers != 0 else None
     full = max(0, limit - depth) / growth if limit and growth > 0 else None
     if limit and depth >= limit:
         full = 0.0

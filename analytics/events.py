@@ -12,8 +12,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.archive import BrokerArchive
+from analytics.completeness import Completeness
+from analytics.event_columns import with_path
 from analytics.extent import GONE, Footer, footer_of
-from analytics.files import between, with_path
+from analytics.files import between
 from analytics.request import Window
 from analytics.schemas import EVENTS
 from analytics.stream import TraceStream
@@ -26,14 +28,22 @@ MAX_FILES = 500
 
 
 def read_events(
-    session: SparkSession, archive: Path, *windows: Window, unarchived: tuple[str, str] | None = None
+    session: SparkSession,
+    archive: Path,
+    *windows: Window,
+    unarchived: tuple[str, str] | None = None,
+    completeness: Completeness | None = None,
 ) -> DataFrame:
     """The events of all brokers of the archive in these windows; of one broker also those that are not archived yet.
 
     `unarchived`: the URL of that broker's store, and its name. Each event is there once, also while the archiver moves
-    it; hold a lease (leases.reading) while the frame is used. Raises StoreUnavailable.
+    it; hold a lease (leases.reading) while the frame is used. `completeness` is told which files are read and which
+    are not. Raises StoreUnavailable.
     """
     views = _views(archive, windows, unarchived)
+    if completeness is not None:
+        for broker, view in views.items():
+            completeness.note(broker, view, windows)
     paths = [file.path for view in views.values() for file in view.files]
     footers = _footers(paths)
     parts = []
@@ -96,9 +106,7 @@ def _views(archive: Path, windows: tuple[Window, ...], unarchived: tuple[str, st
 def _tail(broker: str, view: View, windows: tuple[Window, ...]) -> pa.Table:
     """What is not archived of these windows, with the columns of EVENTS."""
     events = events_of(view.tail)
-    return with_path(
-        between(events, *((each.since_us, each.until_us) for each in windows)).drop_columns("entry"), broker
-    )
+    return with_path(between(events, *((each.since_us, each.until_us) for each in windows)), broker)
 
 
-_NOTHING = with_path(events_of([]).drop_columns("entry"), "")
+_NOTHING = with_path(events_of([]), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -16,17 +17,20 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import results
 from analytics.archive import BrokerArchive
 from analytics.catalogue import analysis_for
+from analytics.completeness import Completeness
+from analytics.earlier import unknown_of
 from analytics.events import read_events
-from analytics.extent import began_us, rows_within
+from analytics.extent import began_us, oldest_version, rows_within
 from analytics.jvm import HEAP
 from analytics.leases import reading
-from analytics.outcome import AnalysisFailed, RunCancelled, SparkStopped
+from analytics.outcome import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
 from analytics.question import Question
 from analytics.request import AnalysisRequest, Window
 from analytics.results import Findings
 from analytics.runs import Runs
 from analytics.session import SparkUnavailable, connected, fetch, interrupt_elsewhere, is_alive
 from analytics.spark_server import ran_out_of_memory
+from analytics.spark_watchdog import Watchdog
 from analytics.stream import NODE_DELAY_US, TraceStream
 from analytics.whatif.trial import Trial
 from brokerapp.definitions_json import from_json
@@ -38,8 +42,14 @@ from brokerapp.errors import StoreUnavailable
 Report = Callable[..., None]
 
 _LONGEST_REASON = 300
+#: What Spark calls a data file that it cannot read.
+_UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE")
 #: What Java says of a disk, or of one's share of it, that is full.
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+
+
+class UnreadableFile(AnalysisFailed):
+    """Spark could not read a file of the archive."""
 
 
 class Execution:
@@ -54,18 +64,18 @@ class Execution:
         self._rows: dict[str, int] = {}
         self._recorded_since_us: int | None = None
         self._began = time.time()
+        self._completeness = Completeness()
 
     def run(self) -> dict[str, Any]:
         """The stored result."""
         started = time.monotonic()
         self._unarchived = self._reachable_stream()
         window, as_of_us = self._window()
-        session = self._session()
-        with reading(self._environment.archive):
-            self._recorded_since_us = began_us(self._environment.archive)
-            rows = rows_within(self._environment.archive, window)
-            self._rows = {} if rows is None else {"rows": rows}
-            findings = self._findings(session, window.up_to(as_of_us))
+        with Watchdog(self._environment) as watchdog:
+            try:
+                findings = self._found(window, as_of_us)
+            except (AnalysisFailed, PySparkException) as error:
+                raise (watchdog.failure or error) from None
         return results.store(
             self._environment.results,
             self._run_id,
@@ -75,7 +85,18 @@ class Execution:
             definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
             began_us=self._recorded_since_us,
+            completeness=self._completeness.to_json(),
         )
+
+    def _found(self, window: Window, as_of_us: int | None) -> Findings:
+        session = self._session()
+        with reading(self._environment.archive):
+            self._recorded_since_us = began_us(self._environment.archive)
+            rows = rows_within(self._environment.archive, window)
+            self._rows = {} if rows is None else {"rows": rows}
+            findings = self._sound_findings(session, window.up_to(as_of_us))
+            missing = unknown_of(self._request.kind, oldest_version(self._environment.archive, window))
+            return replace(findings, notes=(*findings.notes, *missing))
 
     def _reachable_stream(self) -> tuple[str, str] | None:
         """Where to read what is not archived yet; None when the store does not answer: the archive is read all the
@@ -112,7 +133,17 @@ class Execution:
         try:
             return connected(self._environment)
         except SparkUnavailable as error:
-            raise AnalysisFailed(f"Spark is not available: {error}") from error
+            raise SparkStopped(f"Spark is not available: {error}") from error
+
+    def _sound_findings(self, session: SparkSession, window: Window) -> Findings:
+        """What the job finds; once more without the files whose checksums are wrong when Spark cannot read one."""
+        try:
+            return self._findings(session, window)
+        except UnreadableFile:
+            if not self._completeness.verify():
+                raise
+        self._step = 0
+        return self._findings(session, window)
 
     def _findings(self, session: SparkSession, window: Window) -> Findings:
         self._runs.note_session(self._run_id, session.session_id)
@@ -139,12 +170,13 @@ class Execution:
         routing, trial = self._request.routing, self._request.trial
         return Question(
             window=window,
-            read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived),
+            read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived,
+                         completeness=self._completeness),
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else Trial.from_json(trial),
             began_us=self._recorded_since_us,
-        )
+        )  # fmt: skip
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:
         """Compute a frame as the next step of the run."""
@@ -168,10 +200,11 @@ class Execution:
         self._report(stage=stage, progress=(self._step - 1 + self._part) / steps, **self._rows)
 
 
-def interrupt_run(run_id: str, environment: Environment) -> bool:
-    """Stop what Spark does for a run of another process; whether there was anything."""
+def interrupt_run(run_id: str, environment: Environment, session_id: str | None = None) -> bool:
+    """Stop what Spark does for a run of another process, in the session named or the last one; whether it did."""
     runs = Runs(environment)
-    session_id = runs.session_of(run_id)
+    last = runs.session_of(run_id)
+    session_id = session_id or last
     if session_id is None:
         return False
     try:
@@ -179,7 +212,8 @@ def interrupt_run(run_id: str, environment: Environment) -> bool:
     except Exception:  # whatever the client's libraries raise: a server that does not answer does nothing for the run
         return False
     finally:
-        runs.ended(run_id)
+        if session_id == last:
+            runs.ended(run_id)
 
 
 def _interrupt(session: SparkSession, run_id: str) -> None:
@@ -190,9 +224,10 @@ def _interrupt(session: SparkSession, run_id: str) -> None:
 def _failure(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> AnalysisFailed:
     """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
     if not is_alive(session):
-        again = "It is started again by itself:"
+        again = "It restarts by itself:"
         if ran_out_of_memory(environment, since=began):
-            return SparkStopped(f"Spark ran out of memory (its heap is {HEAP}). {again} ask about a shorter window.")
+            full = f"Spark ran out of memory (its heap is {HEAP})."
+            return SparkOutOfMemory(f"{full} {again} ask about a shorter window.")
         return SparkStopped(f"The Spark server stopped while the analysis ran. {again} run the analysis anew.")
     if any(words in str(error) for words in _NO_ROOM):
         again = "make room, then run the analysis anew"
@@ -200,4 +235,5 @@ def _failure(error: PySparkException, session: SparkSession, environment: Enviro
     condition = error.getCondition()
     message = (error.getMessage() or str(error)).strip().partition("\n")[0]
     parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())
-    return AnalysisFailed(": ".join(filter(None, parts))[:_LONGEST_REASON])
+    kind = UnreadableFile if (condition or "").startswith(_UNREADABLE) else AnalysisFailed
+    return kind(": ".join(filter(None, parts))[:_LONGEST_REASON])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 
 from analytics.files import hour_folders
 from analytics.request import Window
+from brokerapp.recording.schema import VERSION_KEY
 
 #: Footers that are read at most, each a fraction of a millisecond: beyond, the number is not worth the wait.
 MAX_FILES = 2000
@@ -27,6 +30,7 @@ class Footer:
     rows: int
     first_us: int | None  #: when the first happened, microseconds since the epoch; None when it does not say
     last_us: int | None
+    version: int  #: of the events, see brokerapp/recording/schema.py
 
     def is_within(self, window: Window) -> bool:
         """Whether all of them happened in the window."""
@@ -34,16 +38,22 @@ class Footer:
         return known and window.since_us <= self.first_us and self.last_us < window.until_us
 
 
-@lru_cache(2 * MAX_FILES)  # a file never changes after it appeared
 def footer_of(path: Path) -> Footer:
-    """Raises one of GONE."""
+    """What the footer of a data file says, read once unless the file changes. Raises one of GONE."""
+    found = path.stat()
+    return _footer_of(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(2 * MAX_FILES)
+def _footer_of(path: Path, _size: int, _mtime_ns: int) -> Footer:
     footer = pq.read_metadata(path)
+    version = int((footer.metadata or {}).get(VERSION_KEY, b"1"))
     column = footer.schema.names.index("ts")
     groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if not groups or not all(each is not None and each.has_min_max for each in groups):
-        return Footer(footer.num_rows, None, None)
+        return Footer(footer.num_rows, None, None, version)
     first, last = min(each.min for each in groups), max(each.max for each in groups)
-    return Footer(footer.num_rows, _micros(first), _micros(last))
+    return Footer(footer.num_rows, _micros(first), _micros(last), version)
 
 
 def rows_within(archive: Path, window: Window) -> int | None:
@@ -57,6 +67,19 @@ def rows_within(archive: Path, window: Window) -> int | None:
         except GONE:
             continue
     return rows
+
+
+def oldest_version(archive: Path, window: Window) -> int | None:
+    """The lowest version of the files of the window's hours, of all brokers; None when there is none.
+
+    Of more files than are looked into, that of the first.
+    """
+    return min((found for path in islice(_files(archive, window), MAX_FILES) for found in _version(path)), default=None)
+
+
+def _version(path: Path) -> Iterator[int]:
+    with contextlib.suppress(*GONE):
+        yield footer_of(path).version
 
 
 def began_us(archive: Path) -> int | None:

@@ -66,6 +66,12 @@ def _files(hour: Path) -> Iterator[DataFile]:
             yield DataFile(path, place_of(found[1]), int(found[2] or 1))
 
 
+def place_in(name: str) -> int | None:
+    """The place of the last stream entry in a file of this name; None when no data file has such a name."""
+    found = _NAME.fullmatch(name)
+    return place_of(found[1]) if found else None
+
+
 def archived(events: pa.Table, last: int) -> pa.Table:
     """Events of any version as files have them now; `last` is the place of those that do not say theirs."""
     if "entry" not in events.schema.names:
@@ -78,17 +84,4 @@ def between(events: pa.Table, *spans: tuple[int, int]) -> pa.Table:
     ts = events["ts"].cast(pa.int64())
     return events.filter(
         reduce(pc.or_, (pc.and_(pc.greater_equal(ts, since), pc.less(ts, until)) for since, until in spans))
-    )
-
-
-def with_path(events: pa.Table, broker: str) -> pa.Table:
-    """Archived events with the columns that readers take from the path, and texts as they read them."""
-    texts = [
-        column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in events.columns
-    ]  # fmt: skip
-    return (
-        pa.table(texts, names=events.schema.names)
-        .append_column("broker", pa.repeat(pa.scalar(broker), events.num_rows))
-        .append_column("day", events["ts"].cast(pa.date32()))
-        .append_column("hour", pc.strftime(events["ts"], "%H"))
     )

@@ -1,4 +1,4 @@
-"""What keeps an archive small: compaction of past hours and retention, a step at a time, when nobody reads.
+"""What keeps an archive sound and small: checks, compaction of past hours and retention, a step at a time.
 
 The archiver does it between its flushes, so that one process writes.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from analytics.archive import BrokerArchive
 from analytics.compaction import compact, forget_replaced, next_group, settled_hours
+from analytics.integrity import Integrity
 from analytics.leases import alone
 from analytics.retention import hours_of, remove, too_many
 
@@ -32,12 +33,14 @@ class Housekeeping:
         self, archive: BrokerArchive, bounds: Bounds, indexed: Sequence[str], at: Callable[[str], None]
     ) -> None:
         self._archive, self._bounds, self._indexed, self._at = archive, bounds, indexed, at
+        self._integrity = Integrity(archive)
         self._done: set[tuple[str, int]] = set()  # hours in which nothing is left to do, as they were changed last
 
     def step(self, now_us: int) -> bool:
         """Do the next thing that is to do, seconds at most; whether there was any."""
         forget_replaced(self._archive.work, now_us / 1e6)
-        return self._compact(now_us) or self._remove(now_us)
+        more = self._integrity.step(now_us / 1e6)
+        return more or self._compact(now_us) or self._remove(now_us)
 
     def _compact(self, now_us: int) -> bool:
         for hour in settled_hours(self._archive.folder, now_us):

@@ -8,7 +8,11 @@ class AnalysisFailed(Exception):
 
 
 class SparkStopped(AnalysisFailed):
-    """Spark's server ended while it worked for the run. It is started again, cold."""
+    """Spark's server ended, or did not answer, while it worked for the run. It is started again, cold."""
+
+
+class SparkOutOfMemory(AnalysisFailed):
+    """Spark's server ended because the run needed more memory than it has: it would again."""
 
 
 class RunCancelled(Exception):

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analytics.counting import COLUMNS, NUMBERS, Cell, unpacked
+from analytics.measures import LEAVES
 from analytics.rollups import DAY, HOUR, MINUTE, NAME
 
 #: What stands for the whole broker among destinations.
 WHOLE = ""
-#: What takes a copy from its queue.
-LEAVING = ("ack", "expire", "dead_letter", "drop")
-_LEFT = " + ".join(f'"{kind}"' for kind in LEAVING)
+_LEFT = " + ".join(f'"{kind}"' for kind in LEAVES) + " - never_stored"
 #: What is sent to a queue is an enqueue and a forward there, and came once; to the whole broker came what was stored.
-_CAME = f"CASE destination WHEN '{WHOLE}' THEN forward ELSE max(enqueue, forward) END"
+_CAME = f"CASE destination WHEN '{WHOLE}' THEN forward ELSE max(enqueue, forward) END + \"return\""
 #: Points a chart can show.
 MOST_POINTS = 1500
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import num2date
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
+from analytics.axes import marks, parsed, zone_label
 from analytics.charts import COLORWAY
+from analytics.words import short
 
 #: Size on the page in CSS pixels, and how many of the picture's pixels make one: sharp on fine screens.
 WIDTH, HEIGHT, SHARPNESS = 600, 260, 2
@@ -24,8 +25,8 @@ _MAX_LABEL, _SHORT_LABEL = 40, 24
 _DPI = 100
 
 
-def png(figure: Mapping[str, Any]) -> bytes | None:
-    """The chart as a PNG; None for a sort of chart that this does not draw."""
+def png(figure: Mapping[str, Any], zone: str = "UTC") -> bytes | None:
+    """The chart as a PNG, times by the clock of the zone; None for a sort of chart that this does not draw."""
     traces = [trace for trace in figure["data"] if trace.get("visible", True) is True]
     draw = next((drawn for fits, drawn in _SORTS if traces and all(map(fits, traces))), None)
     if draw is None:
@@ -34,11 +35,11 @@ def png(figure: Mapping[str, Any]) -> bytes | None:
         figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI * SHARPNESS, layout="constrained", facecolor="white"
     )
     FigureCanvasAgg(canvas)
-    axes = canvas.add_subplot()
+    drawn = canvas.add_subplot()
     layout = figure.get("layout", {})
-    axes.set_prop_cycle(color=list(layout.get("colorway") or COLORWAY))
-    draw(axes, traces, layout)
-    _dress(axes, layout, named=[trace["name"] for trace in traces if trace.get("name")])
+    drawn.set_prop_cycle(color=list(layout.get("colorway") or COLORWAY))
+    draw(drawn, traces, layout)
+    _dress(drawn, layout, zone, named=[trace["name"] for trace in traces if trace.get("name")])
     out = io.BytesIO()
     canvas.savefig(out, format="png", metadata={"Software": None})
     return out.getvalue()
@@ -106,15 +107,14 @@ _SORTS = (
 )
 
 
-def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
+def _dress(axes: Any, layout: Mapping[str, Any], zone: str, named: Sequence[str]) -> None:
     for side, axis in (("xaxis", axes.xaxis), ("yaxis", axes.yaxis)):
         said = layout.get(side, {})
         if said.get("type") == "log":
             (axes.set_xscale if side == "xaxis" else axes.set_yscale)("log")
-        elif said.get("type") == "date" or (axis.get_converter() is not None and side == "xaxis"):
-            locator = AutoDateLocator(maxticks=7)
-            axis.set_major_locator(locator)
-            axis.set_major_formatter(ConciseDateFormatter(locator))
+        elif side == "xaxis" and (said.get("type") == "date" or axis.get_converter() is not None):
+            _mark_times(axis, zone)
+            continue
         if said.get("tickvals"):
             shown = axis.get_view_interval()
             marks = [
@@ -123,10 +123,12 @@ def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
             axis.set_ticks([value for value, _ in marks], [text for _, text in marks])
         elif axis.get_scale() == "log":
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.get_offset_text().set(size=7.5, color=_SOFT)
+        elif not isinstance(axis.get_major_locator(), FixedLocator):  # names of bars have theirs
+            axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         title = said.get("title") or {}
         axis.set_label_text(title if isinstance(title, str) else title.get("text", ""), fontsize=8, color=_SOFT)
-    axes.tick_params(labelsize=7.5, colors=_SOFT, length=0)
+    axes.tick_params(which="both", labelsize=7.5, colors=_SOFT, length=0)
     axes.grid(color=_LINE, linewidth=0.7)
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
@@ -138,12 +140,19 @@ def _dress(axes: Any, layout: Mapping[str, Any], named: Sequence[str]) -> None:
         )
 
 
+def _mark_times(axis: Any, zone: str) -> None:
+    first, last = (num2date(each) for each in axis.get_view_interval())
+    found = marks(first, last, zone)
+    axis.set_ticks([moment for moment, _ in found], [text for _, text in found])
+    axis.set_label_text(zone_label(first, last, zone), fontsize=8, color=_SOFT)
+
+
 def _names(traces: Sequence[Mapping[str, Any]]) -> list[str]:
     return [_text(trace.get("name", "")) for trace in traces]
 
 
 def _text(value: Any) -> str:
-    text = str(value)
+    text = short(str(value))
     return text if len(text) <= _MAX_LABEL else f"…{text[1 - _MAX_LABEL :]}"  # names differ at their ends
 
 
@@ -162,6 +171,6 @@ def _values(values: Any) -> list[Any]:
     """Moments as such, else as they are."""
     found = _list(values)
     try:
-        return [datetime.fromisoformat(each) for each in found]
+        return [parsed(each) for each in found]
     except (TypeError, ValueError):
         return found

@@ -109,11 +109,12 @@ def store(
     seconds: float,
     definition: int = 1,
     began_us: int | None = None,
+    completeness: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Keep the result of a run and give it back.
 
     `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis, `began_us`
-    when recording began.
+    when recording began, `completeness` what could not be read (completeness.py).
     """
     charts.alike([figure for _, figure in findings.charts])
     result = {
@@ -125,6 +126,7 @@ def store(
         "rows_read": findings.rows_read,
         "freshness_us": as_of_us,
         "began_us": began_us,
+        "completeness": completeness and dict(completeness),
         "definition": definition,
         "charts": [{"title": title, "figure": figure} for title, figure in findings.charts],
         "tables": [table.to_json() for table in findings.tables],

@@ -6,8 +6,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from analytics import durable
-from analytics.files import HOUR_US, REMOVED, data_files, hour_folders, start_us
+from analytics import durable, manifest
+from analytics.files import HOUR_US, REMOVED, data_files, start_us
 
 _DAY_US = 24 * HOUR_US
 
@@ -39,18 +39,22 @@ def too_many(hours: list[Hour], now_us: int, days: float, limit: int) -> list[Ho
 
 
 def hours_of(broker: Path) -> list[Hour]:
-    """The hours of a broker, oldest first."""
-    return [Hour(each, start_us(each), _size(each)) for each in hour_folders(broker)]
+    """The hours of a broker, oldest first; one of which only the manifest is left takes nothing."""
+    return [Hour(each, start_us(each), _size(each)) for each in manifest.hours_of(broker)]
 
 
 def remove(hour: Path, work: Path) -> None:
     """Let an hour be gone at once, also for who lists it in this moment, then delete what it held."""
+    if not hour.is_dir():
+        manifest.remove(hour)
+        return
     note, last = hour.parent.parent / REMOVED, max((each.last for each in data_files(hour)), default=0)
     before = int(note.read_text()) if note.exists() else 0
     durable.replace(note, str(max(before, last)).encode())  # first: who reads on from there must learn of it
     gone = work / "gone"
     shutil.rmtree(gone, ignore_errors=True)
     durable.make_folder(work)
+    manifest.remove(hour)  # first: a manifest without its folder means that files are missing
     hour.rename(gone)
     durable.sync(hour.parent)
     shutil.rmtree(gone)
@@ -59,4 +63,4 @@ def remove(hour: Path, work: Path) -> None:
 
 
 def _size(folder: Path) -> int:
-    return sum(each.stat().st_size for each in folder.iterdir())
+    return sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0

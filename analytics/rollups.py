@@ -59,7 +59,14 @@ class Rollups:
     def __init__(self, broker: Path) -> None:
         self._db = opened(broker / NAME)
         self._db.executescript(_SCHEMA)
+        self._add_columns()
         self._read_names()
+
+    def _add_columns(self) -> None:
+        """Let a file of an earlier version have what is counted since; it counted none of that."""
+        known = {name for _, name, *_ in self._db.execute("PRAGMA table_info(cell)")}
+        for name in (each for each in NUMBERS if each not in known):
+            self._db.execute(f'ALTER TABLE cell ADD COLUMN "{name}" INTEGER NOT NULL DEFAULT 0')
 
     def _read_names(self) -> None:
         rows = self._db.execute("SELECT id, destination, consumer FROM name")

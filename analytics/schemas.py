@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql.types import (
     DataType,
     DateType,
@@ -15,32 +16,30 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from analytics.event_columns import COLUMNS
+from brokerapp.recording.schema import MOMENT
+
 
 def _struct(**columns: DataType) -> StructType:
     return StructType([StructField(name, type) for name, type in columns.items()])
 
 
-#: Trace events as the archive has them; the last three come from the path (docs/data.md).
-EVENTS = _struct(
-    ts=TimestampType(),
-    kind=StringType(),
-    msg_id=StringType(),
-    destination=StringType(),
-    original=StringType(),
-    consumer=StringType(),
-    size=LongType(),
-    born=TimestampType(),
-    reason=StringType(),
-    ps=MapType(StringType(), StringType()),
-    pn=MapType(StringType(), DoubleType()),
-    weight=IntegerType(),
-    broker=StringType(),
-    day=DateType(),
-    hour=StringType(),
-)
+#: Spark's name of each type that a column of events has.
+_SPARK = {
+    MOMENT: TimestampType(),
+    pa.string(): StringType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.date32(): DateType(),
+    pa.map_(pa.string(), pa.string()): MapType(StringType(), StringType()),
+    pa.map_(pa.string(), pa.float64()): MapType(StringType(), DoubleType()),
+}
+#: Recorded events, by the table of their columns.
+EVENTS = _struct(**{each.name: _SPARK[each.type] for each in COLUMNS})
 
 #: Of each destination and slot of time: messages that were sent to it and copies that were stored there, the greater of
-#: which `arrived`; `bytes` is of that, `events` how many rows were counted.
+#: which `arrived`; those of transactions that were rolled back were not sent; `bytes` is of what arrived, `events` how
+#: many rows were counted.
 TRAFFIC = _struct(
     destination=StringType(),
     slot=TimestampType(),
@@ -49,6 +48,7 @@ TRAFFIC = _struct(
     arrived=LongType(),
     dispatched=LongType(),
     acked=LongType(),
+    rolled_back=LongType(),
     bytes_sent=LongType(),
     bytes=LongType(),
     events=LongType(),
@@ -78,12 +78,14 @@ WAYS = _struct(
     events=LongType(),
 )
 
-#: Of each destination and client, and of what no client did there (client null).
+#: Of each destination and client, and of what no client did there (client null); when it began to consume there, and
+#: when it stopped, last; when it was there first (or was given anything).
 CLIENTS = _struct(
     destination=StringType(),
     client=StringType(),
     sent=LongType(),
     bytes_sent=LongType(),
+    rolled_back=LongType(),
     arrived=LongType(),
     dispatched=LongType(),
     acked=LongType(),
@@ -95,16 +97,21 @@ CLIENTS = _struct(
     held_ms=LongType(),
     last_dispatched=TimestampType(),
     last_ended=TimestampType(),
+    began_at=TimestampType(),
+    left_at=TimestampType(),
+    came_at=TimestampType(),
     events=LongType(),
 )
 
-#: The last note of each log in each slot; when it was noted with all others for an hour began, or the broker did.
+#: The last note of each log in each slot, and the last of how many clients consume there; when it was noted with all
+#: others for an hour began, or the broker did.
 DEPTH_NOTES = _struct(
     broker=StringType(),
     destination=StringType(),
     slot=TimestampType(),
     ts=TimestampType(),
     depth=LongType(),
+    consumers=LongType(),
     whole=TimestampType(),
     started=TimestampType(),
 )

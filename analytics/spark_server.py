@@ -26,6 +26,11 @@ LISTED_FILES = 10_000
 LOOPBACK = "127.0.0.1"
 #: Touched in the folder `spark` when the heap is full, just before the server ends: so its clients learn why it did.
 OUT_OF_MEMORY = "out-of-memory"
+#: Where the server notes each pause in which it collects garbage, in the folder `spark`; begun anew at each start, and
+#: when it has so many bytes: some 10,000 pauses, more than the watchdog looks back at, and it reads all of them often.
+PAUSES, MOST_PAUSES = "gc.log", 1024 * 1024
+#: Holds which process the server is, in the folder `spark`.
+PROCESS = "server.pid"
 #: Whether clients note, for errors, which line made each column: looking it up takes longer than making the column.
 CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -92,6 +97,20 @@ def ran_out_of_memory(environment: Environment, since: float) -> bool:
         return False
 
 
+def running_server(environment: Environment) -> int | None:
+    """The process id of the server of this installation on this machine, if it runs."""
+    try:
+        pid, started = (environment.spark / PROCESS).read_text().split()
+        return int(pid) if _started(int(pid)) == started else None
+    except (OSError, ValueError):
+        return None
+
+
+def _started(pid: int) -> str:
+    """When a process started, in the kernel's own count: with its id that names it for good. Raises OSError."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
 def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
     """Make the server's folders and files; its command line and environment variables.
 
@@ -116,7 +135,8 @@ def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tup
     if environment.spark_master.startswith("local") or LOOPBACK in environment.spark_master:
         # Where the host's name does not resolve nothing else helps; executors elsewhere could not reach loopback.
         variables["SPARK_LOCAL_IP"] = LOOPBACK
-    own = [f"-Dlog4j2.configurationFile={logging}", f"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}"]
+    pauses = f"-Xlog:gc:file={environment.spark / PAUSES}:utctime:filecount=1,filesize={MOST_PAUSES}"
+    own = [f"-Dlog4j2.configurationFile={logging}", f"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}", pauses]
     asked = ["--properties-file", str(defaults), "--master", environment.spark_master, "--name", "sluice"]
     command = jvm.command(*own, *(class_archive.flags() if flags is None else flags))
     return [*command, jvm.SUBMIT, *asked, "--class", _SERVER_CLASS, "spark-internal"], variables
@@ -130,6 +150,7 @@ def main() -> None:
     except ConfigurationRefused as error:
         sys.exit(str(error))
     os.chdir(environment.spark)
+    durable.replace(environment.spark / PROCESS, f"{os.getpid()} {_started(os.getpid())}".encode())
     os.execve(command[0], command, {**os.environ, **variables})
 
 

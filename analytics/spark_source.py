@@ -43,24 +43,14 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from analytics import stretches
-from analytics.files import with_path
+from analytics.event_columns import with_path
 from analytics.places import id_of, place_of
 from analytics.schemas import EVENTS
 from analytics.stretches import Part, Source
 from brokerapp.environment import Environment
 from brokerapp.errors import RequestRefused
-from brokerapp.recording.schema import MOMENT
 
 OPTIONS = ("archive", "redis", "broker", "since", "until", "startingoffsets", "maxeventspertrigger", "path")
-#: What Spark demands of each batch, to the letter.
-_ARROW = pa.schema(
-    [
-        ("ts", MOMENT), ("kind", pa.string()), ("msg_id", pa.string()), ("destination", pa.string()),
-        ("original", pa.string()), ("consumer", pa.string()), ("size", pa.int64()), ("born", MOMENT),
-        ("reason", pa.string()), ("ps", pa.map_(pa.string(), pa.string())), ("pn", pa.map_(pa.string(), pa.float64())),
-        ("weight", pa.int32()), ("broker", pa.string()), ("day", pa.date32()), ("hour", pa.string()),
-    ]
-)  # fmt: skip
 
 
 class SluiceSource(DataSource):
@@ -133,8 +123,7 @@ class _Reading:
     def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
         """The events of a part."""
         for events in stretches.read(self._source, partition.part):
-            table = with_path(events.drop_columns("entry"), self._source.broker).select(_ARROW.names).cast(_ARROW)
-            yield from table.combine_chunks().to_batches()
+            yield from with_path(events, self._source.broker).combine_chunks().to_batches()
 
 
 class Reader(_Reading, DataSourceReader):

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.archive import BrokerArchive
-from analytics.files import HOUR_US, DataFile, archived, between, data_files, hour_folders, start_us
+from analytics.files import HOUR_US, DataFile, archived, between, place_in, start_us
+from analytics.manifest import FOREIGN, hours_of, inspect
 from analytics.places import START, id_of, place_of
 from analytics.stream import TraceStream
 from analytics.view import View, archived_files, events_of, look
@@ -70,9 +71,9 @@ def parts(source: Source, after: int, upto: int) -> list[Part]:
     seam = archived_files(archive, []).seam
     cut = []
     if after < seam:
-        for hour in hour_folders(archive.folder):
+        for hour in hours_of(archive.folder):
             overlaps = start_us(hour) < source.until_us and start_us(hour) + HOUR_US > source.since_us
-            if overlaps and any(file.last > after for file in data_files(hour)):
+            if overlaps and any(file.last > after for file in _sound_files(archive, hour, after)):
                 cut.append(Part(str(hour.relative_to(archive.folder)), after, min(seam, upto)))
     if upto > seam:
         cut.append(Part("", max(after, seam), upto))
@@ -89,9 +90,19 @@ def read(source: Source, part: Part) -> Iterator[pa.Table]:
 
 
 def _of_hour(source: Source, part: Part) -> Iterator[pa.Table]:
-    hour = _archive(source).folder / part.hour
-    for parquet, last in _opened(partial(data_files, hour), part.after):
+    archive = _archive(source)
+    list_files = partial(_sound_files, archive, archive.folder / part.hour, part.after)
+    for parquet, last in _opened(list_files, part.after):
         yield from _row_groups(parquet, last, part.after, part.upto)
+
+
+def _sound_files(archive: BrokerArchive, hour: Path, after: int) -> list[DataFile]:
+    """The files of an hour. Raises DataLoss when one that follows a place is missing or damaged."""
+    found = inspect(hour, {Path(each).name for each in archive.commit.files})
+    for each in found.aside:
+        if each.reason != FOREIGN and (place_in(each.file) or 0) > after:
+            raise DataLoss(f"{each.path} of {archive.broker} cannot be read: {each.reason}, {each.detail}")
+    return found.files
 
 
 def _opened(list_files: Callable[[], list[DataFile]], after: int) -> list[tuple[pq.ParquetFile, int]]:

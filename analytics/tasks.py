@@ -6,6 +6,7 @@ How a run goes is told to the console by its task `console.run_changed(run_id, s
     running     info: stage (in words), progress (0 to 1), rows (events in the files it reads; where that is known)
     done        info: result (path under the folder of results), sentence
     failed      info: reason
+    lost        info: reason; its worker or its Spark server ended while it ran: the console may begin it again
     cancelled   info: reason
 """
 
@@ -26,7 +27,7 @@ from celery.worker.request import Request
 
 from analytics import results
 from analytics.catalogue import ANALYSES
-from analytics.outcome import AnalysisFailed, RunCancelled, SparkStopped
+from analytics.outcome import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
 from analytics.request import AnalysisRequest
 from analytics.runs import Runs
 from brokerapp.environment import Environment
@@ -57,7 +58,8 @@ class Watched(Request):
         """See Request. A child that is killed at its last limit cannot tell."""
         super().on_timeout(soft, timeout)
         if not soft:
-            _lost(self.args[0], f"It did not stop when its time was over, and was killed after {_words(timeout)}.")
+            reason = f"It did not stop when its time was over, and was killed after {_words(timeout)}."
+            _end(self.args[0], "failed", reason)
 
 
 @shared_task(
@@ -84,8 +86,8 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
         _tell(run_id, "cancelled", reason="Cancelled while it ran.")
         raise
     except AnalysisFailed as error:
-        _tell(run_id, "failed", reason=str(error))
-        if isinstance(error, SparkStopped):
+        _tell(run_id, "lost" if isinstance(error, SparkStopped) else "failed", reason=str(error))
+        if isinstance(error, SparkStopped | SparkOutOfMemory):
             _have_warmed_up(current_app)
         raise
 
@@ -103,14 +105,16 @@ def cancel(run_id: str) -> None:
 
 
 @shared_task(queue="spark")
-def sweep(run_id: str) -> bool:
+def sweep(run_id: str, session_id: str | None = None) -> bool:
     """Stop what Spark still does for a run whose worker is gone; whether there was anything.
+
+    With a session only what that one does: the run may have been begun again in another.
 
     Not part of cancel: only the workers of analyses have pyspark in memory, and loading it takes a second or two.
     """
     from analytics.execution import interrupt_run
 
-    return interrupt_run(run_id, Environment.read())
+    return interrupt_run(run_id, Environment.read(), session_id)
 
 
 @shared_task(bind=True, queue="spark", ignore_result=True, max_retries=WARM_LOOKS, time_limit=WARM_LIMIT)
@@ -186,13 +190,16 @@ def _tell(run_id: str, state: str, **info: Any) -> None:
 def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
     """A child that was killed cannot tell; its parent learns of it and does."""
     if sender.name == analyse.name and isinstance(exception, WorkerLostError):
-        _lost(args[0], "The worker's process was killed; the machine may have run out of memory.")
+        _end(args[0], "lost", "The worker's process was killed; the machine may have run out of memory.")
 
 
-def _lost(run_id: str, reason: str) -> None:
-    if not Runs(Environment.read()).is_cancelled(run_id):
-        _tell(run_id, "failed", reason=reason)
-    sweep.delay(run_id)
+def _end(run_id: str, state: str, reason: str) -> None:
+    runs = Runs(Environment.read())
+    session_id = runs.session_of(run_id)
+    if not runs.is_cancelled(run_id):
+        _tell(run_id, state, reason=reason)
+    if session_id is not None:
+        sweep.delay(run_id, session_id)
 
 
 @celeryd_after_setup.connect

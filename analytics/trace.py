@@ -5,6 +5,7 @@ It looks at the newest first and stops at a deadline; whether it saw everything 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from analytics.key_index import Key
 from analytics.stream import TraceStream
 from brokerapp.errors import StoreUnavailable
 from brokerapp.recording.encoding import decode
-from brokerapp.recording.schema import ENQUEUE, KINDS
+from brokerapp.recording.schema import ENQUEUE, KINDS, ORDER, ROLLBACK
 
 #: Seconds a look may take.
 PATIENCE = 1.0
@@ -30,6 +31,8 @@ MAX_HOURS = 31 * 24
 MAX_FOUND = 50
 #: Events of one look: a message that went round a thousand times is told of by its last ones.
 MAX_EVENTS = 5_000
+log = logging.getLogger(__name__)
+
 _COLUMNS = ["ts", "kind", "msg_id", "destination", "original", "consumer", "size", "born", "reason", "ps"]
 
 
@@ -76,7 +79,8 @@ class Trace:
             return events.filter(pc.is_in(events["msg_id"], wanted))
 
         def is_all(events: list[Event]) -> bool:  # nothing happens to a message before it is sent
-            return sought <= {each.msg_id for each in events if each.kind == KINDS[ENQUEUE]}
+            begun = (KINDS[ENQUEUE], KINDS[ROLLBACK])
+            return sought <= {each.msg_id for each in events if each.kind in begun}
 
         return self._look(filtered, [Key(each) for each in ids], patience, is_all)
 
@@ -108,7 +112,7 @@ class Trace:
                 break
             found.complete = _hour(folder, wanted, keys, found, deadline) and found.complete
             found.hours += 1
-        order = {kind: place for place, kind in enumerate(KINDS)}
+        order = {kind: place for place, kind in enumerate(ORDER)}
         different = {_identity(each): each for each in found.events}  # what is archived may still be in the stream
         found.events = sorted(different.values(), key=lambda each: (each.ts_us, order.get(each.kind, 99)))
         return found
@@ -145,7 +149,7 @@ class Trace:
 
 def _hour(folder: Path, wanted: Wanted, keys: Sequence[Key], found: Found, deadline: float) -> bool:
     may, known = key_index.candidates(folder, keys)
-    files = sorted(folder.glob("part-*.parquet"), reverse=True)
+    files, whole = sorted(folder.glob("part-*.parquet"), reverse=True), True
     for path in files:
         if path.name in known and path.name not in may:
             continue
@@ -153,10 +157,14 @@ def _hour(folder: Path, wanted: Wanted, keys: Sequence[Key], found: Found, deadl
             return False
         try:
             events = pq.read_table(path, columns=_COLUMNS, partitioning=None)
-        except (OSError, pa.ArrowException):  # replaced in this moment, or damaged
+        except FileNotFoundError:  # replaced in this moment
+            continue
+        except (OSError, pa.ArrowException):
+            log.warning("%s cannot be read: its events are missing from journeys", path)
+            whole = False
             continue
         found.events += list(_records(wanted(events)))
-    return True
+    return whole
 
 
 def _events(wanted: Wanted, batch: bytes) -> list[Event]:

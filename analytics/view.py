@@ -7,13 +7,14 @@ the rest is read from the entry on at which that ends, and when the archiver wen
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from analytics.archive import BrokerArchive
-from analytics.files import ARCHIVED, HOUR_US, DataFile, archived, data_files, hour_folders, start_us
+from analytics.archive import BrokerArchive, Commit
+from analytics.files import ARCHIVED, HOUR_US, DataFile, archived, start_us
+from analytics.manifest import SetAside, hours_of, inspect
 from analytics.places import START, place_of
 from analytics.stream import TraceStream
 from brokerapp.errors import StoreUnavailable
@@ -31,6 +32,8 @@ class View:
     files: list[DataFile]  #: in the order of what they hold, hour by hour
     tail: list[tuple[int, bytes]]  #: place and batch of each entry after the seam
     lost: int = 0  #: entries after the seam that were trimmed before anybody kept them
+    aside: list[SetAside] = field(default_factory=list)  #: files of these hours that are not read
+    rows: dict[Path, int] = field(default_factory=dict)  #: events of the files, as far as that is known
 
 
 #: Stretches of time, from and to, in microseconds since the epoch.
@@ -58,7 +61,7 @@ def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> View:
     """The same without what is not archived."""
     commit = archive.commit
     seam = place_of(commit.offset if archive.is_published(commit) else commit.previous)
-    return View(seam, _files(archive.folder, seam, spans), [])
+    return _view(archive, commit, seam, spans)
 
 
 def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> View:
@@ -66,16 +69,23 @@ def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> V
     whole = archive.is_published(commit)
     offset, ordinal = (commit.offset, commit.ordinal) if whole else (commit.previous, commit.previous_ordinal)
     seam = place_of(offset)
-    files = _files(archive.folder, seam, spans)
+    view = _view(archive, commit, seam, spans)
     tail, lost = _read(stream, offset, ordinal)
     if archive.commit != commit or archive.is_published(commit) != whole:
         raise Moved
-    return View(seam, files, tail, lost)
+    return replace(view, tail=tail, lost=lost)
 
 
-def _files(broker: Path, seam: int, spans: Spans | None) -> list[DataFile]:
-    hours = [each for each in hour_folders(broker) if spans is None or _touches(start_us(each), spans)]
-    return [file for hour in hours for file in data_files(hour) if file.last <= seam]
+def _view(archive: BrokerArchive, commit: Commit, seam: int, spans: Spans | None) -> View:
+    """The files up to the seam that are as the manifests have them, and those that are not."""
+    view, committed = View(seam, [], []), {Path(each).name for each in commit.files}
+    for hour in hours_of(archive.folder):
+        if spans is None or _touches(start_us(hour), spans):
+            found = inspect(hour, committed, seam)
+            view.files.extend(found.files)
+            view.aside.extend(found.aside)
+            view.rows.update({hour / name: rows for name, rows in found.rows.items()})
+    return view
 
 
 def _touches(hour_us: int, spans: Spans) -> bool:

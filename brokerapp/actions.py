@@ -95,7 +95,7 @@ class Unsubscribe:
 
 @dataclass(slots=True)
 class Settle:
-    """ACK or NACK (`accepted` False). `subscription` is None where the protocol version does not name it.
+    """ACK or NACK (`accepted` False). `subscription` is None where the frame does not name it.
 
     `reason` is a bridge's: why the message can never cross, so that it need not be tried again.
     """

@@ -65,13 +65,20 @@ class Bounds:
             known = self._of_logs[name] = bound_of(self.policy_of(name)).bytes
         return known
 
+    @property
+    def is_disk_low(self) -> bool:
+        """Whether the store accepts no messages for want of disk space."""
+        return self._broker.committer.limits.is_disk_low
+
     def is_full(self, topic: Destination) -> bool:
         """Whether one of its subscribers has as much waiting as the topic may hold."""
         bound = topic_bound_of(self._broker.topology.policy_for(topic)).bytes
         return bound > 0 and self._waiting(topic) >= bound
 
     def room(self, place: str) -> float:
-        """Bytes that may still go to a topic; to all else as much as the store takes."""
+        """Bytes that may still go to a topic; to all else as much as the store takes: nothing where its disk is low."""
+        if place == STORE and self.is_disk_low:
+            return 0
         destination = None if place in SHARED else Destination.parse(place)
         if destination is None or destination.is_queue:
             return float("inf")
@@ -92,7 +99,7 @@ class Bounds:
     def describe(self, place: str) -> str:
         """That a place is full, for whoever is told so."""
         if place == STORE:
-            return "the broker's store is full"
+            return self._broker.committer.limits.disk.shortage if self.is_disk_low else "the broker's store is full"
         if place == TEMP:
             limit = self._broker.committer.limits.temp
             return f"the broker's room for messages that are not persistent is full (tempUsage {limit} bytes)"

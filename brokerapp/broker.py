@@ -128,6 +128,7 @@ class Broker:
         self.slow_consumers = SlowConsumers(self)
         self.durables, self.recovery = Durables(self), Recovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
+        self.delivery.sound = self.failures.sound
         self.temporaries, self.reconnecting = Temporaries(self), Reconnecting(self)
         self.creation, self.inactivity = Creation(self), Inactivity(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:

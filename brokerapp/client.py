@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol
 
 from brokerapp.destination import Destination, Kind
@@ -82,6 +83,18 @@ class Transaction:
     copies: int = 0  #: in queues, of the messages placed
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
     failed: str = ""  #: why it can only be rolled back: what was refused in it
+    _named: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
+    _named_of: list | None = field(default=None, repr=False)  # the list that is named so, up to `_named_upto`
+    _named_upto: int = 0
+
+    def settled_as(self, ack_id: str) -> Sequence[tuple[Subscription, str]]:
+        """What was settled of what clients name so, with its keys: by an index, as there may be very many."""
+        if self._named_of is not self.settled:
+            self._named, self._named_of, self._named_upto = {}, self.settled, 0
+        for subscription, key, _ in islice(self.settled, self._named_upto, None):
+            self._named.setdefault(subscription.name_of(key), []).append((subscription, key))
+        self._named_upto = len(self.settled)
+        return self._named.get(ack_id, ())
 
 
 @dataclass(slots=True, eq=False)
@@ -129,6 +142,11 @@ class Client:
     def is_broker(self) -> bool:
         """Whether a broker is behind it: a bridge, a link of the cluster, or a part of this one."""
         return bool(self.internal or self.member or self.bridge)
+
+    @property
+    def names_messages(self) -> bool:
+        """Whether its ACKs name messages by their ids (before STOMP 1.2), and not deliveries."""
+        return self.protocol_version != "1.2"
 
     def transaction(self, name: str) -> Transaction:
         """The open transaction of this name; raises RequestRefused."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ClientUnit(Unit):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
-    __slots__ = ("client", "given", "placed", "receipt", "settled", "size", "storing", "undo", "waiting")
+    __slots__ = ("client", "given", "is_commit", "placed", "receipt", "settled", "size", "storing", "undo", "waiting")
 
     def __init__(
         self,
@@ -35,8 +35,11 @@ class ClientUnit(Unit):
         receipt: str | None,
         undo: Callable[[], None] | None,
         given: Given = NOTHING,
+        *,
+        is_commit: bool = False,
     ) -> None:
         self.settled, self.given = settled, given
+        self.is_commit = is_commit  #: of a transaction: that its messages were sent is recorded when it is done
         self.appends, self.settles, self.moves = appends, settles, False
         self.storing, self.client, self.placed, self.receipt, self.undo = storing, client, placed, receipt, undo
         self.size = sum([len(each.stored) or each.message.size for each in placed])

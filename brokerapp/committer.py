@@ -26,6 +26,8 @@ MAX_UNITS = 2_000
 #: Copies and bytes of messages in one batch, for the same reason.
 MAX_COPIES = 10_000
 MAX_BYTES = 8 * 1024 * 1024
+#: Bytes that a batch, a copy of a message and an acknowledgement add to the append-only file beside messages, at most.
+FIXED_BYTES, COPY_BYTES, SETTLED_BYTES = 4_000, 300, 200
 #: Pages read in one round: the next commit waits for them.
 MAX_READS = 16
 #: Seconds between attempts to reach a store that does not answer.
@@ -69,7 +71,7 @@ class Committer:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._number = 0
+        self._number = self._answered = 0  # of the last batch, and of the last one that the store answered
         self.given = 0  #: copies in the next batch that were given out already
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
@@ -230,7 +232,8 @@ class Committer:
         if batch is not None:
             committed = Committed(0, used=self.used, temp=self.temp)
             if _writes(batch):
-                committed = await self._until_answered(lambda: self._store.commit(self._session, batch, self.limits))
+                committed = await self._until_answered(lambda: self._commit(batch))
+                self._answered = batch.number
             if batch.declarations and self.announce is not None:
                 await self.announce(batch.declarations)
             self.used, self.temp = committed.used, committed.temp
@@ -248,6 +251,15 @@ class Committer:
             for each, answer in zip(reads, answers, strict=True):
                 _follow(each.callback, answer)
         self._after_batch()
+
+    async def _commit(self, batch: Batch) -> Committed:
+        size, self.limits.committing = _size(batch) if self.limits.disk.is_scarce else 0, 0
+        while not self.limits.admits(size):  # a server that can't write ends, and is no longer there to be read from
+            await asyncio.sleep(RETRY_SECONDS)
+        self.limits.committing = size
+        committed = await self._store.commit(self._session, batch, self.limits)
+        self.limits.committed, self.limits.committing = self.limits.committed + size, 0
+        return committed
 
     def _report(self, batch: Batch, committed: Committed) -> None:
         """Tell all units how they ended."""
@@ -280,7 +292,10 @@ class Committer:
         if not (taken or self._declarations or self._marks or self._returned):
             return None, reads
         self._number += 1
-        batch = Batch(self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks)
+        batch = Batch(
+            self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks,
+            self._answered,
+        )  # fmt: skip
         self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
 
@@ -329,6 +344,13 @@ def _within_limits(units: list[Unit | Run]) -> int:
         if count and (copies > MAX_COPIES or size > MAX_BYTES or _is_hasty(unit)):
             return count
     return min(len(units), MAX_UNITS)
+
+
+def _size(batch: Batch) -> int:
+    """About how many bytes a batch adds to the append-only file."""
+    weights = [unit.weight for unit in batch.units]
+    settled = sum(len(unit.settles) for unit in batch.units)
+    return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
 
 
 def _is_hasty(unit: Unit | Run) -> bool:

@@ -110,6 +110,7 @@ class Consuming:
             return
         is_first = not log.consumers
         log.consumers.append(subscription)
+        self._delivery.consumers.began(log.name, subscription.client.client_id)
         if is_first or log.shared:
             self.mark(log)
         if log not in subscription.logs:
@@ -180,6 +181,8 @@ class Consuming:
         self.take_back(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)
+        if subscription.abroad:
+            self.abroad.drain(subscription)
 
     def _leave(self, subscription: Subscription, log: MessageLog) -> None:
         if log.away:
@@ -190,6 +193,7 @@ class Consuming:
 
     def part_from(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
+        self._delivery.consumers.ended(log.name, subscription.client.client_id)
         log.leave(subscription, keeps_groups=keeps_groups)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp.definitions import Composite, PolicyEntry
-from brokerapp.destination import Destination, Kind
+from brokerapp.destination import NAMED_KINDS, Destination, Kind, check_one
 from brokerapp.engine.advisory_topics import is_advisory
 from brokerapp.engine.destination_map import matches
 from brokerapp.errors import LimitExceeded, RequestRefused
@@ -63,6 +63,14 @@ class Creation:
         return sum(matches(pattern.name, each.name) for each in known)
 
     # -- by operators
+
+    def check_named(self, destination: Destination) -> None:
+        """Raise InvalidDestination unless operators may have a queue or topic of this name: to create it, or to have
+        messages sent there, which creates it. Only a queue that collects what virtual topics feed is called like a
+        pattern."""
+        if destination.kind in NAMED_KINDS:
+            named = Destination(destination.kind, destination.name)  # options are no part of the name
+            check_one(named, or_pattern=self._broker.consuming.collects(named))
 
     def declare(self, destination: Destination) -> None:
         """Let it exist until an operator deletes it. Raises RequestRefused."""

@@ -26,8 +26,9 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of, native, partition, topic_entry
 from brokerapp.message import Copy, Message, Sizes
+from brokerapp.recording.consumers import ConsumerNotes
 from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, BRIDGE_FORWARD, DISPATCH, DROP
+from brokerapp.recording.schema import ACK, BRIDGE_FORWARD, DISPATCH
 from brokerapp.stats import Stats
 from brokerapp.store import StoredEntry
 
@@ -68,7 +69,9 @@ class Delivery:
         self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
         self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
         self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
+        self.sound: Callable[[MessageLog, list[StoredEntry]], object] = lambda _log, found: found  #: see Failures.sound
         self.stopped = False  #: the node ends: nothing more is given out
+        self.consumers = ConsumerNotes(recorder)  #: who consumes from where, for the record
         self.advisories: Advisories  #: the broker's
         self.homes: Homes  #: the broker's
 
@@ -79,12 +82,11 @@ class Delivery:
         if self.stopped:
             self.touched.clear()
             self.waiting.clear()
-        now_us = time.time_ns() // 1000
         while self.touched:
             touched, self.touched = self.touched, {}
             for log in touched:
                 for subscription, entries in log.dispatch():
-                    self.give(log, subscription, entries, now_us)
+                    self.give(log, subscription, entries)
                 self._page(log)
         while ready := [each for each in self.waiting if each.ready or not each.pending]:
             for subscription in ready:
@@ -104,6 +106,8 @@ class Delivery:
 
         def loaded(found: list[StoredEntry]) -> None:
             load((entry_of(log.name, each) for each in found), window)
+            if window == log.window:
+                self.sound(log, found)
             self.touched[log] = None
 
         if log.rules.prioritized:
@@ -124,8 +128,9 @@ class Delivery:
 
     # -- queues
 
-    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry], now_us: int) -> None:
+    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
         """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
+        now_us = time.time_ns() // 1000  # not that of a tick, nor when they were born: latencies are told from it
         now_ms = now_us // 1000
         if any(map(_expires, entries)):
             entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
@@ -149,7 +154,7 @@ class Delivery:
         if log.ready:  # what its credit did not reach
             self.touched[log] = None
         client.sink.deliver(subscription, entries, ())
-        self.acked(log, entries, client, now_us)
+        self.acked(log, entries, client, time.time_ns() // 1000)
         self._committer.settle(entries)
 
     def acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
@@ -159,10 +164,8 @@ class Delivery:
 
     def count_acked(self, log: MessageLog, entries: Sequence[Entry]) -> None:
         """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
-        counts = log.counts
-        counts.DequeueCount += len(entries)
-        counts.DequeueBytes += sum([entry.message.size for entry in entries])
-        self._stats.changed.add(counts)
+        log.counts.left([entry.message for entry in entries])
+        self._stats.changed.add(log.counts)
 
     def told_acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
@@ -184,7 +187,7 @@ class Delivery:
     def ack_ids(subscription: Subscription, entries: list[Entry]) -> list[str]:
         """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
         client: Client = subscription.client
-        if client.protocol_version != "1.2":
+        if client.names_messages:
             for entry in entries:
                 subscription.hold(entry.message.id, entry)
             return [entry.message.id for entry in entries]
@@ -199,12 +202,15 @@ class Delivery:
     def join(self, subscription: Subscription, topic: Destination) -> None:
         """A subscriber of a topic, or of all that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
+        if not subscription.client.internal:
+            self.consumers.began(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
         self.homes.known.listens(topic)
 
     def part(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
+        self.consumers.ended(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
         self.homes.known.listens_no_more(topic)
         self.waiting.pop(subscription, None)
@@ -266,16 +272,15 @@ class Delivery:
         while subscription.too_much_waits:
             for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
                 subscription.pending_bytes -= len(entry.message.body)
-                self._discard(subscription, entry, now_us)
+                self._discard(subscription, entry)
 
-    def _discard(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+    def _discard(self, subscription: Subscription, entry: Entry) -> None:
         """A message of a topic is not kept for a subscriber that is too slow."""
         topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
         stats = self._stats.of(topic)
         stats.DroppedCount += 1
         self._stats.changed.add(stats)
         subscription.discarded += 1
-        self._recorder.event(DROP, now_us, entry.message, entry.log, entry.log, consumer, "slow consumer")
         self.advisories.discarded(subscription, entry)
         self.lose(entry, "discarded for a slow subscriber", consumer)
 
@@ -335,8 +340,7 @@ class Delivery:
         """A subscriber is done with a message of a topic."""
         topic = Destination.parse(entry.shown)
         stats = self._stats.of(topic)
-        stats.DequeueCount += 1
-        stats.DequeueBytes += len(entry.message.body)
+        stats.left((entry.message,))
         self._stats.changed.add(stats)
         if self.advisories.watching:
             self.advisories.consumed(topic, (entry,))

@@ -78,7 +78,9 @@ class Durables:
 
     def recover(self, state: LogState, last: int) -> None:
         """One as the last node left it."""
-        if state.attributes["kind"] != DISCARDED:
+        if state.attributes["kind"] != DISCARDED and not state.attributes["topics"]:
+            logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
+        elif state.attributes["kind"] != DISCARDED:
             subscription = NamedSubscription.from_attributes(state.attributes)
             if subscription.durable or self._broker.homes.others:
                 log = self._broker.queues.restore(state, last)

@@ -4,7 +4,8 @@ A message is confirmed to its sender when it is synced to disk, and not before; 
 that. It is given early where nothing stands before it in its log, neither waiting nor on its way to the store, and the
 store is certain to have room; it gets its number with the store's answer. An acknowledgement that is faster waits in
 the committer; what a consumer leaves behind meanwhile comes back when it is stored. All else is given out when it is
-stored, and so is what other nodes write to, too: what they confirmed before may not be known here yet.
+stored, and so is what other nodes write to, too: what they confirmed before may not be known here yet; and what is
+copied to several logs: a node that dies before it is stored would have given it to the consumers of some of them only.
 """
 
 from __future__ import annotations
@@ -38,31 +39,27 @@ class EarlyDelivery:
 
     def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[Group]) -> Given:
         """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
-        if len(groups) != 1 or groups[0].droppable:
+        if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable:
             return NOTHING
         [group], broker, first = groups, self._broker, messages[0]
+        [log], [row] = group.logs, group.rows
         committer = broker.committer
-        if committer.given + len(messages) * len(group.rows) > MAX_COPIES:
+        if committer.given + len(messages) > MAX_COPIES:
             return NOTHING
         if broker.delivery.stopped or not broker.homes.is_sure():
             return NOTHING
         if 0 < first.expires <= first.born_us // 1000 or broker.flow.is_full(group.names):
             return NOTHING
-        given: dict[str, Sequence[Entry]] = {}
-        for log, row in zip(group.logs, group.rows, strict=True):
-            if not log.is_awaited or committer.brings_to(log.name):
-                continue
-            if not given and not self._has_room(group, sum(sizes)):
-                break
-            if entries := self._give(log, row, messages, sizes):
-                given[log.name] = entries
-        return given
+        if not log.is_awaited or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
+            return NOTHING
+        entries = self._give(log, row, messages, sizes)
+        return {log.name: entries} if entries else NOTHING
 
     def _give(
         self, log: MessageLog, row: tuple[str, str, str], messages: Sequence[Message], sizes: Sequence[int]
     ) -> Sequence[Entry]:
         name, original, shown = row
-        deliveries, now_us = messages[0].deliveries, messages[0].born_us
+        deliveries = messages[0].deliveries
         facts = zip(messages, sizes, strict=True)
         entries = [Entry(name, COMING, message, 0, size, original, shown, deliveries) for message, size in facts]
         taken = log.give_early(entries)
@@ -70,10 +67,10 @@ class EarlyDelivery:
             return ()
         self._broker.storing.arrived(log, messages, Sizes.of(messages))
         for consumer, theirs in taken:
-            self._broker.delivery.give(log, consumer, theirs, now_us)
+            self._broker.delivery.give(log, consumer, theirs)
         return entries
 
-    def _has_room(self, group: Group, size: int) -> bool:
+    def _has_room(self, log: MessageLog, size: int) -> bool:
         """Whether no limit can refuse messages of so many bytes, whatever is on its way before them.
 
         What entries take beside their messages is not known here, so half of the store must be free, and half of the
@@ -81,11 +78,11 @@ class EarlyDelivery:
         """
         broker, limits = self._broker, self._broker.committer.limits
         coming = broker.quotas.share.pending_bytes + size
-        if limits.total and 2 * (broker.committer.used + coming) > limits.total:
+        if limits.accepted and 2 * (broker.committer.used + coming) > limits.accepted:
             return False
         if limits.temp and 2 * (broker.committer.temp + coming) > limits.temp:
             return False
-        return not broker.topology.definitions.policies or all(self._fits(log, size) for log in group.logs)
+        return not broker.topology.definitions.policies or self._fits(log, size)
 
     def _fits(self, log: MessageLog, size: int) -> bool:
         committer = self._broker.committer

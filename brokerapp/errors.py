@@ -1,5 +1,7 @@
 """Everything that can go wrong in the broker, by who must act: the peer, the operator, or the machine."""
 
+from __future__ import annotations
+
 
 class BrokerError(Exception):
     """Base of all errors of the broker. `code` is stable: clients and tests may rely on it."""
@@ -30,6 +32,13 @@ class InvalidDestination(RequestRefused):
     def __init__(self, text: str, rule: str = "expected /queue/NAME or /topic/NAME") -> None:
         super().__init__(f"{text!r} is not a destination: {rule}")
         self.text = text
+
+    @classmethod
+    def relayed(cls, sentence: str) -> InvalidDestination:
+        """Return the error that another process raised, from its sentence."""
+        error = cls.__new__(cls, sentence)
+        error.text = ""
+        return error
 
 
 class SelectorSyntaxError(RequestRefused):
@@ -112,6 +121,12 @@ class LimitExceeded(RequestRefused):
     code = "limit-exceeded"
 
 
+class TooLarge(RequestRefused):
+    """A body or a request that is larger than may be sent."""
+
+    code = "too-large"
+
+
 # -- the machine must act
 
 
@@ -131,3 +146,9 @@ class Fenced(BrokerError):
     """Another node took over; this one must stop."""
 
     code = "fenced"
+
+
+class StoreRolledBack(Fenced):
+    """The store lost changes that it had confirmed to this node; this one must stop."""
+
+    code = "store-rolled-back"

@@ -47,7 +47,8 @@ class Explaining:
         kept = [Kept(each.subscription, each.log.name, each.feed.persistent_only) for each in self._broker.durables]
         wanted = {name: self._wanted(name) for name in _asked(queues, every)}
         bindings = tuple(self._broker.topology.bindings)
-        return Circumstances(tuple(queues), bindings, tuple(kept), wanted).to_json()
+        listened = tuple(self._broker.homes.known.listened(Kind.TOPIC))
+        return Circumstances(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
 
     def _wanted(self, queue: str) -> tuple[str | None, ...]:
         """The selectors of a queue's consumers, present and remembered."""

@@ -21,17 +21,22 @@ from brokerapp.engine.dead_letters import (
 )
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
+from brokerapp.entries import entry_of
 from brokerapp.message import Message
 from brokerapp.recording.schema import DEAD_LETTER, DROP, EXPIRE
-from brokerapp.store import Unit
+from brokerapp.store import StoredEntry, Unit
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
 
 logger = logging.getLogger(__name__)
 
+#: Why a message is given up whose time was over.
+EXPIRED = "expired"
 #: Dead letters of topics that are remembered, so that the copies other subscribers miss are none (ActiveMQ's audit).
 MAX_REMEMBERED = 2_048
+#: The cause of a dead letter that storage changed.
+DAMAGED = "the stored message is damaged: its checksum does not match"
 
 
 def _nothing() -> None: ...
@@ -45,18 +50,51 @@ class Failures:
         self._discarded = 0
         self._lost: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
-    def expire(self, log: MessageLog, entry: Entry) -> None:
-        """A message in flight is past its time."""
+    def expire(self, log: MessageLog, entry: Entry, consumer: str | None = None) -> None:
+        """A message in flight is past its time; `consumer` held it, if one did."""
         log.counts.ExpiredCount += 1
-        self.record(EXPIRE, time.time_ns() // 1000, entry, None, None)
+        self.record(EXPIRE, time.time_ns() // 1000, entry, consumer, EXPIRED)
         self._broker.advisories.expired(self.source(log, entry)[0], entry.message)
-        self.fail(log, entry, "expired", None, expired=True)
+        self.fail(log, entry, EXPIRED, consumer, expired=True)
+
+    def sound(self, log: MessageLog, found: list[StoredEntry], *, take: bool = True) -> list[StoredEntry]:
+        """Those of a page of the store that are as they were written. The others become dead letters if `take`, unless
+        a consumer holds them.
+        """
+        damaged = [each for each in found if each.message.damaged]
+        if not damaged:
+            return found
+        taken = log.seize(damaged) if take and not log.away else ()
+        for each in damaged:
+            if each.seq in taken:
+                self.fail_damaged(log, entry_of(log.name, each))
+        return [each for each in found if not each.message.damaged]
+
+    def fail_damaged(self, log: MessageLog, entry: Entry) -> None:
+        """Let a damaged message in flight be a dead letter."""
+        logger.error("message %d of %s is damaged in the store", entry.seq, log.name)
+        self.fail(log, entry, DAMAGED, None)
+
+    def damaged_job(self, message: Message, source: Destination) -> Placed | None:
+        """A damaged message that waited as a job, on its way to the dead letters; None where they are dropped."""
+        strategy = self._strategy(source)
+        target = self._target(strategy, source, "", message, False)
+        logger.error("a message that waited for %s is damaged in the store", source)
+        if target is None:
+            return None
+        now_us = time.time_ns() // 1000
+        self._broker.recorder.event(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
+        return self._placed(dead_letter(message, Death(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target)
 
     def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
         source, durable = self.source(log, entry)
         strategy = self._strategy(source)
         target = self._target(strategy, source, durable, entry.message, expired)
+        if entry.message.damaged:
+            cause = DAMAGED
+            if target is None and is_dead_letter_queue(strategy, source):
+                target = source  # it stays there, and says from now on that it is damaged
         if target is None:
             self.drop(log, entry, cause, consumer)
             return
@@ -65,9 +103,10 @@ class Failures:
         log.counts.DeadLetterCount += 1
         gone = self.gone(log, entry)
         self._broker.advisories.dead_lettered(source, entry.message)
-        deliveries = entry.deliveries if expired else entry.deliveries + 1
+        deliveries = entry.deliveries if expired or entry.message.damaged else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
-        death = Death(cause, source, sent_to, now_us // 1000, deliveries, consumer or "")
+        blamed = "" if expired else consumer or ""
+        death = Death(cause, source, sent_to, now_us // 1000, deliveries, blamed)
         self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
 
     def gone(self, log: MessageLog, entry: Entry) -> Callable[[], None]:
@@ -75,7 +114,7 @@ class Failures:
 
         Returns what follows as soon as the store has removed it: its home is not told before.
         """
-        log.counts.DequeueCount += 1
+        log.counts.left((entry.message,))
         self._broker.stats.changed.add(log.counts)
         if log.away:
             return lambda: self._broker.homes.abroad.settled(log.name, [entry], None)
@@ -86,12 +125,8 @@ class Failures:
         self, message: Message, target: Destination, settles: Sequence[Entry], gone: Callable[[], None] = _nothing
     ) -> None:
         """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
-        message, found = self._broker.publishing.way(message, target)
-        for group in found.groups:
-            for each in group.logs:
-                self._broker.queues.takes_dead_letters(each)
-        placed = Placed(message, message.stored(), target, found)
-        appends = [(placed.stored, group.rows) for group in found.groups]
+        placed = self._placed(message, target)
+        appends = [(placed.stored, group.rows) for group in placed.route.groups]
 
         def buried(seq: int, _refused: str) -> None:
             gone()
@@ -99,10 +134,19 @@ class Failures:
 
         self._broker.committer.submit(Unit(appends, settles, moves=True, then=buried))
 
+    def _placed(self, message: Message, target: Destination) -> Placed:
+        """A dead letter on its way."""
+        message, found = self._broker.publishing.way(message, target)
+        for group in found.groups:
+            for each in group.logs:
+                self._broker.queues.takes_dead_letters(each)
+        return Placed(message, message.stored(), target, found)
+
     def lose(self, entry: Entry, cause: str, consumer: str, *, expired: bool = False) -> None:
         """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.
 
-        As in ActiveMQ it is a dead letter where its policy says so, once, however many subscribers miss it.
+        As in ActiveMQ it is a dead letter where its policy says so, once, however many subscribers miss it. Of each
+        subscriber's copy it is recorded once what became of it.
         """
         topic, now_us = Destination.parse(entry.log), time.time_ns() // 1000
         stats = self._broker.stats.of(topic)
@@ -114,6 +158,7 @@ class Failures:
         strategy = self._strategy(topic)
         target = None if is_advisory(topic) else self._target(strategy, topic, "", entry.message, expired)
         if target is None or not self._is_new(entry.message.id, target):
+            self.record(DROP, now_us, entry, consumer, cause)
             return
         stats.DeadLetterCount += 1
         self._broker.stats.changed.add(stats)

@@ -65,7 +65,7 @@ class FlowControl:
     @property
     def watchful(self) -> bool:
         """Whether sends are to come by here, rather than go to the store at once."""
-        return bool(self.places) or self._broker.bounds.of_topics
+        return bool(self.places) or self._broker.bounds.of_topics or self._broker.bounds.is_disk_low
 
     def is_free(self, placed: Sequence[Placed]) -> bool:
         """Whether no topic on the way of these messages is full, nor waited for."""
@@ -75,14 +75,27 @@ class FlowControl:
 
     def submit(self, unit: ClientUnit) -> None:
         """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
-        place = self._place_of(unit)
-        if place is None and (full := self._broker.bounds.full_topic(unit.placed)) is not None:
+        place, bounds = self._place_of(unit), self._broker.bounds
+        full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.ways else None)
+        if place is None and full is not None:
             place = FullPlace(full, clock.now_ms())
             self._tell(unit, place)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
             self._broker.committer.submit(unit, unit.given)
         elif (reason := self._join(unit, place)) is not None:
             self._broker.storing.refuse(unit, reason)
+
+    def disk_changed(self) -> None:
+        """The disk of the store has less space, or more: what would wait for the store to have some is answered."""
+        if self._broker.bounds.is_disk_low:
+            for each in self._broker.committer.withdraw(self._is_refusable):
+                self._call_back(each)
+
+    def _is_refusable(self, unit: Unit | Run) -> bool:
+        """Whether a client only sends with it, to destinations that are stored, and no consumer has it yet."""
+        return (
+            unit.client is not None and bool(unit.ways) and not unit.settles and not unit.droppable and not unit.given
+        )
 
     def hold(self, unit: ClientUnit, full: str) -> str | None:
         """A unit was refused because this is full. It waits (None), or the client is to be told this sentence."""

@@ -9,10 +9,14 @@ from typing import Any
 
 from brokerapp.actions import Send
 from brokerapp.engine.brokers_word import signed
+from brokerapp.errors import TooLarge
 from brokerapp.message import DEFAULT_PRIORITY, escape
 
 #: Bytes that operators have the store take in at once: it stands still for all while it does.
 BYTES_AT_ONCE = 8 * 1024 * 1024
+#: Bytes of the body of a message that a page or a program gives. Larger ones are sent by clients, whose connections
+#: read them piece by piece.
+MAX_BODY = BYTES_AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,13 @@ class TestSend:
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
             self.is_bytes,
         )  # fmt: skip
+
+
+def check_size(body: bytes) -> bytes:
+    """Return the body of a message that is sent from a page or by a program. Raises TooLarge."""
+    if len(body) > MAX_BODY:
+        raise TooLarge(f"The body has {len(body):,} bytes. At most {MAX_BODY:,} bytes can be sent from here.")
+    return body
 
 
 def weight(properties: Mapping[str, str], body: bytes) -> int:

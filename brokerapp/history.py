@@ -72,12 +72,13 @@ class Whole(NamedTuple):
     away: int | None = None  #: other brokers of the cluster that cannot be reached
     held_back: int | None = None  #: connections of which a send waits for room
     slow: int | None = None  #: connections that do not keep up
+    disk: int | None = None  #: share of the disk of the store that is used; None: nobody watches it
 
 
 #: A point has its second part only where something of it happened, and the broker's where somebody knew: a busy
 #: destination's day stays at 36 KB.
 _POINT, _SELDOM = struct.Struct("<5I"), struct.Struct("<4I")
-_WHOLE, _REST = struct.Struct("<7I2Q"), struct.Struct("<8I")
+_WHOLE, _REST, _DISK = struct.Struct("<7I2Q"), struct.Struct("<8I"), struct.Struct("<I")
 #: What a step counts, beside where it ended.
 _FLOWS = ("arrived", "left", "expired", "redelivered", "dropped", "blocked")
 
@@ -85,8 +86,9 @@ _FLOWS = ("arrived", "left", "expired", "redelivered", "dropped", "blocked")
 def packed(point: Point | Whole) -> bytes:
     """A point as it is kept."""
     if isinstance(point, Whole):
-        rest = b"" if point.nodes is None else _REST.pack(*_cut(value or 0 for value in point[9:]))
-        return _WHOLE.pack(*_cut(point[:7]), *point[7:9]) + rest
+        rest = b"" if point.nodes is None else _REST.pack(*_cut(value or 0 for value in point[9:17]))
+        disk = b"" if point.nodes is None or point.disk is None else _DISK.pack(point.disk)
+        return _WHOLE.pack(*_cut(point[:7]), *point[7:9]) + rest + disk
     seldom = _SELDOM.pack(*_cut(point[5:])) if any(point[5:]) else b""
     return _POINT.pack(*_cut(point[:5])) + seldom
 
@@ -97,17 +99,23 @@ def _cut(values: Iterable[int]) -> Iterator[int]:
 
 def points(kept: Iterable[bytes]) -> list[Point]:
     """The points of a destination."""
-    return [Point(*_unpacked(_POINT, _SELDOM, each)) for each in kept]
+    return [Point(*_unpacked(each, _POINT, _SELDOM)) for each in kept]
 
 
 def wholes(kept: Iterable[bytes]) -> list[Whole]:
     """The points of the broker."""
-    return [Whole(*_unpacked(_WHOLE, _REST, each)) for each in kept]
+    return [Whole(*_unpacked(each, _WHOLE, _REST, _DISK)) for each in kept]
 
 
-def _unpacked(first: struct.Struct, second: struct.Struct, kept: bytes) -> tuple[int, ...]:
-    rest = second.unpack_from(kept, first.size) if len(kept) > first.size else ()
-    return first.unpack_from(kept) + rest
+def _unpacked(kept: bytes, *parts: struct.Struct) -> tuple[int, ...]:
+    """The values of as many of these parts as are there, one behind the other."""
+    values: tuple[int, ...] = ()
+    at = 0
+    for part in parts:
+        if at < len(kept):
+            values += part.unpack_from(kept, at)
+            at += part.size
+    return values
 
 
 def merged(fine: list[Point], at: int) -> Point:

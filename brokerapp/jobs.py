@@ -106,6 +106,9 @@ class Jobs:
 
     def _do(self, due: StoredJob) -> None:
         job = Job.load(due.record)
+        if job.message.damaged:
+            self._fail(due.id, job)
+            return
         try:
             self.does[job.purpose](due.id, due.due_ms, job)
         except RequestRefused as error:  # as the definitions are now it cannot be sent
@@ -127,6 +130,17 @@ class Jobs:
         now_us = time.time_ns() // 1000
         self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
         self._broker.committer.submit(JobUnit([JobChange(id)], moves=True))
+
+    def _fail(self, id: str, job: Job) -> None:
+        """Let the damaged message of a job be a dead letter instead."""
+        placed = self._broker.failures.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
+
+        def then(seq: int, refused: str) -> None:
+            moved_us = time.time_ns() // 1000
+            self.outcome(refused, lambda: placed and self._broker.storing.happened([placed], seq, moved_us=moved_us))
+
+        appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
+        self._broker.committer.submit(JobUnit([JobChange(id)], appends, moves=True, then=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

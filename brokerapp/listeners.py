@@ -54,7 +54,7 @@ async def check_free(wanted: Iterable[Listen]) -> None:
 def _refused(listen: Listen, error: OSError) -> ConfigurationRefused:
     return ConfigurationRefused(
         f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
-        f"{error.strerror or error}; stop who uses the port, or choose another one"
+        f"{error.strerror or error}; stop the program that uses the port, or choose another port"
     )
 
 

@@ -7,6 +7,7 @@ storing and delivering need no conversion: a MESSAGE frame is a few lines about 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ GROUP_LINE = b"JMSXGroupID:"
 
 #: An empty path, where something follows it.
 _NO_PATH = ","
+_EMPTY = _NO_PATH.encode()
+#: What a checksum begins with, and its length with that. No field of a version without checksums has such a character.
+CHECKSUM, CHECKSUM_LENGTH = b"#", 9
 
 #: What escapes stand for in STOMP 1.2.
 ESCAPES = {"\\n": "\n", "\\c": ":", "\\\\": "\\", "\\r": "\r"}
@@ -62,6 +66,7 @@ class Message:
     deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
     path: tuple[str, ...] = ()  #: brokers of a network that it crossed
     held: tuple[str, ...] = ()  #: full names of queues bound to its topic with a copy, here or before
+    damaged: bool = field(default=False, compare=False)  #: storage changed it since it was written
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -82,7 +87,10 @@ class Message:
         return self._headers
 
     def stored(self) -> bytes:
-        """The message as one value of the store: a line of broker's fields, the head, an empty line, the body."""
+        """The message as one value of the store: a line of broker's fields, the head, an empty line, the body.
+
+        The last of the fields is a checksum (CRC-32) of all the rest.
+        """
         return stored_alike((self,))[0]
 
     def with_headers(self, changed: Mapping[str, str | None], **fields: Any) -> Message:
@@ -106,15 +114,17 @@ def is_volatile(stored: bytes) -> bool:
 def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
-    fields = f"{first.persistent:d} {first.priority} {first.expires} {first.born_us}"
-    if first.deliveries or first.path or first.held:
-        fields += f" {first.deliveries}"
-    if first.path or first.held:
-        fields += f" {write_path(first.path) or _NO_PATH}"
-    if first.held:
-        fields += f" {write_path(first.held)}"
-    line = f"{fields}\n".encode()
-    return [b"%b%b\n%b" % (line, message.head, message.body) for message in messages]
+    path = write_path(first.path) if first.path else _NO_PATH
+    held = write_path(first.held) if first.held else _NO_PATH
+    fields = (
+        f"{first.persistent:d} {first.priority} {first.expires} {first.born_us} {first.deliveries} {path} {held} "
+    ).encode()
+    begun, crc32 = zlib.crc32(fields), zlib.crc32
+    return [
+        b"%b#%08x\n%b\n%b"
+        % (fields, crc32(message.body, crc32(message.head + b"\n", begun)), message.head, message.body)
+        for message in messages
+    ]
 
 
 def load_alike(stored: Sequence[bytes]) -> list[Message]:
@@ -123,8 +133,8 @@ def load_alike(stored: Sequence[bytes]) -> list[Message]:
     persistent, priority, expires, born_us, *rest = stored[0][:start].split()
     fields = (persistent == b"1", int(priority), int(expires), int(born_us))
     deliveries = int(rest[0]) if rest else 0
-    path = read_path(rest[1].decode()) if len(rest) > 1 else ()
-    held = read_path(rest[2].decode()) if len(rest) > 2 else ()
+    path = read_path(rest[1].decode()) if len(rest) > 1 and rest[1] != _EMPTY else ()
+    held = read_path(rest[2].decode()) if len(rest) > 2 and rest[2] != _EMPTY else ()
     messages = []
     for each in stored:
         end = each.index(b"\n\n", start) + 1

@@ -42,6 +42,8 @@ class NamedSubscription:
             raise RequestRefused(f"the durable subscription {self.name!r} needs a client-id on CONNECT")
         if self.shared and self.no_local:
             raise RequestRefused(f"the shared subscription {self.name!r} cannot leave out what its own clients send")
+        if not self.topics:
+            raise RequestRefused(f"topics: the subscription {self.name!r} needs at least one topic")
         if wrong := [str(each) for each in self.topics if each.kind is not Kind.TOPIC or each.address is not None]:
             raise RequestRefused(f"the subscription {self.name!r} is one of topics, not of {', '.join(wrong)}")
         if len(self.log(1).name) > MAX_NAME:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 from brokerapp.broker import Broker
 from brokerapp.clock import now_ms
@@ -17,6 +17,7 @@ from brokerapp.cluster.recording import read_record
 from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.committer import Committer
 from brokerapp.definitions import Definitions
+from brokerapp.disk_watch import DiskWatch
 from brokerapp.engine.access import Access
 from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
 from brokerapp.in_force import InForce
@@ -41,6 +42,7 @@ from brokerapp.stats import Stats
 from brokerapp.stomp.endpoint import Authenticate
 from brokerapp.stomp.tls import ClientContexts
 from brokerapp.store import Limits
+from brokerapp.store.disk import Disk
 from brokerapp.store.durability import REMEDY, loss
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.room import store_limit
@@ -50,6 +52,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
+#: Seconds between two times that a node notes which function library it uses.
+LIBRARY_SECONDS = 3600.0
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -121,8 +125,9 @@ class Node:
         )
         snapshot, beat = await self._store.snapshot(), self.membership.beat
         self._reporting = Reporting(
-            self.broker, self._store, self._listeners, self._limits, snapshot, beat, lambda: network_stats(self.network)
-        )
+            self.broker, self._store, self._listeners, self._limits, snapshot, await self._store.rollbacks(), beat,
+            lambda: network_stats(self.network),
+        )  # fmt: skip
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
             self.broker.restoring.recover(await found_logs(self._store, config, self.session), last)
@@ -130,20 +135,7 @@ class Node:
             await self._join(config.cluster, trust)
         self._reporting.note_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
-        work_by_name = {
-            "discards": self._committer.run_discards,
-            "tick": self._tick,
-            "timers": self._run_timers,
-            "signals": self._follow,
-            "beats": self.membership.beat_in_time,
-            "members": self.membership.watch,
-            "moves": self.membership.move,
-            "requests": self._serving.run,
-            "requests that waited": self._serving.run_again,
-        }
-        if self._applying is not None:
-            work_by_name["applying"] = self._applying.run
-        for name, work in work_by_name.items():
+        for name, work in self._work().items():
             self._tasks.begin(name, work)
         if not alone:
             await self._find_place(last)
@@ -159,6 +151,27 @@ class Node:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._reporting.beat()
+
+    def _work(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What is done side by side as long as the node runs, beside committing, by its name."""
+        work_by_name = {
+            "discards": self._committer.run_discards,
+            "tick": self._tick,
+            "timers": self._run_timers,
+            "signals": self._follow,
+            "beats": self.membership.beat_in_time,
+            "members": self.membership.watch,
+            "moves": self.membership.move,
+            "requests": self._serving.run,
+            "requests that waited": self._serving.run_again,
+            "libraries": self._tidy_libraries,
+        }
+        if self._applying is not None:
+            work_by_name["applying"] = self._applying.run
+        if self.config.store_folder is not None:
+            disk = Disk(self.config.store_folder)
+            work_by_name["disk"] = DiskWatch(disk, self._limits, self._store, self.broker.flow.disk_changed).run
+        return work_by_name
 
     async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
@@ -314,6 +327,11 @@ class Node:
             async with self._telling:
                 await self._reporting.tell()
 
+    async def _tidy_libraries(self) -> None:
+        while True:
+            await self._store.tidy_libraries()
+            await asyncio.sleep(LIBRARY_SECONDS)
+
     async def _run_timers(self) -> None:
         """Do what the broker wants done later, when its time comes."""
         timers, moved = self.broker.timers, asyncio.Event()
@@ -342,5 +360,11 @@ class Node:
             self.broker.redefine(definitions)
             logger.info("routing by definitions version %d", definitions.version)
 
+    async def _apply_definitions(self) -> None:
+        """Route by the active definitions, and say so in the node's status."""
+        await self._refresh()
+        await self._reporting.beat()
+
     async def _answer(self, request: Request, desk: NetworkDesk) -> Request:
-        return await answer(self.broker, self._committer, self._pump.request, self._refresh, request, desk.verbs)
+        refresh = self._apply_definitions
+        return await answer(self.broker, self._committer, self._pump.request, refresh, request, desk.verbs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from brokerapp.cluster.terms import ClusterTerms
 from brokerapp.connector import NO_STORES, TlsStores
@@ -31,6 +32,7 @@ class NodeConfig:
     destinations: tuple[Destination, ...] = ()  #: that exist from the start
     grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
     impose: bool = False
+    store_folder: Path | None = None  #: of a store of our own, so that its disk is watched
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
     temp_limit: int = 0  #: of them, for what is not persistent; 0: all
     trace: bool = True  #: record what happens to messages

@@ -17,10 +17,23 @@ FAMILY_LOCK = "family.lock"  # held by the owner and by every child that inherit
 LOCK_POLL_SECONDS = 0.05
 #: The umask of what is written into a folder of ours: what messages hold is nobody else's on this machine.
 OURS_ALONE = 0o077
+#: The mode of such a folder.
+OWNER_ONLY = 0o700
 
 _PR_SET_PDEATHSIG = 1
 # Loaded at import: between fork and exec nothing may be imported or looked up.
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder that only its owner may enter, or close one of ours that others may enter.
+
+    A folder of another user, which that user opened to us, is left as it is.
+    """
+    folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid == os.geteuid() and found.st_mode & OURS_ALONE:
+        folder.chmod(OWNER_ONLY)
 
 
 class FolderTaken(Exception):

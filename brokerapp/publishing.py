@@ -23,7 +23,7 @@ from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.group import Group
 from brokerapp.message import Copy, Message, Sizes, escape
 from brokerapp.network_path import write_path
-from brokerapp.recording.schema import BRIDGE_RECEIVE, FORWARD
+from brokerapp.recording.schema import BRIDGE_RECEIVE, FORWARD, ROLLBACK
 from brokerapp.store import Unit
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Publishing:
         for each in targets:
             self._broker.require(client, "write", each)
         sent_to = list_of(send.destination)
-        placed = [self.place(client, message, each, sent_to) for each in targets]
+        placed = [self.place(client, message, each, sent_to, noted=send.transaction is None) for each in targets]
         client.sent += 1
         return message, placed
 
@@ -117,11 +117,10 @@ class Publishing:
         given = log.pass_through([Entry(name, 0, message, original=original, shown=shown) for message in messages])
         if not given:
             return False
-        now_us = messages[0].born_us
         self._broker.storing.arrived(log, messages, Sizes.of(messages))
-        self._broker.recorder.run(FORWARD, now_us, messages, group.names, sent_to)
+        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
         for consumer, entries in given:
-            self._broker.delivery.give(log, consumer, entries, now_us)
+            self._broker.delivery.give(log, consumer, entries)
         return True
 
     @property
@@ -176,15 +175,24 @@ class Publishing:
         return send.persistent if forced is None else forced
 
     def place(
-        self, client: Client, message: Message, destination: Destination, sent_to: Destination | None = None
+        self,
+        client: Client,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        *,
+        noted: bool = True,
     ) -> Placed:
-        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of."""
+        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of.
+
+        Unless it is `noted`, that it was sent is recorded later: see record_sent.
+        """
         if destination not in client.producing_to:
             self.check(destination)
             if destination.is_temporary:
                 self._broker.temporaries.sent_by(client, destination)
             self._broker.producers.began(client, destination)
-        return self.on_its_way(message, destination, sent_to, client)
+        return self.on_its_way(message, destination, sent_to, client, noted=noted)
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when, as things are, no client may send there."""
@@ -200,17 +208,34 @@ class Publishing:
         destination: Destination,
         sent_to: Destination | None = None,
         sender: Client | None = None,
+        *,
+        noted: bool = True,
     ) -> Placed:
         """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
         by = sender.client_id if sender is not None else ""
-        if sender is not None and sender.bridge:
-            self._broker.recorder.event(
-                BRIDGE_RECEIVE, message.born_us, message, str(destination), str(destination), by, None
-            )
-        self._broker.recorder.enqueue(message.born_us, (message,), str(destination), by or None)
+        if noted:
+            self._record_sent(message, destination, sender, message.born_us)
         held = message.held if sender is not None and sender.bridge else ()
         message, found = self.way(message, destination, sent_to, by, held)
         return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
+
+    def record_sent(self, placed: Sequence[Placed], now_us: int) -> None:
+        """Record that these were sent: those of a transaction, when it is committed."""
+        for each in placed:
+            self._record_sent(each.message, each.destination, each.sender, now_us)
+
+    def _record_sent(self, message: Message, destination: Destination, sender: Client | None, ts_us: int) -> None:
+        by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._broker.recorder
+        if sender is not None and sender.bridge:
+            recorder.event(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
+        recorder.enqueue(ts_us, (message,), sent_to, by or None)
+
+    def record_rolled_back(self, placed: Sequence[Placed], why: str) -> None:
+        """Record that these were sent in a transaction of which nothing came."""
+        now_us = time.time_ns() // 1000
+        for each in placed:
+            sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
+            self._broker.recorder.event(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
 
     def way(
         self,

@@ -38,7 +38,7 @@ class Pump:
         if homes.others:
             homes.deposits.tell()
         if self._membership.is_sure:
-            homes.abroad.go_on()
+            homes.abroad.deliver_due()
             self._broker.delivery.pump()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._look_again)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokerapp.errors import LimitExceeded
+from brokerapp.settings import DEFAULT_MEMORY
 
 #: Subscriptions of one client, and of all: some 2 KB each.
 MAX_SUBSCRIPTIONS = 10_000
@@ -16,9 +17,6 @@ MAX_ALL_SUBSCRIPTIONS = 200_000
 MAX_PATTERNS = 1_000
 #: Open transactions of all clients.
 MAX_ALL_TRANSACTIONS = 10_000
-#: Bytes of messages that clients send and the store does not hold yet, unless `memoryUsage` says otherwise; as much
-#: again for open transactions.
-DEFAULT_MEMORY = 512 * 1024 * 1024
 #: Units of all clients on their way to the store: some 1 KB each beside the messages.
 MAX_ALL_UNITS = 400_000
 #: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read

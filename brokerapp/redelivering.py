@@ -23,7 +23,7 @@ from brokerapp.engine.redelivery import UNLIMITED, delay_ms, may_be_redelivered
 from brokerapp.engine.routing import Route
 from brokerapp.jobs import JobUnit
 from brokerapp.message import Copy
-from brokerapp.recording.schema import REDELIVER
+from brokerapp.recording.schema import DELAY, REDELIVER, RETURN
 from brokerapp.store import JobChange
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Redelivering:
         source, _ = failures.source(log, entry)
         plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)
         if 0 < entry.message.expires <= now_ms:
-            failures.expire(log, entry)
+            failures.expire(log, entry, consumer)
         elif again and policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
             delay = delay_ms(policy, entry.deliveries + 1, random.uniform(-1, 1))
             self._put_off(log, entry, now_ms + delay, f"{cause}: again in {delay} ms", consumer)
@@ -80,7 +80,9 @@ class Redelivering:
 
     def _put_off(self, log: MessageLog, entry: Entry, due_ms: int, reason: str, consumer: str) -> None:
         """The message leaves its queue until then, in one step."""
-        self._broker.failures.record(REDELIVER, time.time_ns() // 1000, entry, consumer, reason)
+        now_us = time.time_ns() // 1000
+        self._broker.failures.record(REDELIVER, now_us, entry, consumer, reason)
+        self._broker.failures.record(DELAY, now_us, entry, None, None)
         message = replace(entry.message, deliveries=entry.deliveries + 1)
         job = Job(Purpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
         change = JobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
@@ -107,7 +109,8 @@ class Redelivering:
 
         def then(seq: int, refused: str) -> None:
             broker.jobs.outcome(
-                refused, lambda: broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+                refused,
+                lambda: broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]

@@ -21,7 +21,7 @@ from brokerapp.peers import connected, connection_of
 from brokerapp.recording.choice import EVERYTHING, Choice, choice, chosen
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.recorder import BATCH
-from brokerapp.recording.schema import CHANGED
+from brokerapp.recording.schema import CHANGED, START
 from brokerapp.snapshot import NodeStatus
 from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
@@ -32,7 +32,10 @@ MAX_LISTED_CONNECTIONS = 1_000
 
 
 class Reporting:
-    """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives."""
+    """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives.
+
+    `rollbacks`: those of the store so far. Another one ends the node.
+    """
 
     def __init__(
         self,
@@ -41,16 +44,20 @@ class Reporting:
         listeners: Listeners,
         limits: Limits,
         snapshot: int,
+        rollbacks: Mapping[str, int],
         beat: Callable[[Mapping[str, Any]], Awaitable[None]],
         network: Callable[[], NetworkStats],
     ) -> None:
         self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
         self._snapshot, self._beat, self._network = snapshot, beat, network
+        self._rollbacks = rollbacks
         self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
         self._started_ms = now_ms()
 
     async def tell(self) -> None:
-        """The numbers and the trace: not while the same is told already."""
+        """The numbers and the trace: not while the same is told already, nor where acknowledgements have no space."""
+        if not self._limits.disk.may_commit:
+            return
         await self.write_stats()
         if self._depths.due(time.time_ns() // 1000):
             self.note_depths()
@@ -65,6 +72,8 @@ class Reporting:
 
     async def beat(self) -> None:
         """Say that the node lives, and how it is; know how much memory the store's server has left."""
+        if not self._limits.disk.may_report:
+            return
         memory = await self._store.memory()
         self._limits.server = server_limit(memory)
         trace, clients = self._recorder, itertools.islice(self._broker.clients.values(), MAX_LISTED_CONNECTIONS)
@@ -81,11 +90,13 @@ class Reporting:
             store={
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
                 "temp_used": self._broker.committer.temp, "kept": self._broker.settings.keeps_messages,
+                "disk": self._limits.disk.to_json(), **self._rollbacks,
             },
             memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
             cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
             homes=summary(self._broker),
+            definitions=self._broker.topology.definitions.version,
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})
@@ -117,6 +128,8 @@ class Reporting:
         """Record where the depths of queues stand: of all for this reason, else where they changed."""
         self._depths.leave(log.name for log in self._broker.queues if log.away)
         depths = {log.name: log.depth for log in self._broker.queues if not log.away}
+        if why == START:
+            self._broker.delivery.consumers.broker_began()
         self._depths.note(time.time_ns() // 1000, depths, why)
 
     async def flush_trace(self, everything: bool = False) -> None:

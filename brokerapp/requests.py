@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from brokerapp.broker import Broker
 from brokerapp.cluster.record import Change
 from brokerapp.committer import Committer
-from brokerapp.destination import Destination, Kind, check_one
+from brokerapp.destination import Destination, Kind
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.entries import entry_of
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.explaining import Explaining
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.peers import PeersDesk
+from brokerapp.recording.schema import REMOVE
 from brokerapp.sending import Sending
 from brokerapp.steps import Steps
 from brokerapp.store import StoredEntry
@@ -78,8 +80,12 @@ class Desk:
 
         def read(found: list[StoredEntry]) -> None:
             gone = log.take_out(found) if window == log.window else set()
-            self._committer.settle([entry_of(log.name, each) for each in found if each.seq in gone])
-            log.counts.DequeueCount += len(gone)
+            entries = [entry_of(log.name, each) for each in found if each.seq in gone]
+            self._committer.settle(entries)
+            now_us = time.time_ns() // 1000
+            for entry in entries:
+                self._broker.failures.record(REMOVE, now_us, entry, None, "removed by an operator")
+            log.counts.left([entry.message for entry in entries])
             self._broker.stats.changed.add(log.counts)
             done.set_result((found, len(gone)))
 
@@ -90,6 +96,18 @@ class Desk:
         """Give out nothing of a queue any more, also after a restart, or do again."""
         self._broker.queues.pause(self._broker.queues.find(Destination.parse(destination)), paused)
         await self._committer.barrier()
+
+    async def numbers(self, destination: str) -> dict[str, Any] | None:
+        """The numbers of a queue or topic as this node counts them now, and whether it publishes them as its owner.
+
+        None: it has none here.
+        """
+        found = self._broker.stats.find(Destination.parse(destination))
+        if found is None:
+            return None
+        self._broker.measure(found)
+        homes = self._broker.homes
+        return {"owner": homes.is_here(destination), "numbers": homes.shares.total(found).to_json()}
 
     async def groups(self, destination: str) -> list[list[str]]:
         """The message groups of a queue, each with the client and the subscription that own it."""
@@ -118,7 +136,7 @@ class Desk:
         wanted = Destination.parse(destination)
         if wanted.kind is Kind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
-        check_one(wanted, or_pattern=self._broker.consuming.collects(wanted))
+        self._broker.creation.check_named(wanted)
         is_new = not self._broker.creation.exists(wanted)
         await self._record(Change.of_destination(wanted))
         self._broker.creation.declare(wanted)
@@ -262,6 +280,7 @@ async def answer(
         "forget_waiting": desk.forget_waiting,
         "refresh": desk.refresh,
         "pause": desk.pause,
+        "numbers": desk.numbers,
         "groups": desk.groups,
         "forget_groups": desk.forget_groups,
         "forget_selectors": desk.forget_selectors,

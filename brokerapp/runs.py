@@ -90,7 +90,7 @@ class Runs:
         like = run.like
         if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
             return None
-        if self._broker.flow.places:
+        if self._broker.flow.places or self._broker.bounds.is_disk_low:
             return None
         destination, *others = Destination.parse_list(like.destination)
         if others or destination.is_temporary or destination not in client.producing_to:

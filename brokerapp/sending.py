@@ -46,6 +46,8 @@ class Sending:
         """Send so many messages alike. The first one's id, how many were sent, and where messages like it come now."""
         wanted = TestSend.from_json(message)
         properties.check(wanted.properties, may_wait=True)
+        for each in Destination.parse_list(wanted.destination):
+            self._broker.creation.check_named(each)
         if not 0 < count <= MAX_COUNT:
             raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
         first, sent, send = "", 0, wanted.send({SENT_BY: actor} if actor else {})
@@ -96,6 +98,8 @@ class Sending:
     def _places(self, destination: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Where a message like this comes, by the routing in force."""
         targets = Destination.parse_list(destination)
+        for each in targets:
+            self._broker.creation.check_named(each)
         headers = {**headers, "destination": (list_of(destination) or targets[0]).stomp}
         explained = [explain(headers, each, self._broker.topology) for each in targets]
         routes = [found for found, _ in explained]

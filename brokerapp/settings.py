@@ -7,6 +7,10 @@ from dataclasses import dataclass
 #: ActiveMQ's `maxSchedulerRepeatAllowed`.
 MAX_SCHEDULER_REPEAT = 1000
 
+#: Bytes of messages that clients send and the store does not hold yet, unless `memoryUsage` says otherwise; as much
+#: again for open transactions.
+DEFAULT_MEMORY = 512 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Discarding:

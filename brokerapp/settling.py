@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from brokerapp.actions import Settle, SettleRun
-from brokerapp.client import Client
+from brokerapp.client import Client, Transaction
 from brokerapp.destination import Destination
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.remote_entry import RemoteEntry
@@ -32,7 +32,12 @@ class Settling:
 
         As in ActiveMQ it comes to nothing when the client unsubscribed meanwhile.
         """
-        held = client.held(settle.ack_id, settle.subscription)
+        transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
+        if transaction is not None:
+            if not settle.accepted:
+                raise RequestRefused("a NACK cannot be part of a transaction")
+            client.check_room(transaction)
+        held = self._held(client, settle, transaction)
         if held is None:
             self._broker.barrier(client, settle.receipt)
             return
@@ -41,16 +46,11 @@ class Settling:
             self._broker.browsing.settle(client, subscription, key, settle)
             return
         if not settle.accepted:
-            if settle.transaction is not None:
-                raise RequestRefused("a NACK cannot be part of a transaction")
             if settle.reason:
                 self._check_grave(subscription.unacked[key])
             self._reject(client, subscription, key, settle.reason)
             self._broker.barrier(client, settle.receipt)
             return
-        transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
-        if transaction is not None:
-            client.check_room(transaction)
         settled = take(subscription, key)
         self._give_back_credit(subscription, [entry for _, _, entry in settled])
         if transaction is not None:
@@ -64,6 +64,25 @@ class Settling:
             settled = self._settle_abroad(subscription, settled)
         self.account(settled)
         self._broker.committer.settle([entry for _, _, entry in settled])
+
+    def _held(self, client: Client, settle: Settle, transaction: Transaction | None) -> tuple[Subscription, str] | None:
+        """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
+
+        Before STOMP 1.2 what an open transaction acknowledged can be acknowledged again, as in ActiveMQ: in the same
+        transaction in vain, otherwise it is taken out of that one.
+        """
+        try:
+            return client.held(settle.ack_id, settle.subscription)
+        except RequestRefused:
+            if not client.names_messages:
+                raise
+            found = self._broker.transactions.find(client, settle.ack_id, settle.subscription)
+            if found is None:
+                raise
+        if found.transaction is transaction:
+            return None
+        self._broker.transactions.hand_back(found)
+        return found.subscription, found.key
 
     def _settle_abroad(
         self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, Entry]]
@@ -105,10 +124,10 @@ class Settling:
         count = len(entries)
         if subscription.abroad:
             self._broker.homes.abroad.give_credit(subscription, entries)
-        if subscription.credit <= 0:
-            self._broker.delivery.resume(subscription)
         subscription.credit += count
         subscription.acked += count
+        if subscription.credit <= count:  # it had none
+            self._broker.delivery.resume(subscription)
 
     def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
         """These messages are done with."""
@@ -146,7 +165,7 @@ class Settling:
         entry = subscription.unacked.pop(key)
         self._give_back_credit(subscription, (entry,))
         if (log := self._broker.queues.get(entry.log)) is not None:
-            self._broker.failures.expire(log, entry)
+            self._broker.failures.expire(log, entry, client.client_id)
 
     def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""

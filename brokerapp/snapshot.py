@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerapp.destination import Destination
-from brokerapp.message import Sizes
+from brokerapp.message import Message, Sizes
 from brokerapp.named_subscription import NamedSubscription
 
 
@@ -31,7 +31,7 @@ class DestinationStats:
     ConsumerCount: int = 0
     ProducerCount: int = 0  #: connections that sent here and are still open
     EnqueueBytes: int = 0
-    DequeueBytes: int = 0
+    DequeueBytes: int = 0  #: of what DequeueCount counts
     MinMessageSize: int = 0  #: bytes of the smallest body that arrived
     MaxMessageSize: int = 0
     EnqueueTimeUs: int = 0  #: microseconds from reaching the broker until handed out, of all dispatched together
@@ -53,6 +53,11 @@ class DestinationStats:
                 self.MaxMessageSize = sizes.greatest
         self.EnqueueCount += sizes.count
         self.EnqueueBytes += sizes.bytes
+
+    def left(self, messages: Collection[Message]) -> None:
+        """These messages are here no more, whatever became of them."""
+        self.DequeueCount += len(messages)
+        self.DequeueBytes += sum([each.size for each in messages])
 
     def handed_out(self, born_us: Sequence[int], now_us: int) -> None:
         """Messages that reached the broker at these times went to a consumer. All are microseconds since the epoch."""
@@ -194,6 +199,7 @@ class NodeStatus:
     memory: dict[str, Any] = field(default_factory=dict)  #: bytes `used` of messages not stored yet, and their `limit`
     name: str = ""  #: that it was started under; `node` is another one with each start
     cluster: dict[str, Any] = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
+    definitions: int | None = None  #: version of the definitions that it routes by; None: it does not say
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

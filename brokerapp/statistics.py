@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from brokerapp.client import Client
+from brokerapp.clock import now_ms
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.engine.entry import Entry
@@ -143,7 +144,8 @@ class Statistics:
     def _send(self, numbers: Numbers, target: Destination, request: Mapping[str, str]) -> None:
         """A map in JSON; a subscription may ask for XML."""
         id = self._broker.publishing.next_id()
-        head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntype:Advisory\n{HEADER}:{MAP_JSON}\n"
+        head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntimestamp:{now_ms()}\ntype:Advisory\n"
+        head += f"{HEADER}:{MAP_JSON}\n"
         if "correlation-id" in request:
             head += f"correlation-id:{escape(request['correlation-id'])}\n"
         body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)

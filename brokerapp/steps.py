@@ -8,7 +8,6 @@ not, leaves nothing behind that would tell: who does not know whether a step of 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +18,28 @@ from brokerapp.broker import Broker
 from brokerapp.client import Placed
 from brokerapp.destination import Destination, Kind
 from brokerapp.edit import Edit
-from brokerapp.engine.brokers_word import ACTOR, COUNT, EDITED_FROM, FAILURE, ORIGIN, TIME, brokers_word
+from brokerapp.engine.brokers_word import (
+    ACTOR,
+    COUNT,
+    EDITED_FROM,
+    FAILURE,
+    ORIGIN,
+    TIME,
+    brokers_word,
+    failure_history,
+)
 from brokerapp.engine.entry import Entry
 from brokerapp.engine.message_log import MessageLog
 from brokerapp.engine.window import PAGE
 from brokerapp.entries import entry_of
 from brokerapp.errors import RequestRefused
+from brokerapp.failures import DAMAGED
 from brokerapp.handwritten import TestSend
 from brokerapp.homeward import home_of
 from brokerapp.message import Message
 from brokerapp.properties import NOT_SET, check
-from brokerapp.recording.schema import DROP
+from brokerapp.recording.schema import MOVE as MOVED
+from brokerapp.recording.schema import REMOVE as REMOVED
 from brokerapp.store import STORE, StoredEntry
 from brokerapp.transfers import NOTHING, Transfers, check_here
 
@@ -134,8 +144,10 @@ class Steps:
         """Where edited messages go, which may be the queue they are in. Raises RequestRefused."""
         check = self._broker.publishing.check
         to = Destination.parse(target) if target else None
-        if to is not None and (to.is_pattern or to.kind is Kind.SUBSCRIPTION):
-            raise RequestRefused(f"{to} is not one destination")
+        if to is not None and to.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{to} is a subscription. Choose a queue or topic as the target.")
+        if to is not None:
+            self._broker.creation.check_named(to)
 
         def of(entry: Entry) -> Destination:
             headers = entry.message.headers
@@ -200,7 +212,8 @@ class Steps:
             return None
         if deal.takes:
             deal.log.seize(taken)
-            self._transfers.leave(deal.log, taken)
+            kind, done = (REMOVED, "removed") if deal.action == REMOVE else (MOVED, "moved")
+            self._transfers.leave(deal.log, taken, kind, f"{done} by {deal.actor or 'an operator'}")
         if deal.action == REMOVE:
             self._remove(deal, taken)
             return None
@@ -222,6 +235,8 @@ class Steps:
         if deal.target is None:
             return None
         target = deal.target(entry)
+        if entry.message.damaged:
+            raise RequestRefused(DAMAGED)
         if target is None:
             raise RequestRefused("it does not say where it failed: name a target")
         if deal.anew is not None:
@@ -262,14 +277,14 @@ class Steps:
 
     @staticmethod
     def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
-        times = int(brokers_word(entry.message.headers).get(COUNT, "0")) + 1
-        return {**dict.fromkeys(FAILURE), COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
+        headers = entry.message.headers
+        times = int(brokers_word(headers).get(COUNT, "0")) + 1
+        marks = {COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
+        return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
     def _remove(self, deal: Deal, entries: list[Entry]) -> None:
         self._broker.committer.settle(entries)
-        now_us = time.time_ns() // 1000
         for entry in entries:
-            self._broker.failures.record(DROP, now_us, entry, None, f"removed by {deal.actor or 'an operator'}")
             deal.outcomes[entry.seq] = DONE, ""
 
     async def _stored(self, deal: Deal, placed: dict[int, Placed], settles: list[Entry] | tuple[()]) -> None:

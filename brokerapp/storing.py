@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ class Storing:
         jobs: Sequence[JobChange] = (),
         given: Given = NOTHING,
         handover: str = "",
+        *,
+        is_commit: bool = False,
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it.
 
@@ -56,11 +59,13 @@ class Storing:
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
             self._broker.settling.account(settled)
-            self.happened(placed, 0)
+            self.happened(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
             self._broker.confirm(client, receipt)
             return
         kind = SchedulingUnit if jobs else HandoverUnit if handover else ClientUnit
-        request = kind(self, client, placed, appends, settled, stored, receipt, undo, given)
+        request = kind(
+            self, client, placed, appends, settled, stored, receipt, undo, given, is_commit=is_commit
+        )  # fmt: skip
         if jobs:
             request.jobs = jobs
         elif handover:
@@ -94,25 +99,33 @@ class Storing:
             client.tally.repeated += len(request.repeated)
         if request.dropped or request.repeated:
             self._leave_out(placed, request.dropped, request.repeated)
-        self.happened(placed, seq, request.given)
+        self.happened(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
         self._broker.confirm(client, request.receipt)
+
+    def _committed(self, placed: Sequence[Placed]) -> int:
+        """Record that the messages of a transaction were sent, now, which is when copies of them are stored."""
+        now_us = time.time_ns() // 1000
+        self._broker.publishing.record_sent(placed, now_us)
+        return now_us
 
     def refuse(self, request: ClientUnit, reason: str) -> None:
         """Nothing comes of what a client asked, for this reason."""
         client, placed = request.client, request.placed
-        self.withdraw(request)
+        self.withdraw(request, reason)
         error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
         self._broker.refuse(client, error, request.receipt)
         if client.id not in self._broker.clients:  # it cannot be told
             logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
-            for each in placed:
+            for each in () if request.is_commit else placed:
                 sent_to, message = str(each.destination), each.message
                 self._broker.recorder.event(
                     DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
                 )
 
-    def withdraw(self, request: ClientUnit) -> None:
+    def withdraw(self, request: ClientUnit, why: str = "the connection ended") -> None:
         """Nothing comes of what a client asked, and nobody is told."""
+        if request.is_commit:
+            self._broker.publishing.record_rolled_back(request.placed, why)
         if request.waiting is not None:
             self._broker.flow.release(request.waiting)
         request.client.ended_unit(request.size)
@@ -146,12 +159,18 @@ class Storing:
         """The store holds these messages until they are due."""
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
-    def happened(self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0) -> None:
-        """The store did it. `given` was given early, of one message; `moved_us`: when, of what was elsewhere before."""
+    def happened(
+        self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
+    ) -> None:
+        """The store did it. `given` was given early, of one message; `moved_us`: when, if not at its birth.
+
+        It is recorded as this kind of event.
+        """
         for each in placed:
             for group in each.route.groups:
                 if group.logs:
-                    self.stored([each.message], [len(each.stored)], group, str(each.destination), seq, given, moved_us)
+                    sent_to, sizes = str(each.destination), [len(each.stored)]
+                    self.stored([each.message], sizes, group, sent_to, seq, given, moved_us, kind)
                 seq += 1
             for copy in each.route.topics:
                 if self._broker.bridging.is_repeated(each.message, copy.destination, each.sender):
@@ -168,6 +187,7 @@ class Storing:
         seq: int,
         given: Given = NOTHING,
         moved_us: int = 0,
+        kind: int = FORWARD,
     ) -> None:
         """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers.
 
@@ -197,7 +217,20 @@ class Storing:
                 touched[log] = None
             else:
                 log.offer_unseen(count, numbers[-1])
-        self._broker.recorder.run(FORWARD, moved_us or messages[0].born_us, messages, group.names, sent_to)
+        self._record_stored(messages, group, sent_to, given, moved_us or messages[0].born_us, kind)
+
+    def _record_stored(
+        self, messages: Sequence[Message], group: Group, sent_to: str, given: Given, ts_us: int, kind: int
+    ) -> None:
+        """Record the copies. Logs count those that were given early from that moment on."""
+        recorder = self._broker.recorder
+        if not given:
+            recorder.run(kind, ts_us, messages, group.names, sent_to)
+            return
+        early = [name for name in group.names if name in given]
+        recorder.run(FORWARD, ts_us, messages, early, sent_to, in_depths=True)
+        if len(early) < len(group.names):
+            recorder.run(FORWARD, ts_us, messages, [name for name in group.names if name not in given], sent_to)
 
     def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""

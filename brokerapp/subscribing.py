@@ -203,11 +203,7 @@ class Subscribing:
             confirm = partial(self._broker.confirm, client, unsubscribe.receipt)
             self._broker.homes.waits.wait(client, unsubscribe.receipt, drop, confirm)
             return
-        name = subscription_name(unsubscribe.id, unsubscribe.destination)
-        subscription = client.subscriptions.get(name)
-        if subscription is None:
-            raise RequestRefused(f"no subscription matched {name!r}")
-        self.end(client, subscription)
+        self.end(client, _meant(client, unsubscribe))
         self._broker.barrier(client, unsubscribe.receipt)
 
     def end(self, client: Client, subscription: Subscription) -> None:
@@ -274,6 +270,22 @@ class Subscribing:
         names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
         self._broker.advisories.listeners_changed()
+
+
+def _meant(client: Client, unsubscribe: Unsubscribe) -> Subscription:
+    """The subscription that an UNSUBSCRIBE names. Raises RequestRefused.
+
+    STOMP 1.0 may name a destination alone: then it is the oldest subscription of that destination, as one without an id
+    is named by it, and one with an id may be.
+    """
+    name = subscription_name(unsubscribe.id, unsubscribe.destination)
+    found = client.subscriptions.get(name)
+    if found is None and unsubscribe.id is None:
+        targets = Destination.parse_list(name)
+        found = next((each for each in client.subscriptions.values() if each.destinations == targets), None)
+    if found is None:
+        raise RequestRefused(f"no subscription matched {name!r}")
+    return found
 
 
 def _patterns(targets: Iterable[Destination]) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from brokerapp.actions import Abort, Begin, Commit
 from brokerapp.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
@@ -15,6 +16,14 @@ from brokerapp.errors import RequestRefused
 
 if TYPE_CHECKING:
     from brokerapp.broker import Broker
+
+
+class Acknowledged(NamedTuple):
+    """A message that an open transaction acknowledged."""
+
+    transaction: Transaction
+    subscription: Subscription
+    key: str  #: by which the subscription held it
 
 
 class Transactions:
@@ -43,8 +52,8 @@ class Transactions:
                     f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
                 )
             self._broker.storing.restore_queues(transaction.placed)
-        except RequestRefused:
-            self.roll_back(client, transaction)
+        except RequestRefused as error:
+            self.roll_back(client, transaction, str(error))
             raise
 
         settled = [each for each in transaction.settled if self._is_there(each[2])]
@@ -53,7 +62,7 @@ class Transactions:
             self._broker.consuming.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs)
+        self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
         self._broker.expiry.arrived(transaction.placed)
 
     def _is_there(self, entry: Entry) -> bool:
@@ -70,15 +79,37 @@ class Transactions:
     def give_up(self, client: Client) -> None:
         """The client is gone: its transactions come to nothing."""
         for name in list(client.transactions):
-            self.roll_back(client, self._take(client, name))
+            self.roll_back(client, self._take(client, name), "the connection ended")
 
     def abort(self, client: Client, abort: Abort) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
-        self.roll_back(client, self._take(client, abort.transaction))
+        self.roll_back(client, self._take(client, abort.transaction), "ABORT")
         self._broker.barrier(client, abort.receipt)
 
-    def roll_back(self, client: Client, transaction: Transaction) -> None:
+    def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None:
+        """The ACK of a message, by its id, in an open transaction; None when there is none."""
+        for transaction in client.transactions.values():
+            for each, key in transaction.settled_as(ack_id):
+                if subscription in (None, each.name) and client.by_key.get(each.key) is each:
+                    return Acknowledged(transaction, each, key)
+        return None
+
+    def hand_back(self, found: Acknowledged) -> None:
+        """Take an ACK out of its transaction: the message is held by its consumer again, in mode `client` with what
+        that ACK included.
+        """
+        transaction, subscription, key = found
+        keys = [each for owner, each, _ in transaction.settled if owner is subscription]
+        back = set(keys[: keys.index(key) + 1]) if subscription.ack_mode == "client" else {key}
+        entries = {each: entry for owner, each, entry in transaction.settled if owner is subscription and each in back}
+        transaction.settled = [
+            each for each in transaction.settled if each[0] is not subscription or each[1] not in back
+        ]
+        self._hold_again(subscription, entries)
+
+    def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
+        self._broker.publishing.record_rolled_back(transaction.placed, why)
         held: dict[Subscription, dict[str, Entry]] = {}
         homeless: list[Entry] = []
         for subscription, key, entry in transaction.settled:
@@ -89,7 +120,10 @@ class Transactions:
             elif not isinstance(entry, RemoteEntry):  # which goes back where it is kept
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
-            subscription.hold_again(entries)
-            if subscription.abroad:
-                self._broker.homes.abroad.take_credit(subscription, entries.values())
+            self._hold_again(subscription, entries)
         self._broker.consuming.take_back(homeless)
+
+    def _hold_again(self, subscription: Subscription, entries: Mapping[str, Entry]) -> None:
+        subscription.hold_again(entries)
+        if subscription.abroad:
+            self._broker.homes.abroad.take_credit(subscription, entries.values())

@@ -26,6 +26,7 @@ from brokerapp.entries import entry_of
 from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
 from brokerapp.homeward import came_from
 from brokerapp.message import Message
+from brokerapp.recording.schema import MOVE, REMOVE
 from brokerapp.selectors import compile_selector
 from brokerapp.store import StoredEntry, Unit
 
@@ -103,8 +104,9 @@ class Transfers:
         to = Destination.parse(target)
         if to.physical == log.destination:
             raise RequestRefused(f"{to} is where the messages are already")
-        if to.is_pattern or to.kind is Kind.SUBSCRIPTION:
-            raise RequestRefused(f"{to} is not one destination")
+        if to.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{to} is a subscription. Choose a queue or topic as the target.")
+        self._broker.creation.check_named(to)
         self._reachable(to)
         return lambda _entry: self._reachable(to)
 
@@ -155,7 +157,8 @@ class Transfers:
                     answer.set_result(None)
                     return
                 try:
-                    entries = [entry_of(log.name, each) for each in found if each.seq <= last]
+                    sound = self._broker.failures.sound(log, found, take=seize)
+                    entries = [entry_of(log.name, each) for each in sound if each.seq <= last]
                     ways = self._chosen(log, selection, entries, target)
                     if seize:
                         check_here(log)
@@ -186,18 +189,21 @@ class Transfers:
 
     def _remove(self, log: MessageLog, ways: list[Way]) -> None:
         entries = [entry for entry, _ in ways]
-        self.leave(log, entries)
+        self.leave(log, entries, REMOVE, "removed by an operator")
         self._broker.committer.settle(entries)
 
-    def leave(self, log: MessageLog, entries: list[Entry]) -> None:
-        """These are in the log no more."""
+    def leave(self, log: MessageLog, entries: list[Entry], kind: int, why: str) -> None:
+        """These are in the log no more: they were moved, or removed; that is recorded as this kind of event."""
+        now_us = time.time_ns() // 1000
+        for entry in entries:
+            self._broker.failures.record(kind, now_us, entry, None, why)
         log.settled(entries)
-        log.counts.DequeueCount += len(entries)
+        log.counts.left([entry.message for entry in entries])
         self._broker.stats.changed.add(log.counts)
 
     def _forward(self, log: MessageLog, ways: list[Way]) -> asyncio.Future[str]:
         entries = [entry for entry, _ in ways]
-        self.leave(log, entries)
+        self.leave(log, entries, MOVE, "moved by an operator")
         return self.submit([placed for _, placed in ways], entries)
 
     def _copy(self, ways: list[Way]) -> asyncio.Future[str]:

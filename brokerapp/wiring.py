@@ -14,6 +14,7 @@ from brokerapp.engine.access import Principal
 from brokerapp.engine.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.environment import Environment
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.hosted_node import HostedNode
 from brokerapp.listeners import Listen
 from brokerapp.node import Node
 from brokerapp.node_config import NodeConfig
@@ -32,16 +33,20 @@ INSTALLATION_GRANTS = tuple(
 )
 
 
-async def start_node(environment: Environment, authenticate: Authenticate | None) -> Node:
-    """The node of an installation (`make run`): it listens when this returns."""
+async def start_node(environment: Environment, authenticate: Authenticate | None) -> HostedNode:
+    """The node of an installation (`make run`): it listens when this returns, and starts again when it had to end."""
     config = _installed(environment)
     if problems := listens(config)[1]:
         raise ConfigurationRefused("; ".join(problems))
     wanted = node_config(config, environment.redis_url, alone=environment.owns_store)
-    wanted = replace(wanted, settings=replace(wanted.settings, bridge_groups=BRIDGING))
-    node = Node(wanted, authenticate)
-    await node.start()
-    return node
+    wanted = replace(
+        wanted,
+        settings=replace(wanted.settings, bridge_groups=BRIDGING),
+        store_folder=environment.store if environment.owns_store else None,
+    )
+    hosted = HostedNode(lambda: Node(wanted, authenticate))
+    await hosted.start()
+    return hosted
 
 
 def _installed(environment: Environment) -> BrokerConfig:
@@ -140,9 +145,14 @@ def auto_destroy_after(config: BrokerConfig) -> int:
 
 
 def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
-    """Where to listen, and a sentence for each connector that cannot be served."""
+    """Where to listen, and a sentence for each connector of STOMP that cannot be served.
+
+    The report on the file names connectors that speak another protocol.
+    """
     found, refused = [], []
     for connector in config.connectors:
+        if connector.scheme not in CARRIERS:
+            continue
         try:
             found.append(_listen(connector, config))
         except ConfigurationRefused as why:
@@ -150,10 +160,17 @@ def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
     return tuple(found), tuple(refused)
 
 
+def check_served(config: BrokerConfig) -> None:
+    """Raise ConfigurationRefused when no client could connect, as no connector is served."""
+    if not listens(config)[0]:
+        raise ConfigurationRefused(
+            f"no transportConnector of {config.name} is served, so no client could connect: add one that speaks STOMP, "
+            'such as <transportConnector name="stomp" uri="stomp://127.0.0.1:61613"/>'
+        )
+
+
 def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
-    carrier = CARRIERS.get(connector.scheme)
-    if carrier is None:
-        raise ConfigurationRefused(f"{connector.scheme}:// speaks another protocol than STOMP")
+    carrier = CARRIERS[connector.scheme]
     return Listen(
         connector.host,
         connector.port,

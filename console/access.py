@@ -20,7 +20,19 @@ from django.http import HttpRequest, HttpResponse
 from brokerapp.destination import ANY_REST, Destination, Kind
 from console import audit
 from console.models import Assignment
-from console.rights import ROLES_BY_VERB, Grant, Limit, Role, Scope, Sees, Verb, allows, everything, lacking
+from console.rights import (
+    ROLES_BY_VERB,
+    Grant,
+    Limit,
+    Role,
+    Scope,
+    Sees,
+    Verb,
+    allows,
+    everything,
+    lacking,
+    lacking_in_token,
+)
 
 __all__ = [
     "ROLES_BY_VERB",
@@ -31,6 +43,7 @@ __all__ = [
     "is_narrow",
     "lacking",
     "may",
+    "missing",
     "named",
     "narrow",
     "needs",
@@ -116,15 +129,24 @@ def still_here(user: AbstractBaseUser, session: SessionBase) -> AbstractBaseUser
 def require(request: HttpRequest, verb: Verb, destination: Destination | None = None) -> None:
     """Raise PermissionDenied, which becomes a page that names what is missing, and leave a trace, without the right."""
     if not may(request.user, verb, destination):
-        # Who has the right elsewhere is told where it is missing.
-        reason = lacking(verb, destination if may(request.user, verb) else None, _held(request.user, verb))
+        reason = missing(request.user, verb, destination)
         audit.denied(request, verb.name.lower(), destination or request.path, reason)
         raise PermissionDenied(reason)
 
 
+def missing(user: AnyUser, verb: Verb, destination: Destination | None = None) -> str:
+    """Say why a user lacks a right: the token leaves it out that they came with, or their roles do not have it."""
+    held = _held(user, verb)
+    if is_narrow(user) and allows((replace(grant, limit=None) for grant in grants_of(user)), verb, destination):
+        return lacking_in_token(verb, destination, held)
+    # Who has the right elsewhere is told where it is missing.
+    return lacking(verb, destination if may(user, verb) else None, held)
+
+
 def _held(user: AnyUser, verb: Verb) -> str:
     """The patterns for which somebody has the right, in words; "" where they have it nowhere."""
-    return ", ".join(dict.fromkeys(str(scope) for grant in _with(user, verb) for scope in grant.scopes))
+    scopes = (scope for grant in _with(user, verb) for scope in grant.bounds)
+    return ", ".join(dict.fromkeys(map(str, scopes)))
 
 
 def require_everywhere(request: HttpRequest, verb: Verb) -> None:

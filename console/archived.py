@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from analytics.archive import BrokerArchive
+from analytics.integrity import set_aside
+from analytics.manifest import SetAside
 
 #: Seconds behind now after which one is told that the archiver does not keep up, or does not run.
 LATE_SECONDS = 60
@@ -22,6 +24,7 @@ class Archived:
     lost_batches: int  #: that the store let go before they were archived; of about 16,000 events, fewer when quiet
     unreadable_batches: int
     as_of: datetime | None  #: everything before is archived
+    set_aside: list[SetAside]  #: files that are damaged, missing or foreign, and not read
 
     @property
     def is_late(self) -> bool:
@@ -34,4 +37,5 @@ def archived() -> Archived:
     archive = BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name)
     commit, as_of_us = archive.commit, archive.as_of_us
     as_of = None if as_of_us is None else datetime.fromtimestamp(as_of_us / 1e6, UTC)
-    return Archived(commit.events, commit.lost_batches, commit.unreadable_batches, as_of)
+    aside = set_aside(archive.folder)
+    return Archived(commit.events, commit.lost_batches, commit.unreadable_batches, as_of, aside)

@@ -17,7 +17,7 @@ from console.access import AnyUser, Verb, may, touched, visible
 from console.alerts import showing
 from console.analyses import readable
 from console.models import AnalysisRun, UserSetting
-from console.repair import jobs
+from console.repair import jobs, returned
 from console.repair.models import Job
 from console.repair.wish import FEW
 from console.routing import drafts
@@ -105,7 +105,9 @@ def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
         detail = each.note or f"{figures.counted(each.done, 'message')} done"
         if each.failed:
             detail += f", {figures.whole(each.failed)} failed"
-        good = each.state == Job.State.DONE and not each.failed
+        if again := returned.failed_again(each):
+            detail += f", {figures.whole(again)} failed again"
+        good = each.state == Job.State.DONE and not each.failed and not again
         yield Item(each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look")
 
 

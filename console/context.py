@@ -16,7 +16,7 @@ from console.access import Verb, may, rights_of, roles_of
 from console.commands import allowed
 from console.models import UserSetting
 from console.rail import rail_of
-from console.seen_as import ended, look_of, person
+from console.seen_as import look_of, person
 from console.setting import setting_of
 
 
@@ -29,8 +29,9 @@ def house(request: HttpRequest) -> dict[str, Any]:
     setting = setting_of(person(user))
     return {
         "rights": rights,
+        "signed_in": person(user).get_username(),
         "looking": look_of(user),
-        "looked": ended(request),
+        "impersonation_ended": getattr(request, "impersonation_ended", ""),
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
         "theme": setting.theme,
         "themes": UserSetting.Theme.choices,

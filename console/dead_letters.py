@@ -5,16 +5,17 @@ The newest are read first, within a time and a number; what was not read is said
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, brokers_word
+from brokerapp.engine.brokers_word import CAUSE, COUNT, EARLIER_CAUSE, FAILED_AT, FIRST_FAILED_AT, brokers_word
 from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, DestinationStats
 from console.listed import Listed
 
@@ -38,7 +39,8 @@ class Cluster:
     origin: str  #: STOMP form; "" when they do not say
     queues: Counter[Destination] = field(default_factory=Counter)
     consumers: Counter[str] = field(default_factory=Counter)
-    times: list[int] = field(default_factory=list)  #: milliseconds since the epoch
+    times: list[int] = field(default_factory=list)  #: of the latest failure of each, milliseconds since the epoch
+    first_ms: float = math.inf  #: of the first failure of any, before it was resubmitted, too
     newest: Listed | None = None
     resubmitted: int = 0  #: how many were sent again before
     claimed: int = 0  #: how many did not fail here: they were sent there, and say themselves that they had failed
@@ -65,8 +67,8 @@ class Cluster:
 
     @property
     def first(self) -> datetime | None:
-        """When the first of them failed."""
-        return datetime.fromtimestamp(min(self.times) / 1000, UTC) if self.times else None
+        """When any of them failed first; resubmissions that failed alike do not begin again."""
+        return datetime.fromtimestamp(self.first_ms / 1000, UTC) if self.times else None
 
     @property
     def last(self) -> datetime | None:
@@ -129,12 +131,24 @@ def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cl
         cluster.claimed += CAUSE in headers and CAUSE not in word
         if consumer := word.get("dlqConsumer"):
             cluster.consumers[consumer] += 1
-        text = word.get(FAILED_AT) or headers.get("timestamp", "")
-        if text.isdecimal() and len(text) < 15:
-            cluster.times.append(int(text))
+        failed_ms = _milliseconds(word.get(FAILED_AT) or headers.get("timestamp", ""))
+        if failed_ms is not None:
+            cluster.times.append(failed_ms)
+            cluster.first_ms = min(cluster.first_ms, failed_ms, _failed_before(word, pattern))
         cluster.resubmitted += COUNT in word
         cluster.newest = cluster.newest or Listed(message)
     return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
+
+
+def _failed_before(word: Mapping[str, str], pattern: str) -> float:
+    """When a message that was resubmitted failed first like this, milliseconds since the epoch; infinity: never."""
+    first_ms = _milliseconds(word.get(FIRST_FAILED_AT, ""))
+    is_alike = pattern_of(word.get(EARLIER_CAUSE, "")) == pattern
+    return first_ms if first_ms is not None and is_alike else math.inf
+
+
+def _milliseconds(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 15 else None
 
 
 Browse = Callable[[Destination, int, int, str | None, int], BrowsePage]

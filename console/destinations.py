@@ -14,12 +14,13 @@ from console.live.picture import Picture
 
 
 def existing(destination: Destination) -> tuple[Picture, DestinationStats]:
-    """Its numbers. Looks again before it says that there is none: it may be newer than the picture."""
-    for look in (mirror().current, mirror().refresh):
-        picture = look()
-        if destination in picture.stats:
-            return picture, picture.stats[destination]
-    raise Http404(f"There is no {destination.kind} named {destination.name}.")
+    """Its numbers. Asks the broker before it says that there is none: it may be newer than the picture."""
+    picture = mirror().current()
+    if destination not in picture.stats:
+        picture = mirror().find(destination)
+    if destination not in picture.stats:
+        raise Http404(f"{str(destination.kind).capitalize()} {destination.name} not found. It may have been deleted.")
+    return picture, picture.stats[destination]
 
 
 def create(request: HttpRequest, kind: Kind, name: str) -> tuple[Destination, bool]:
@@ -29,7 +30,7 @@ def create(request: HttpRequest, kind: Kind, name: str) -> tuple[Destination, bo
     with audit.recording(request, "create", destination) as change:
         is_new = gateway().create(destination)
         change.after = {"new": is_new}
-    mirror().settle(lambda picture: destination in picture.stats)
+    mirror().find(destination)
     return destination, is_new
 
 

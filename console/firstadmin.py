@@ -9,6 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 
+from brokerapp.ownership import private_folder
 from console.access import Role
 
 NAME = "admin"
@@ -39,7 +40,7 @@ def create() -> str | None:
 
 
 def _keep(password: str, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(file.parent)
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         stream.write(password + "\n")

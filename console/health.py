@@ -9,15 +9,20 @@ from enum import IntEnum
 from brokerapp.cluster.status import ClusterStatus, MemberStatus
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
-from brokerapp.store.durability import loss
+from brokerapp.store.disk_space import DiskSpace
+from brokerapp.store.durability import loss, rollback
 from console.figures import counted, rate, span, whole
 from console.live.picture import Picture
 from console.rights import Sees, everything
 from console.topology.broken import broken_links
+from console.whole import watched_disk
 
 #: A queue whose depth is worth a word grows when it is deeper than minutes ago by this share, and by so many messages.
 MIN_DEPTH = 100
 GROWTH, MORE = 0.05, 20
+#: What a dead letter weighs where findings are ordered by harm, in messages that wait: a message that waits is consumed
+#: when its consumer comes, but nothing becomes of a dead letter before a person decides.
+DEAD_LETTER_WEIGHT = 10
 #: Seconds that must lie between two depths to be compared. Until then rates tell: more comes in than goes out by this.
 MIN_SPAN = 30.0
 RATE_GROWTH = 1.1
@@ -39,7 +44,7 @@ class Finding:
     urgency: Urgency
     label: str  #: a word or two for the badge
     sentence: str
-    weight: float  #: orders findings of one urgency: messages affected
+    harm: int  #: messages affected; see DEAD_LETTER_WEIGHT
 
 
 #: What was found last, and in which picture.
@@ -47,14 +52,14 @@ _last: tuple[Picture, list[Finding]] = (Picture(), [])
 
 
 def findings(picture: Picture, sees: Sees = everything) -> list[Finding]:
-    """All that deserves a look of what somebody sees, most urgent first.
+    """All that deserves a look of what somebody sees, the most harmful first: what affects the most messages.
 
     It is looked for once a picture, however many tabs show it: with thousands of queues it takes a while.
     """
     global _last
     if (last := _last)[0] is not picture:
         found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in findings_of(stats, picture)]
-        found.sort(key=lambda each: (-each.urgency, -each.weight, each.destination.name))
+        found.sort(key=lambda each: (-each.harm, -each.urgency, each.destination.name))
         last = _last = (picture, found)
     return last[1] if sees is everything else [each for each in last[1] if sees(each.destination)]
 
@@ -70,7 +75,7 @@ def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:
         return
     if stats.DLQ:
         sentence = f"{counted(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
-        yield Finding(destination, Urgency.ACT, "Dead letters", sentence, depth)
+        yield Finding(destination, Urgency.ACT, "Dead letters", sentence, DEAD_LETTER_WEIGHT * depth)
         return
     if stats.Paused:
         yield Finding(
@@ -97,6 +102,12 @@ def _growth(stats: DestinationStats, picture: Picture) -> str:
     rates = picture.rates(stats.destination)
     is_more = rates.enqueue > rates.dequeue * RATE_GROWTH
     return f"{rate(rates.enqueue)} in and {rate(rates.dequeue)} out a second" if is_more else ""
+
+
+def shortage(picture: Picture) -> DiskSpace | None:
+    """The disk of a store that accepts no messages for want of space; None: each does."""
+    disks = [disk for disk in map(watched_disk, picture.nodes) if disk is not None]
+    return next((disk for disk in disks if disk.is_low), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +157,10 @@ def _of_nodes(picture: Picture) -> Verdict | None:
         return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
     if (cluster := picture.cluster) is not None and not cluster.may_change:
         return Verdict("act", _without_master(cluster))
-    return None
+    if (full := shortage(picture)) is not None:
+        return Verdict("act", f"Sends are blocked: {full.shortage}.")
+    lost = next(filter(None, (rollback(node.store, node.seen_ms) for node in picture.nodes)), "")
+    return Verdict("act", lost) if lost else None
 
 
 def _without_master(cluster: ClusterStatus) -> str:

@@ -22,6 +22,7 @@ from console.access import grants_of
 from console.gateway import close_gateway
 from console.live.mirror import close_mirror, mirror
 from console.live.notices import close_notices
+from console.loading import load_pages, load_results_soon
 from console.rate_limit import RateLimit
 from console.rights_version import changes_here
 from console.watch import close_watch, watch
@@ -47,6 +48,9 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
             # From now on, not from the first visitor on: the charts of the first page have a past.
             await sync_to_async(mirror, thread_sensitive=False)()
             await sync_to_async(watch, thread_sensitive=False)()
+            await sync_to_async(load_pages, thread_sensitive=False)()
+            if settings.SLUICE.warms_up:
+                load_results_soon()
             await send({"type": "lifespan.startup.complete"})
         else:
             if node is not None:

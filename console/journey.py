@@ -20,7 +20,7 @@ RECORDED_WITHIN = timedelta(seconds=30)
 #: the trace may tell of it.
 STEP = timedelta(seconds=10)
 #: What the trace tells of a deed: the message came somewhere, or went.
-_LEFT_BY_DEEDS = frozenset({"enqueue", "forward", "drop"})
+_LEFT_BY_DEEDS = frozenset({"enqueue", "forward", "drop", "move", "remove"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "expire": ("Expired in", "expired"),
     "dead_letter": ("Failed in", "failed"),
     "drop": ("Dropped from", "dropped"),
+    "rollback": ("Rolled back, sent to", ""),
+    "move": ("Moved from", "taken"),
+    "remove": ("Deleted from", "dropped"),
+    "delay": ("Redelivery delayed in", "waiting"),
+    "return": ("Returned to", "waiting"),
 }
 
 
@@ -100,6 +105,8 @@ class Journey:
         states = self._standing()
         if all(each.kind == "deed" for each in self.steps):  # the trace comes some seconds later, where it is kept
             return "What became of it is not recorded, or not yet."
+        if not states and any(each.kind == "rollback" for each in self.steps):
+            return "It was sent in a transaction that was rolled back."
         if not states:
             return "It was sent, and nothing kept it."
         parts = [f"{states.count(state)} {words}" for state, words in _STATES.items() if state in states]

@@ -11,6 +11,7 @@ from brokerapp.engine.brokers_word import (
     CLAIMED,
     COUNT,
     FAILED_AT,
+    FIRST_FAILED_AT,
     LIVED_UNTIL,
     NAMES,
     ROUTE,
@@ -22,7 +23,7 @@ from brokerapp.selectors.values import DECIMAL_NUMBER
 from brokerapp.snapshot import BrowsedMessage
 
 #: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
-MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", LIVED_UNTIL})
+MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, LIVED_UNTIL})
 #: Properties of a dead letter that a list says in words, or its selector asked for.
 TOLD = frozenset({CAUSE, ROUTE, "dlqConsumer"})
 #: What is no property of anybody: standard headers, and the one that says which of the others the broker wrote.

@@ -8,7 +8,7 @@ are for. Of several roles that somebody has for a destination, the mightiest one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from brokerapp.destination import LIST_SEPARATOR, Destination
@@ -17,7 +17,7 @@ from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier
 from brokerapp.snapshot import BrowsedMessage
-from console.access import AnyUser, Role, Verb, grants_of, lacking
+from console.access import AnyUser, Role, Verb, grants_of, lacking, missing
 from console.masking_rules import COVER, MaskedBody, Rule, hides_header, mask_body, mask_headers
 from console.models import MaskingRule
 from console.rights import MASKED, Grant
@@ -74,7 +74,8 @@ def masked(user: AnyUser, message: BrowsedMessage, where: Destination | None = N
     """The message as this user may see it, browsed in the queue `where` (or else the destination it was sent to)."""
     where = where or Destination.parse(message.destination)
     browser, reader = _mightiest(grants_of(user), Verb.BROWSE, where), reader_of(grants_of(user), where)
-    return masked_for(browser, reader, message, _ways(message, where), rules())
+    found = masked_for(browser, reader, message, _ways(message, where), rules())
+    return found if reader is not None else replace(found, withheld=missing(user, Verb.READ))
 
 
 def shown_values(user: AnyUser, values: Mapping[str, str], where: Destination) -> dict[str, str]:

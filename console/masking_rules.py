@@ -18,7 +18,7 @@ from typing import Any
 
 import regex
 
-from brokerapp.engine.brokers_word import WROTE
+from brokerapp.engine.brokers_word import CAUSE, EARLIER_CAUSE, WROTE
 from brokerapp.errors import RequestRefused
 from console.rights import Role, Scope
 
@@ -35,6 +35,8 @@ MAX_DEPTH = 64
 PATIENCE = 0.1
 #: Headers that pages and clients need, and that say nothing of what is in a message.
 KEPT = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", WROTE})
+#: Headers that repeat what another one says: a rule about that one masks these.
+REPEATED = {EARLIER_CAUSE: CAUSE}
 
 
 class Place(StrEnum):
@@ -106,7 +108,9 @@ def hides_header(rules: Iterable[Rule], name: str) -> Rule | None:
     """The rule that masks this header, if one does."""
     if name in KEPT:
         return None
-    return next((rule for rule in rules if rule.place is Place.HEADER and _named(rule.pattern).match(name)), None)
+    said = {name, REPEATED.get(name, name)}
+    about = (rule for rule in rules if rule.place is Place.HEADER)
+    return next((rule for rule in about if any(map(_named(rule.pattern).match, said))), None)
 
 
 def mask_headers(rules: Sequence[Rule], headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -4,13 +4,14 @@ broker's."""
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 
 from console.audit_entry import AuditEntry
 from console.masking_rules import Rule
+from console.message_search.models import MessageSearch, SearchHit
 from console.repair.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.reports.models import Edition, Report
 from console.rights import Grant
@@ -23,9 +24,11 @@ __all__ = [
     "Edition",
     "Job",
     "JobOutcome",
+    "MessageSearch",
     "Replacement",
     "Report",
     "SavedSelector",
+    "SearchHit",
     "Template",
     "UserSetting",
 ]
@@ -61,11 +64,12 @@ class AnalysisRun(models.Model):
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     stage = models.CharField(max_length=200, blank=True)  #: what it is doing, in words
     progress = models.FloatField(default=0)  #: 0 to 1
-    reason = models.TextField(blank=True)  #: why it failed or was cancelled
+    reason = models.TextField(blank=True)  #: why it failed or was cancelled, or is tried again
     sentence = models.TextField(blank=True)  #: its result in one sentence
     asked_by = models.CharField(max_length=150)  #: a user name, or the name of a report
     edition = models.ForeignKey(Edition, models.SET_NULL, null=True, related_name="runs")  #: of a report it is part of
     worker = models.CharField(max_length=150, blank=True)  #: the worker that has it, by its name in Celery
+    tries = models.PositiveSmallIntegerField(default=0)  #: that ended with their worker, or with Spark's server
     rows = models.PositiveBigIntegerField(null=True)  #: recorded events in the files that its window touches
     pinned = models.BooleanField(default=False)  #: kept for ever
     created = models.DateTimeField(auto_now_add=True)
@@ -235,6 +239,15 @@ class AlertRule(models.Model):
     class Meta:
         ordering = ["name"]
 
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Delete the rule; its firings keep the secret that signs what is still to be sent about them."""
+        with transaction.atomic():
+            unsent = models.Q(deliveries__state=AlertDelivery.State.QUEUED)
+            still_open = ~models.Q(state=AlertFiring.State.ENDED)
+            kept = self.firings.filter(unsent | still_open).values_list("pk", flat=True)
+            AlertFiring.objects.filter(pk__in=list(kept)).update(secret=self.secret)
+            return super().delete(*args, **kwargs)
+
 
 class AlertFiring(models.Model):
     """A time in which a rule was broken by one subject. It begins pending, and fires when it was held long enough."""
@@ -257,6 +270,7 @@ class AlertFiring(models.Model):
     value = models.FloatField()  #: the latest
     worst = models.FloatField()
     sentence = models.TextField()  #: what was told
+    secret = models.CharField(max_length=100, blank=True)  #: of a deleted rule: signs what is still sent about this
 
     class Meta:
         ordering = ["-since", "-id"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from brokerapp.snapshot import NodeStatus
 from console import figures
+from console.whole import watched_disk
 
 #: What Redis calls it, and what that means for a message.
 _FSYNC = {
@@ -40,6 +41,8 @@ class NodeFacts:
         if "used" in store:
             limit = store.get("limit") or store.get("message_limit")
             facts.append(("Store uses", figures.size(store["used"]) + (f" of {figures.size(limit)}" if limit else "")))
+        if disk := watched_disk(self.status):
+            facts.append(("Free disk space", f"{figures.size(disk.free)} of {figures.size(disk.total)}"))
         if self.status.homes:
             facts.append(("Home of", f"{figures.whole(self.status.homes['logs'])} queues and subscriptions"))
         if refused := self._refused:

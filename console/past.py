@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from analytics.archive import BrokerArchive
-from analytics.counting import Cell, percentile
+from analytics.counting import Cell
+from analytics.histogram import early, percentile
 from analytics.past import WHOLE, Past, Point
 from analytics.rollups import MINUTE, OTHERS, TEMPORARY
 from analytics.words import signed
@@ -74,6 +75,8 @@ class Delays:
     p50: float | None
     p95: float | None
     p99: float | None
+    early: int = 0  #: of these, so many bear a time before the message's arrival, and no percentile counts them
+    early_ms: float = 0.0  #: by how much at most: so much the clocks of nodes differ
 
 
 def delays(past: Past, start: int, end: int, width: int, destination: Destination) -> list[Delays]:
@@ -90,19 +93,21 @@ def _delays(points: Iterable[Point], consumer: str) -> Delays:
     for each in points:
         cell.add(each.cell)
     latency = cell.latency
-    parts = {name: percentile(latency, part) for name, part in PARTS.items()}
+    parts = {name: percentile(latency.items(), part) for name, part in PARTS.items()}
     in_ms = {name: None if us is None else us / 1000 for name, us in parts.items()}
-    return Delays(consumer, sum(latency.values()), **in_ms)
+    before = early(latency.items())
+    return Delays(consumer, sum(latency.values()), **in_ms, early=before.count, early_ms=before.most_us / 1000)
 
 
 def delays_over_time(points: Iterable[Point]) -> dict[str, list]:
     """Times and percentiles of each stretch that had acks, as a chart's series."""
     series: dict[str, list] = {"at": [], **{name: [] for name in PARTS}}
     for point in points:
-        if point.cell.latency:
+        latency = point.cell.latency.items()
+        if percentile(latency, 1) is not None:
             series["at"].append(datetime.fromtimestamp(point.start, UTC).isoformat())
             for name, part in PARTS.items():
-                series[name].append(round(percentile(point.cell.latency, part) / 1000, 3))
+                series[name].append(round(percentile(latency, part) / 1000, 3))
     return series
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from django.urls import reverse
 
+from analytics import axes
 from analytics.words import listed, short
-from console import figures, findings
+from console import figures, findings, zones
 
 #: Series, or bars, that are told one by one.
 TOLD = 4
@@ -25,11 +26,13 @@ class Plot:
     title: str
     figure: Mapping[str, Any]
     opens: Mapping[str, str] = field(default_factory=dict)  #: addresses, by what a mark is called; "": of all others
+    zone: str = ""  #: by whose clock it tells times; "": that of whoever reads
 
     @property
     def drawn(self) -> dict[str, Any]:
         """What the script of the page draws from."""
-        return {"figure": self.figure, "opens": self.opens}
+        time = axes.for_page([self.figure], self.zone or zones.current())
+        return {"figure": self.figure, "opens": self.opens, "time": time}
 
     @property
     def words(self) -> str:
@@ -37,11 +40,15 @@ class Plot:
         return words(self.figure)
 
 
-def plots(result: Mapping[str, Any], prefix: str = "figure") -> list[Plot]:
-    """The charts of a result; their marks lead to what its tables name, or to the overview, in the result's window."""
+def plots(result: Mapping[str, Any], prefix: str = "figure", zone: str = "") -> list[Plot]:
+    """The charts of a result; their marks lead to what its tables name, or to the overview, in the result's window.
+
+    Times are told by the clock of the zone; without one by that of whoever reads.
+    """
     opens = places(named_in(result["tables"]), result["window"])
     return [
-        Plot(f"{prefix}-{number}", each["title"], each["figure"], opens) for number, each in enumerate(result["charts"])
+        Plot(f"{prefix}-{number}", each["title"], each["figure"], opens, zone)
+        for number, each in enumerate(result["charts"])
     ]
 
 

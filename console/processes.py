@@ -18,6 +18,8 @@ ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
 WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
 
+SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
+
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY = "celery --quiet -A"
@@ -58,7 +60,9 @@ def parts(environment: Environment) -> list[Part]:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
         return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, unsaid=WORKER_UNSAID)
 
-    spark = Part("spark", _module("analytics.spark_server"), ready=lambda: True, unsaid=SPARK_UNSAID)
+    server = _module("analytics.spark_server")
+    spark = Part("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
+                 unsaid=SPARK_UNSAID)  # fmt: skip
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
         *([] if environment.spark_remote else [spark]),

@@ -175,6 +175,11 @@ class Grant:
         """Whether it holds for all destinations."""
         return not self.scopes and (self.limit is None or not self.limit.scopes)
 
+    @property
+    def bounds(self) -> tuple[Scope, ...]:
+        """The scopes that bound it: those of its token if that has any, which lie within its own, else its own."""
+        return (self.limit.scopes if self.limit is not None else ()) or self.scopes
+
     def allows(self, verb: Verb, destination: Destination | None = None) -> bool:
         """Whether it has the right, for the destination; without one: anywhere."""
         if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
@@ -228,3 +233,11 @@ def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
     others = " and ".join(role for role in Role if verb in EXTRAS.get(role, ()))
     added = f", and can be added to the role {others}" if others else ""
     return f"This needs the right to {verb}{where}, which comes with the {named}{added}.{instead}"
+
+
+def lacking_in_token(verb: Verb, destination: Any, held: str) -> str:
+    """The sentence that names a right which a user has and their token leaves out, or `held` for others only."""
+    if not held:
+        return f"This token does not include the permission {verb.name.lower()} ({verb})."
+    beyond = f", not for {destination}" if destination is not None else ""
+    return f"This token includes the permission {verb.name.lower()} only for {held}{beyond}."

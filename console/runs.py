@@ -12,6 +12,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
+from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -42,6 +43,10 @@ LABELS = {
 
 #: Runs of one person that may wait: what is beyond is a mistake in a loop somewhere.
 MAX_WAITING = 20
+#: How often a run of a report is begun at most. Whoever asked for another one sees that it failed, and may ask again.
+MOST_TRIES = 3
+#: What a run is told whose worker, or whose Spark server, ended: it is no state of a run.
+LOST = "lost"
 #: What `changed` may be told beside the state.
 TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
 
@@ -96,8 +101,10 @@ def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
     """Record that a run reached a state; False when it is unknown or over already.
 
     `info` may hold stage (text), progress (0 to 1), reason, sentence, result (path under the folder of results), worker
-    and rows.
+    and rows. The state may be LOST.
     """
+    if state == LOST:
+        return lost(run_id, info.get("reason", ""))
     is_new = _record(run_id, state, info)
     if is_new:
         notify(run_id)
@@ -113,7 +120,7 @@ def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
     if state in AnalysisRun.FINAL:
         fields["finished"] = now
     if state == State.DONE:
-        fields |= {"progress": 1.0, "result": info.get("result", f"{run_id}/result.json")}
+        fields |= {"progress": 1.0, "reason": "", "result": info.get("result", f"{run_id}/result.json")}
     unfinished = AnalysisRun.objects.filter(id=run_id).exclude(state__in=AnalysisRun.FINAL)
     # A state that comes late or twice must not wake a run that is over: the condition is in the update itself.
     is_new = unfinished.update(**fields) == 1
@@ -122,11 +129,30 @@ def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
     return is_new
 
 
+def lost(run_id: str, reason: str) -> bool:
+    """Begin a run again whose worker or Spark server ended, if it is part of a report and was not tried too often.
+
+    Whether it is over instead: it failed for that reason.
+    """
+    open_runs = AnalysisRun.objects.filter(id=run_id, sent__isnull=False).exclude(state__in=AnalysisRun.FINAL)
+    again = open_runs.filter(edition__isnull=False, tries__lt=MOST_TRIES - 1).update(
+        state=State.QUEUED, sent=None, started=None, worker="", stage="", progress=0, reason=reason,
+        tries=F("tries") + 1, changed=timezone.now(),
+    )  # fmt: skip
+    if again:
+        logger.warning("run %s is tried again: %s", run_id, reason)
+        send_next()
+        notify(run_id)
+        return False
+    tries = AnalysisRun.objects.filter(id=run_id).values_list("tries", flat=True).first()
+    return changed(run_id, State.FAILED, {"reason": f"{reason} It was tried {tries + 1} times." if tries else reason})
+
+
 def worker_started(worker: str, moment: datetime) -> int:
     """A worker of this name begins anew: what it had before is lost; how many runs that ended."""
-    lost = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
-    reason = "The worker was killed or restarted while the analysis ran. It is there again: run the analysis anew."
-    return sum(_lose(str(run.id), reason) for run in lost)
+    found = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
+    reason = "The worker was killed or restarted while the analysis ran."
+    return sum(_stop_if(lost(str(run.id), reason), str(run.id)) for run in list(found))
 
 
 def reap(silence: timedelta, patience: timedelta) -> int:
@@ -149,11 +175,19 @@ def _minutes(span: timedelta) -> str:
 def _lose(run_id: str, reason: str) -> bool:
     """Nobody knows whether somebody still works on it: so it is stopped, too, and not begun again."""
     is_new = changed(run_id, State.FAILED, {"reason": reason})
+    _stop_if(True, run_id)
+    return is_new
+
+
+def _stop_if(is_over: bool, run_id: str) -> bool:
+    """Have a run that is over stopped wherever it may still be; whether it is over."""
+    if not is_over:
+        return False
     try:
         ask("analytics.tasks.cancel", run_id)
     except StoreUnavailable as error:
         logger.warning("run %s could not be stopped: %s", run_id, error)
-    return is_new
+    return True
 
 
 def result_of(run: AnalysisRun) -> dict[str, Any] | None:
@@ -188,6 +222,17 @@ def began_of(result: dict[str, Any]) -> datetime | None:
     return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
 
 
+def missing_of(result: dict[str, Any]) -> str:
+    """What of the recorded events a result does not include, in words; "" when it is complete, or nobody knows."""
+    return (result.get("completeness") or {}).get("sentence", "")
+
+
+def completeness_of(result: dict[str, Any]) -> str:
+    """How complete a result is, in words; "" of one of an earlier version, which did not say."""
+    found = result.get("completeness")
+    return "" if found is None else "Complete" if found["complete"] else "Incomplete"
+
+
 def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], bool]) -> dict[str, Any]:
     """The live cells of one run (by id), or of the rows of the list of runs, as far as they are known."""
     line, found = turns.line(), filter(known, _find(rows or [run_id]))
@@ -218,7 +263,8 @@ def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
 def _stage(run: AnalysisRun, line: list[str] | None) -> str:
     if run.is_final or run.state != State.QUEUED:
         return "" if run.is_final else run.stage
-    return turns.place(str(run.id), turns.line() if line is None else line)
+    place = turns.place(str(run.id), turns.line() if line is None else line)
+    return f"{place}; attempt {run.tries + 1} of {MOST_TRIES}. {run.reason}" if run.tries else place
 
 
 def notify(run_id: str) -> None:

@@ -6,7 +6,7 @@ Bounded in time: what was not looked at is said. Only destinations that the pred
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -61,6 +61,7 @@ class Found:
     of: int = 0
     complete: bool = True
     names: tuple[str, ...] = ()
+    seconds: float = QUEUE_PATIENCE  #: after which it stopped in the queues, where it did
 
 
 #: A message in a queue, as somebody may see it.
@@ -88,12 +89,15 @@ def search(
     by_place: dict[tuple[str, Destination], Hit] = {}
     _in_queues(wanted, names, [each for each in stats if each.destination.is_queue and sees(each.destination)],
                shown, found, by_place)  # fmt: skip
-    _in_trace(wanted, names, sees, shown, found, by_place)
-    found.hits = _by_message(by_place.values())[:MAX_HITS]
+    recorded, is_complete = in_trace(wanted, names, sees, shown, TRACE_PATIENCE)
+    found.complete = found.complete and is_complete
+    for each in recorded:  # what a queue holds now is told as it is there
+        by_place.setdefault((each.id, each.place), each)
+    found.hits = by_message(by_place.values())[:MAX_HITS]
     return found
 
 
-def _by_message(hits: Iterable[Hit]) -> list[Hit]:
+def by_message(hits: Iterable[Hit]) -> list[Hit]:
     """One hit for each message, in its most telling place: where it is dead, then where it waits, then the latest."""
     order = {"dead": 0, "waiting": 1, "held": 1}
     ordered = sorted(
@@ -114,14 +118,28 @@ def why(message: BrowsedMessage, wanted: str, names: Sequence[str]) -> str:
     return next((name for name in names if message.headers.get(name) == wanted), "")
 
 
+def in_order(queues: Iterable[DestinationStats]) -> list[DestinationStats]:
+    """The queues with messages in the order of search: dead letters first, then small ones before large ones."""
+    filled = [each for each in queues if each.destination.is_queue and each.QueueSize]
+    return sorted(filled, key=lambda each: (not is_dead_letter_queue(each), each.QueueSize))
+
+
+def matching(
+    messages: Iterable[BrowsedMessage], place: Destination, holds_dead_letters: bool, wanted: str,
+    names: Sequence[str], shown: Shown,
+) -> Iterator[Hit]:  # fmt: skip
+    """The messages of a queue that match, as far as whoever searches may see why."""
+    state = "dead" if holds_dead_letters else "waiting"
+    for message in messages:
+        if why(message, wanted, names) and (matched := why(seen := shown(message, place), wanted, names)):
+            yield _hit(seen, place, state, matched)
+
+
 def _in_queues(
     wanted: str, names: Sequence[str], queues: list[DestinationStats], shown: Shown, found: Found,
     hits: dict[tuple[str, Destination], Hit],
 ) -> None:  # fmt: skip
-    """Dead letters first, then small queues: a large one would use up the time."""
-    deadline, door = time.monotonic() + QUEUE_PATIENCE, gateway()
-    filled = [each for each in queues if each.QueueSize]
-    filled.sort(key=lambda each: (not is_dead_letter_queue(each), each.QueueSize))
+    deadline, door, filled = time.monotonic() + QUEUE_PATIENCE, gateway(), in_order(queues)
     found.of = len(filled)
     for each in filled:
         before = END_OF_LOG
@@ -131,10 +149,8 @@ def _in_queues(
             except BrokerError:  # deleted in this moment
                 break
             found.read += len(page.messages)
-            for message in page.messages:
-                if why(message, wanted, names) and (matched := why(shown(message, each.destination), wanted, names)):
-                    state = "dead" if is_dead_letter_queue(each) else "waiting"
-                    hits[message.id, each.destination] = _hit(message, each.destination, state, matched)
+            matches = matching(page.messages, each.destination, is_dead_letter_queue(each), wanted, names, shown)
+            hits.update(((hit.id, hit.place), hit) for hit in matches)
             if page.next is None:
                 found.queues += 1
                 break
@@ -150,26 +166,26 @@ def _hit(message: BrowsedMessage, place: Destination, state: str, matched: str) 
     return Hit(message.id, place, state, listed.died or listed.sent, matched, origin, listed.cause, message.seq)
 
 
-def _in_trace(
-    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], shown: Shown, found: Found,
-    hits: dict[tuple[str, Destination], Hit],
-) -> None:  # fmt: skip
-    sent = trace.search(wanted, names, TRACE_PATIENCE)
+def in_trace(
+    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], shown: Shown, patience: float
+) -> tuple[list[Hit], bool]:
+    """What was recorded of messages that match, and whether all of the trace was read within the patience (seconds)."""
+    hits: list[Hit] = []
+    sent = trace.search(wanted, names, patience)
     matched = {each.msg_id: reason for each in sent.events if (reason := why(_recorded(each, shown), wanted, names))}
-    found.complete = found.complete and sent.complete
     if not matched:
-        return
-    events = trace.events_of(list(matched), TRACE_PATIENCE)
-    found.complete = found.complete and events.complete
+        return hits, sent.complete
+    events = trace.events_of(list(matched), patience)
     deeds = deeds_of(list(matched))  # what an operator took away waits nowhere: the trace does not tell of it
     for id, reason in matched.items():
         way = journey(id, [each for each in events.events if each.msg_id == id], deeds[id], {}, True)
         for copy in way.copies:
-            if sees(copy.place) and (id, copy.place) not in hits:
+            if sees(copy.place):
                 cause = "" if copy.state == "taken" else copy.detail  # a deed says where to: that is not everybody's
-                hits[id, copy.place] = Hit(id, copy.place, copy.state, copy.since, reason, cause=cause)
+                hits.append(Hit(id, copy.place, copy.state, copy.since, reason, cause=cause))
         if not way.copies and way.sent_to is not None and sees(way.sent_to):
-            hits[id, way.sent_to] = Hit(id, way.sent_to, "sent", way.steps[0].time, reason)
+            hits.append(Hit(id, way.sent_to, "sent", way.steps[0].time, reason))
+    return hits, sent.complete and events.complete
 
 
 def _recorded(event: Event, shown: Shown) -> BrowsedMessage:

@@ -7,11 +7,13 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from brokerapp.ownership import private_folder
+
 
 def secret_key(path: Path) -> str:
     """The text in the file `path`, which is written with a fresh secret when it does not exist."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(48))

@@ -29,7 +29,7 @@ from console.rights_version import grow
 
 #: After which it ends by itself: long enough for a walk through the pages, too short to be forgotten for a day.
 MINUTES = 30
-#: In the session of who looks; until they were told so also of who did, where it ended by itself.
+#: Key in the session of who impersonates; it stays after the end until a page has said that it ended.
 KEY = "seen_as"
 #: What may be sent meanwhile, by the names of addresses: the ways out.
 WAYS_OUT = frozenset({"stop-seeing-as", "logout", "account_logout"})
@@ -92,7 +92,7 @@ def _tell_sockets(session: SessionBase) -> None:
 
 
 def ended(request: HttpRequest) -> str:
-    """As whom the console was seen before that ended by itself, until its end is taken note of; "" otherwise."""
+    """Return as whom the user saw the console until that expired; "" where it did not, or a page has said so."""
     kept = request.session.get(KEY)
     is_over = kept and request.user.is_authenticated and look_of(request.user) is None
     return Holder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).words if is_over else ""
@@ -126,19 +126,37 @@ def seen_now(user: AnyUser, session: SessionBase) -> AnyUser | None:
     return found and seen_as(found, session.load())  # another tab may have begun a look, or ended it
 
 
-def refuse_changes(request: HttpRequest) -> None:
-    """Raise PermissionDenied, and leave a trace, where somebody who only looks sends what would change something.
+def notice_expiry(request: HttpRequest) -> None:
+    """End an expired impersonation on the first page that is loaded after it, which says so; the next page does not.
 
-    So it is once after a look that ended by itself: the page from which it was sent may still have shown it.
+    Forms of pages that were rendered before hold a CSRF token that `end` has replaced: none of them can be sent.
+    """
+    if _loads_page(request) and (was_seen := ended(request)):
+        end(request)
+        request.impersonation_ended = was_seen
+
+
+def _loads_page(request: HttpRequest) -> bool:
+    """Whether a browser loads a whole page, not a part of one or data for a script."""
+    is_document = request.headers.get("Sec-Fetch-Dest", "document") == "document" or "HX-Boosted" in request.headers
+    is_part = "HX-Request" in request.headers and "HX-Boosted" not in request.headers
+    return request.method == "GET" and is_document and not is_part
+
+
+def refuse_changes(request: HttpRequest) -> None:
+    """Raise PermissionDenied, and write an audit entry, for a change that is sent while impersonating.
+
+    The same holds for a change that is the first request after an impersonation expired: the page that sent it may
+    have been rendered with the rights of the other user.
     """
     if request.method in _SAFE:
         return
     seen, was_seen = words(request.user), ended(request)
     if seen:
-        reason = f"You see the console as the {seen}: nothing can be changed until you stop."
+        reason = f"Viewing as {seen} is read-only. Stop viewing as {seen} to make changes."
     elif was_seen:
         end(request)
-        reason = f"You saw the console as the {was_seen}, which has ended: nothing was changed. From now on you do it."
+        reason = f"Impersonation of the {was_seen} has ended and nothing was changed. You are back in your own account."
     else:
         return
     audit.denied(request, "change", request.path, reason)
@@ -164,6 +182,7 @@ class SeenAsMiddleware:
         see(request)
         if not getattr(view, "login_required", True):  # operations ask by themselves, with a token or so
             return
+        notice_expiry(request)
         refuse_changes(request)
         seen = words(request.user)
         if seen and not hasattr(view, "verb"):

@@ -9,8 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 from brokerapp.environment import Environment
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.handwritten import MAX_BODY
 from console.assets import fingerprint
 from console.database import databases
 from console.identity import Identity
@@ -18,7 +21,10 @@ from console.mail_server import MailServer
 from console.monitoring.options import MonitorOptions
 from console.secret import secret_key
 
-SLUICE = Environment.read()
+try:
+    SLUICE = Environment.read()
+except ConfigurationRefused as error:  # Django reports this one as a sentence
+    raise ImproperlyConfigured(str(error)) from error
 IDENTITY = Identity.read()
 MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -68,6 +74,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "console.parts.PartsMiddleware",
     "csp.middleware.CSPMiddleware",
     "console.failures.BrokerErrorMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -180,6 +187,11 @@ WHITENOISE_AUTOREFRESH = os.environ.get("SLUICE_DEVELOP") == "1"
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^"
 WHITENOISE_MAX_AGE = 0 if WHITENOISE_AUTOREFRESH else 365 * 24 * 60 * 60
 
+# -- how much a request may hold
+
+#: A form writes three characters for each byte that is not a letter, and JSON does so for most texts.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * MAX_BODY + 1024 * 1024
+
 # -- the browser's leash
 
 CONTENT_SECURITY_POLICY = {
@@ -211,10 +223,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s", "datefmt": "%H:%M:%S"}},
+    "filters": {"wrong host": {"()": "console.log_lines.WrongHost"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django.request": {"level": "ERROR"},  # denials are in the audit trail, refusals on their page
+        "django.security.DisallowedHost": {"level": "WARNING", "filters": ["wrong host"]},
         "axes": {"level": "WARNING"},
     },
 }

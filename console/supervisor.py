@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokerapp.ownership import Claim, claim, dying_with_parent
+from brokerapp.ownership import Claim, claim, dying_with_parent, private_folder
 
 TICK_SECONDS = 0.1
 ASK_SECONDS = 0.25  # between two questions whether a part is ready
@@ -43,8 +43,10 @@ class Part:
     It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later, on a
     busy machine as many times later as others share each of its processors. With `ready`, those after it in the table
     start when it says yes, and have ended before it is asked to end. It must not wait long for its answer. They wait
-    for ever for one that they cannot do without (`is_needed`), and STILL_SECONDS for any other. Lines with what it says
-    of itself alone (`unsaid`) stand in its log and are not shown.
+    for ever for one that they cannot do without (`is_needed`), and STILL_SECONDS for any other; such a one gets its
+    grace also when everything is to stop at once. One that keeps nothing (`is_disposable`) is given no longer because
+    the machine is busy, which it may be with this one. Lines with what it says of itself alone (`unsaid`) stand in its
+    log and are not shown.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Part:
     environment: Mapping[str, str] = field(default_factory=dict)
     ready: Callable[[], bool] | None = None
     is_needed: bool = False
+    is_disposable: bool = False
     grace: float = GRACE_SECONDS
     unsaid: re.Pattern[str] | None = None
 
@@ -157,8 +160,10 @@ class Child:
         if self.process is not None and self.process.poll() is None:
             waited = time.monotonic() - self._asked_to_end
             # What the machine was busy with is not made up for in the moment in which it is over.
-            self._patience = max(self._patience, patience(self.part.grace, os.getloadavg()[0], PROCESSORS))
-            if not self._is_killed and (hurry or waited > self._patience):
+            load = 0.0 if self.part.is_disposable else os.getloadavg()[0]
+            self._patience = max(self._patience, patience(self.part.grace, load, PROCESSORS))
+            in_a_hurry = hurry and not self.part.is_needed
+            if not self._is_killed and (in_a_hurry or waited > self._patience):
                 self._is_killed = True
                 self._say(f"{self.part.name} does not end: killed")
                 self.kill()
@@ -210,7 +215,7 @@ class Supervisor:
     """
 
     def __init__(self, parts: Sequence[Part], folder: Path, say: Say) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         self._claim: Claim = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
         self._parts, self._say = parts, say
         self._logs = folder / "log"
@@ -221,7 +226,7 @@ class Supervisor:
     def run(self, announce: Callable[[], None]) -> None:
         """Keep everything running until SIGINT, SIGTERM or SIGHUP; `announce` once, when all parts are ready.
 
-        A second signal ends the children without grace.
+        A second signal ends the children without grace, but for those that others cannot do without.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._ask_to_stop)

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from console import audit_retention, run_retention, runs
 from console.alerts import sending
+from console.message_search import service
+from console.message_search import work as message_search
 from console.models import AnalysisRun
 from console.repair import jobs
 from console.repair.work import rouse_lost, work
@@ -57,6 +59,7 @@ def reap() -> int:
     """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
     jobs.forget_old()
     rouse_lost()
+    service.rouse_lost()
     return runs.reap(SILENCE, PATIENCE)
 
 
@@ -70,6 +73,12 @@ def worker_started(worker: str, seconds: float) -> int:
 def work_on(job_id: str) -> str:
     """Do a slice of a job on messages; its state then."""
     return work(job_id)
+
+
+@shared_task(name="console.search_on")
+def search_on(search_id: str) -> str:
+    """Do a slice of a search for messages; its state then."""
+    return message_search.work(search_id)
 
 
 @shared_task(name="console.forget_audit")

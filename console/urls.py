@@ -13,6 +13,7 @@ from django.urls import path
 
 from console import oidc
 from console.api.api import urls as api_urls
+from console.message_search import urls as message_search
 from console.monitoring import probes
 from console.repair import urls as repair
 from console.routing import urls as routing
@@ -64,6 +65,7 @@ urlpatterns = [
     path("depths", depths.depths, name="depths"),
     path("demo", overview.start_demo, name="demo"),
     *repair.urlpatterns,
+    *message_search.urlpatterns,
     path("chart", charts.chart, name="chart"),
     path("star", keeping.star, name="star"),
     path("views/<str:page>/save", keeping.save_view, name="save-view"),
@@ -160,6 +162,7 @@ urlpatterns = [
     path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]
 
+handler400 = "console.views.problems.unreadable"
 handler403 = "console.views.problems.denied"
 handler404 = "console.views.problems.missing"
 handler500 = "console.views.problems.broken"

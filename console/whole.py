@@ -9,6 +9,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.history import Point, Whole
 from brokerapp.network_stats import NetworkStats, WayState
 from brokerapp.snapshot import NodeStatus
+from brokerapp.store.disk_space import DiskSpace
 from console.live.picture import Picture
 
 #: Ways that should be connected and are not.
@@ -41,7 +42,19 @@ def whole_of(picture: Picture, at: int, points: Mapping[Destination, Point]) -> 
         away=len(away(picture)),
         held_back=connected("held_back"),
         slow=connected("slow"),
+        disk=max((_share_used(disk) for disk in map(watched_disk, nodes) if disk is not None), default=None),
     )
+
+
+def watched_disk(node: NodeStatus) -> DiskSpace | None:
+    """The disk of a node's store; None where the node does not watch it."""
+    disk = DiskSpace.from_json(node.store.get("disk", {}))
+    return disk if disk.total else None
+
+
+def _share_used(disk: DiskSpace) -> int:
+    """In thousandths. What is reserved for acknowledgements is not used yet."""
+    return 1000 * (disk.total - disk.free - disk.reserved) // disk.total
 
 
 def _fullest(rooms: Iterable[tuple[Mapping[str, Any], str, str]]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import gc
+import logging
 import os
 import sys
 import threading
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import stomp
 from django.conf import settings
@@ -38,6 +40,8 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["SLUICE_WARM_UP"] = "0"  # most installations of tests are asked nothing
+    hypothesis.settings.register_profile("busy machine", deadline=None)  # an example takes longer beside other tests
+    hypothesis.settings.load_profile("busy machine")
     gc.disable()
 
 
@@ -89,6 +93,20 @@ def store_url(tmp_path_factory) -> Iterator[str]:
     """The URL of a store that lives as long as the tests run."""
     with EmbeddedStore(tmp_path_factory.mktemp("store")) as store:
         yield store.url
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A classic session of Spark in this process."""
+    from analytics import session
+    from analytics.jvm import java_home
+
+    # The gateway to the JVM says good-bye after the test run has closed the streams it would say it to.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(java_home())}
+    made = session.local(tmp_path_factory.mktemp("spark"))
+    yield made
+    made.stop()
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:

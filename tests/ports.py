@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -28,3 +29,29 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
+
+
+#: Above what the kernel gives to connections that go out, and what `free_port` tries.
+_KEPT = range(61_000, 65_500)
+
+
+class KeptPort:
+    """A TCP port of 127.0.0.1 that no other test takes until `close`, also while its server is away.
+
+    Whoever keeps a port has its name in the kernel, which ends with the process.
+    """
+
+    def __init__(self) -> None:
+        for port in random.sample(_KEPT, len(_KEPT)):
+            name = socket.socket(socket.AF_UNIX)
+            with contextlib.suppress(OSError), socket.socket() as probe:
+                name.bind(f"\0sluice-tests-port-{port}")
+                probe.bind(("127.0.0.1", port))
+                self.number, self._name = port, name
+                return
+            name.close()
+        raise OSError("all ports that tests may keep are taken")
+
+    def close(self) -> None:
+        """Others may have it."""
+        self._name.close()

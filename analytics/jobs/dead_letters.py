@@ -1,4 +1,7 @@
-"""Why messages were given up: dead letters, expired and dropped ones, those with causes that are alike together."""
+"""Why messages were given up: dead letters and dropped ones, those with causes that are alike together.
+
+Each counts once: as expired, wherever it went then; as a dead letter, if it failed otherwise; or as dropped.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import charts
-from analytics.causes import COUNTED_AGAIN, NOTE
+from analytics.causes import COUNTED_AGAIN, EXPIRED, NOTE
 from analytics.jobs.parts import Collect, nothing, table_of
 from analytics.question import Question
 from analytics.request import Window
@@ -22,7 +25,7 @@ STEPS = 1
 EXAMPLES = 3
 #: Causes whose messages are shown.
 EXPLAINED = 50
-WORDS = {"dead_letter": "dead letter", "expire": "expired", "drop": "dropped"}
+DEAD, LATE, DROPPED = "dead letter", "expired", "dropped"
 _CAUSE, _OUTCOME = Column("cause", "Cause"), Column("outcome", "What became of them")
 _FAILED_AT = Column("destination", "Where", about="destination")
 _COLUMNS = (
@@ -43,17 +46,11 @@ def run(question: Question, collect: Collect) -> Findings:
     if not found.num_rows:
         return nothing("No message was given up in this window.")
     clusters = clustered(found)
+    figures = _figures(clusters)
     examples = [example for each in clusters[:EXPLAINED] for example in each["examples"]]
     return Findings(
-        sentence=_sentence(clusters),
-        headline=tuple(
-            Figure(
-                "became dead letters" if word == WORDS["dead_letter"] else word,
-                sum(each["messages"] for each in clusters if each["outcome"] == word),
-                "count",  # of times: see COUNTED_AGAIN
-            )
-            for word in WORDS.values()
-        ),
+        sentence=_sentence(clusters, _kept(found)),
+        headline=tuple(Figure(label, count, "count") for label, count in figures.items()),  # times: see COUNTED_AGAIN
         rows_read=sum(found["events"].to_pylist()),
         charts=((f"Messages given up, by {span(slot)}", _chart(found, question.covered, slot)),),
         tables=(
@@ -64,11 +61,34 @@ def run(question: Question, collect: Collect) -> Findings:
     )
 
 
+def _figures(clusters: list[dict[str, Any]]) -> dict[str, int]:
+    """How many became what, which adds up to all."""
+    labels = {DEAD: "failed and became dead letters", LATE: "expired", DROPPED: "dropped"}
+    return {
+        label: sum(each["messages"] for each in clusters if each["outcome"] == word) for word, label in labels.items()
+    }
+
+
+def _kept(found: pa.Table) -> int:
+    """How many that expired became dead letters."""
+    return sum(
+        each["messages"]
+        for each in found.select(["outcome", "cause", "messages"]).to_pylist()
+        if each["outcome"] == "dead_letter" and each["cause"] == EXPIRED
+    )
+
+
+def _outcome(kind: str, cause: str) -> str:
+    """What became of a message, in a word: of an event of this kind, with this cause."""
+    return LATE if cause == EXPIRED else DEAD if kind == "dead_letter" else DROPPED
+
+
 def clustered(found: pa.Table) -> list[dict[str, Any]]:
     """Rows of schemas.CAUSES as clusters: an outcome and a cause at a place, those with the most messages first."""
     clusters: dict[tuple, list[dict[str, Any]]] = {}
     for each in found.to_pylist():
-        clusters.setdefault((each["outcome"], each["cause"], each["destination"]), []).append(each)
+        outcome = _outcome(each["outcome"], each["cause"])
+        clusters.setdefault((outcome, each["cause"], each["destination"]), []).append(each)
     whole = sum(found["messages"].to_pylist())
     rows = [_cluster(key, members, whole) for key, members in clusters.items()]
     return sorted(rows, key=lambda each: (-each["messages"], each["cause"], each["destination"]))
@@ -78,7 +98,7 @@ def _cluster(key: tuple, members: list[dict[str, Any]], whole: int) -> dict[str,
     messages = sum(each["messages"] for each in members)
     newest = sorted(members, key=lambda each: each["last"], reverse=True)[:EXAMPLES]
     return {
-        "outcome": WORDS[key[0]], "cause": key[1], "destination": key[2], "messages": messages,
+        "outcome": key[0], "cause": key[1], "destination": key[2], "messages": messages,
         "share": messages / whole, "consumers": len({each["consumer"] for each in members if each["consumer"]}),
         "first": min(each["first"] for each in members), "last": max(each["last"] for each in members),
         "examples": [
@@ -91,25 +111,34 @@ def _cluster(key: tuple, members: list[dict[str, Any]], whole: int) -> dict[str,
 
 def _chart(found: pa.Table, window: Window, slot: int) -> dict:
     labels = [
-        f"{WORDS[outcome]}: {cause[:60]}"
+        f"{_outcome(outcome, cause)}: {cause[:60]}"
         for outcome, cause in zip(found["outcome"].to_pylist(), found["cause"].to_pylist(), strict=True)
     ]
     labelled = found.append_column("label", pa.array(labels))
     return charts.over_time(*series(labelled, "messages", window, slot, by="label"), f"messages per {span(slot)}")
 
 
-def _sentence(clusters: list[dict[str, Any]]) -> str:
-    dead = [each for each in clusters if each["outcome"] == WORDS["dead_letter"]]
-    failed, whole = sum(each["messages"] for each in dead), sum(each["messages"] for each in clusters)
+def _sentence(clusters: list[dict[str, Any]], kept: int) -> str:
+    """`kept` is how many of those that expired became dead letters."""
+    dead = [each for each in clusters if each["outcome"] == DEAD]
+    failed, late, dropped = _figures(clusters).values()
+    whole = failed + late + dropped
     causes_found = len({each["cause"] for each in dead})
-    others = [f"{counted(whole - failed, 'message')} expired or {form(whole - failed, 'was', 'were')} dropped"]
+    others = [
+        f"{counted(late + dropped, 'message')} expired or {form(late + dropped, 'was', 'were')} dropped"
+        if whole > failed
+        else "",
+        f"{part(late / whole)} of all {whole:,} expired" + (f", {kept:,} of these became dead letters" if kept else "")
+        if late
+        else "",
+    ]
     if not dead:
-        return sentence("no message became a dead letter", *others)
+        return sentence("no message failed and became a dead letter", *others)
     first = dead[0]
     return sentence(
-        f"messages became dead letters {counted(failed, 'time')}, of {counted(causes_found, 'cause')}",
+        f"messages failed and became dead letters {counted(failed, 'time')}, of {counted(causes_found, 'cause')}",
         f"{part(first['messages'] / failed)} of them in {short(first['destination'])}: {first['cause']}"
         if len(dead) > 1
         else f"in {short(first['destination'])}: {first['cause']}",
-        *(others if whole > failed else ()),
+        *others,
     )

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import charts
-from analytics.histogram import ERROR, percentiles
+from analytics.histogram import ERROR, early, percentiles
 from analytics.jobs.parts import ACKED, DESTINATION, LATENCIES, MAX_BARS, in_milliseconds, ordered
 from analytics.results import Figure, Table
-from analytics.words import short
+from analytics.words import counted, duration, form, short
 
 
 def by_destination(histogram: pa.Table, chosen: str = "p95") -> pa.Table:
@@ -36,4 +36,17 @@ def figures(delays: pa.Table, count: int, chosen: str = "p95") -> list[Figure]:
     return [
         Figure(f"{chosen} at {short(each['destination'])}", each[f"{chosen}_us"] / 1000, "ms")
         for each in delays.slice(0, count).to_pylist()
+        if each[f"{chosen}_us"] is not None
+    ]
+
+
+def notes(histogram: pa.Table) -> list[str]:
+    """What is to be said of acknowledgements that bear a time before their messages' arrival."""
+    found = early(zip(histogram["bucket"].to_pylist(), histogram["messages"].to_pylist(), strict=True))
+    if not found.count:
+        return []
+    return [
+        f"{counted(found.count, 'acknowledgement')} {form(found.count, 'bears', 'bear')} a time before the message's "
+        f"arrival, by up to {duration(found.most_us)}: the clocks of nodes differ. No percentile counts "
+        f"{form(found.count, 'it', 'them')}."
     ]

@@ -22,6 +22,7 @@ RECENT = 0.25
 _COLUMNS = (
     DESTINATION,
     Column("depth", "Waiting", "messages"),
+    Column("consumers", "Consumers", "count"),
     Column("least", "Least", "messages"),
     Column("most", "Most", "messages"),
     Column("came", "In", "rate"),
@@ -66,7 +67,7 @@ def _named(found: dict[Key, Course], before: int) -> dict[str, tuple[str, Course
 def _from(course: Course, slot: int) -> Course:
     came = course.came[slot:]
     size = round(course.message_bytes * sum(came))
-    return Course(course.depths[slot:], came, course.went[slot:], size, course.silent[slot:])
+    return Course(course.depths[slot:], came, course.went[slot:], size, course.silent[slot:], course.consumers)
 
 
 def _findings(
@@ -102,7 +103,8 @@ def _findings(
 
 def _row(name: str, course: Course, ahead: Outlook, limit: str) -> dict[str, Any]:
     return {
-        "destination": name, "depth": ahead.depth, "least": min(course.depths), "most": max(course.depths),
+        "destination": name, "depth": ahead.depth, "consumers": course.consumers,
+        "least": min(course.depths), "most": max(course.depths),
         "came": ahead.came, "went": ahead.went, "drained_seconds": ahead.drained_seconds,
         "full_seconds": ahead.full_seconds, "limit": limit,
     }  # fmt: skip

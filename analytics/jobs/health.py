@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 from analytics import charts
 from analytics.consumers import State, judged
@@ -24,6 +25,7 @@ _COLUMNS = (
     Column("quiet_seconds", "Did nothing for", "seconds"),
     Column("dispatched", "Given", "messages"),
     ACKED,
+    Column("left", "Left", "time"),
 )
 
 
@@ -39,7 +41,7 @@ def run(question: Question, collect: Collect) -> Findings:
     slowest = sorted(consumers, key=lambda each: -each.held_ms)[:MAX_BARS]
     names = [client_label(each.client) for each in slowest]
     bars = {"held": [round(max(each.held_ms, 0.001), 3) for each in slowest]}
-    rows = [{**asdict(each), "state": str(each.state)} for each in consumers]
+    rows = [{**asdict(each), "state": str(each.state), "left": _moment(each.left_us)} for each in consumers]
     return Findings(
         sentence=_sentence(consumers, quiet),
         headline=(
@@ -53,13 +55,24 @@ def run(question: Question, collect: Collect) -> Findings:
     )  # fmt: skip
 
 
-def _sentence(consumers: list, quiet: float) -> str:
+def _moment(us: int | None) -> datetime | None:
+    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
+
+
+def _sentence(every: list, quiet: float) -> str:
+    """Of those who are there; and how many left."""
+    consumers = [each for each in every if each.left_us is None]
+    gone = len(every) - len(consumers)
+    parting = f"{counted(gone, 'consumer')} left {form(gone, 'its', 'their')} queue" + "s" * (gone > 1) if gone else ""
+    if not consumers:
+        return sentence(parting)
     states = Counter(each.state for each in consumers)
     stuck = [client(each.client) for each in consumers if each.state == State.STUCK]
     behind = list(dict.fromkeys(short(each.destination) for each in consumers if each.state == State.BEHIND))
     if states[State.FINE] == len(consumers):
         return sentence(
-            f"all {counted(len(consumers), 'consumer')} keep up" if len(consumers) > 1 else "the consumer keeps up"
+            f"all {counted(len(consumers), 'consumer')} keep up" if len(consumers) > 1 else "the consumer keeps up",
+            parting,
         )
     slow = [each for each in consumers if each.state == State.SLOW]
     return sentence(
@@ -73,4 +86,5 @@ def _sentence(consumers: list, quiet: float) -> str:
         else "",
         f"the consumers of {listed(behind)} fall behind" if behind else "",
         f"{counted(states[State.IDLE], 'consumer')} had nothing to do" if states[State.IDLE] else "",
+        parting,
     )

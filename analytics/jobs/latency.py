@@ -55,6 +55,7 @@ def run(question: Question, collect: Collect) -> Findings:
         sentence=_sentence(queues, consumers, chosen),
         headline=(Figure("Acknowledged", total(queues, "acked"), "messages"), *delays.figures(queues, 3, chosen)),
         rows_read=total(queues, "acked"),
+        notes=tuple(delays.notes(by_queue)),
         charts=(
             ("By destination", delays.bars(queues)),
             *(((f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),) if drawn else ()),
@@ -74,7 +75,7 @@ def _over_time(
     found: dict[str, list[float | None]] = {short(name): [None] * len(begins) for name in names}
     by_slot = percentiles(rows, ["destination", "slot"])
     for each in by_slot.select(["destination", "slot", f"{chosen}_us"]).to_pylist():
-        if each["destination"] in names:
+        if each["destination"] in names and each[f"{chosen}_us"] is not None:
             at = place.get(int(each["slot"].timestamp()))
             if at is not None:
                 found[short(each["destination"])][at] = round(each[f"{chosen}_us"] / 1000, 3)
@@ -82,6 +83,9 @@ def _over_time(
 
 
 def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:
+    queues, consumers = (each.filter(each[f"{chosen}_us"].is_valid()) for each in (queues, consumers))
+    if not queues.num_rows:
+        return sentence("by the clocks of the nodes every message was acknowledged before it arrived")
     slowest, *_, fastest = queues.to_pylist() * 2
     named = consumers.to_pylist()
     worst = [each for each in named if each["destination"] == slowest["destination"]]

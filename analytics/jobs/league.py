@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import charts
-from analytics.jobs.parts import MAX_BARS, Collect, nothing, table_of, total
+from analytics.jobs.parts import MAX_BARS, Collect, nothing, rolled_back, table_of, total
 from analytics.question import Question
 from analytics.results import Column, Figure, Findings, Table
 from analytics.transforms.clients import clients
@@ -63,7 +63,10 @@ def run(question: Question, collect: Collect) -> Findings:
         Figure("Consumers", len(consumers)),
         Figure("Acknowledged", sum(each["messages"] for each in consumers), "messages"),
     )
-    return Findings(_sentence(producers, consumers), rows_read, tuple(figures), tuple(tables), headline=headline)
+    notes = rolled_back(total(found, "rolled_back"))
+    return Findings(
+        _sentence(producers, consumers), rows_read, tuple(figures), tuple(tables), notes=notes, headline=headline
+    )
 
 
 def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[dict[str, Any]]:

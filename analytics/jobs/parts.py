@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from analytics.histogram import PERCENTILES
 from analytics.results import Column, Findings
+from analytics.words import counted, form
 
 #: Computes a frame as the next step of a run.
 Collect = Callable[[str, DataFrame], pa.Table]
@@ -27,6 +28,14 @@ LATENCIES = tuple(Column(name.removesuffix("_us") + "_ms", name.removesuffix("_u
 def nothing(sentence: str = NOTHING, rows_read: int = 0) -> Findings:
     """What is said when there is nothing to show."""
     return Findings(sentence, rows_read)
+
+
+def rolled_back(count: int) -> tuple[str, ...]:
+    """What is to be said of messages that were sent in transactions of which nothing came."""
+    if not count:
+        return ()
+    are = form(count, "is", "are")
+    return (f"{counted(count, 'message')} of transactions that were rolled back {are} not counted as sent.",)
 
 
 def total(rows: pa.Table, column: str) -> int:

@@ -15,6 +15,7 @@ from analytics.silences import HOUR, Heard, silent
 from analytics.slots import starts
 from analytics.transforms.depths import flows, notes
 from analytics.transforms.which import of_destination
+from brokerapp.recording.consumers import EVERYWHERE
 
 HOUR_US = 3_600_000_000
 #: The longest slot: notes of all depths are an hour apart.
@@ -59,6 +60,9 @@ def recorded(question: Question, slot: int, collect: Collect, destination: str =
             hours={at // HOUR * HOUR for name, at in whole if name == broker},
         )
 
+    for key, count in _consumers(notes_of_slots).items():
+        if key in found:
+            found[key].consumers = count
     _mark_silences(found, begins, slot, window, heard)
     return Recorded(slot, begins, found, total(changes, "events"))
 
@@ -68,7 +72,20 @@ def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int
         ((each["broker"], each["destination"]), int(each["slot"].timestamp() - first) // slot,
          round(each["ts"].timestamp() * 1e6), each["depth"])
         for each in rows.to_pylist()
+        if each["depth"] is not None
     ]  # fmt: skip
+
+
+def _consumers(rows: pa.Table) -> dict[Key, int]:
+    """How many clients consumed from each log in the end, of those where that changed."""
+    changed = [each for each in rows.to_pylist() if each["consumers"] is not None]
+    changed.sort(key=lambda each: each["slot"])
+    found: dict[Key, int] = {}
+    for each in changed:
+        if each["destination"] == EVERYWHERE:  # the broker began: who consumed before does no longer
+            found |= {key: 0 for key in found if key[0] == each["broker"]}
+        found[each["broker"], each["destination"]] = each["consumers"]
+    return found
 
 
 def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:

@@ -1,11 +1,15 @@
-"""Skew: how evenly competing consumers share the messages of a queue."""
+"""Skew: how evenly competing consumers share the messages of a queue.
+
+The measure is the part of the messages that other consumers would have to have taken for all to have taken the same
+(the Hoover index): 0 when shares are alike, 24 % for shares of 74 and 26 %, 17 % for 50, 34 and 17 %.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from analytics import charts
-from analytics.consumers import competing
+from analytics.consumers import competing, meet
 from analytics.jobs.parts import ACKED, CLIENT, DESTINATION, MAX_BARS, Collect, nothing, table_of, total
 from analytics.question import Question
 from analytics.results import Column, Figure, Findings, Table
@@ -14,11 +18,15 @@ from analytics.transforms.which import of_destination
 from analytics.words import client, counted, form, part, sentence, short
 
 STEPS = 1
-#: From here on a share is called uneven: so many times what it would be if all had the same.
-UNEVEN = 1.5
+#: From here on shares are called uneven: the part of the messages that others would have to have taken.
+UNEVEN = 0.1
+#: Messages of each consumer, on average, below which chance makes shares uneven, and nothing is said.
+FEWEST = 10
+EVEN, UNLIKE, TOO_FEW = "evenly shared", "unevenly shared", "too few messages to tell"
 _CONSUMERS = Column("consumers", "Consumers", "count")
 _BUSIEST, _SHARE = Column("client", "Busiest", about="client"), Column("share", "Its share", "part")
 _FACTOR = Column("factor", "Times an even share", "times")
+_MISPLACED, _VERDICT = Column("misplaced", "To be taken by others", "part"), Column("verdict", "Shares")
 _OWN = Column("share", "Share", "part")
 _BYTES = Column("bytes_acked", "Acknowledged", "bytes")
 
@@ -28,27 +36,35 @@ def run(question: Question, collect: Collect) -> Findings:
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by consumer", clients(events, question.window))
     rows_read = total(found, "events")
-    shared = {name: rows for name, rows in competing(found.to_pylist()).items() if len(rows) > 1}
-    queues = sorted((_queue(name, rows) for name, rows in shared.items()), key=lambda each: -each["factor"])
+    together = {name: rows for name, every in competing(found.to_pylist()).items() if (rows := _sharing(every))}
+    queues = sorted(
+        (shared(name, rows) for name, rows in together.items()),
+        key=lambda each: (each["verdict"] != UNLIKE, -each["misplaced"]),
+    )
     if not queues:
         return nothing("No queue had more than one consumer in this window: nobody competes.", rows_read)
-    members = [each for row in queues for each in _members(shared[row["destination"]])]
-    queue_columns = (DESTINATION, _CONSUMERS, ACKED, _BUSIEST, _SHARE, _FACTOR)
+    members = [each for row in queues for each in _members(together[row["destination"]])]
+    queue_columns = (DESTINATION, _VERDICT, _MISPLACED, _CONSUMERS, ACKED, _BUSIEST, _SHARE, _FACTOR)
     member_columns = (CLIENT, DESTINATION, ACKED, _OWN, _FACTOR, _BYTES)
     return Findings(
         sentence=_sentence(queues),
         headline=(
             Figure("Queues with competing consumers", len(queues)),
-            Figure("Shared unevenly", sum(each["factor"] >= UNEVEN for each in queues)),
-            Figure("At most, of an even share", queues[0]["factor"], "times"),
+            Figure("Shared unevenly", sum(each["verdict"] == UNLIKE for each in queues)),
+            Figure("To be taken by others, at most", queues[0]["misplaced"], "part"),
         ),
         rows_read=rows_read,
-        charts=(("Shares of consumers", _chart([each["destination"] for each in queues[:MAX_BARS]], shared)),),
+        charts=(("Shares of consumers", _chart([each["destination"] for each in queues[:MAX_BARS]], together)),),
         tables=(
             Table("skew", "By queue", queue_columns, table_of(queues, queue_columns)),
             Table("shares", "By consumer", member_columns, table_of(members, member_columns)),
         ),
     )
+
+
+def _sharing(rows: list[Any]) -> list[Any]:
+    """Those that shared the queue with another: who came when all others had left took nothing from anybody."""
+    return [each for each in rows if any(other is not each and meet(each, other) for other in rows)]
 
 
 def _members(rows: list[Any]) -> list[dict[str, Any]]:
@@ -60,10 +76,14 @@ def _members(rows: list[Any]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (-each["acked"], each["client"]))
 
 
-def _queue(name: str, rows: list[Any]) -> dict[str, Any]:
+def shared(name: str, rows: list[Any]) -> dict[str, Any]:
+    """How the consumers of a queue share it."""
     members = _members(rows)
-    acked = sum(row["acked"] for row in rows)
-    return {**members[0], "destination": name, "consumers": len(rows), "acked": acked}
+    acked, even = sum(row["acked"] for row in rows), 1 / len(rows)
+    misplaced = round(sum(abs(each["share"] - even) for each in members) / 2, 4) if acked else 0.0
+    verdict = TOO_FEW if acked < FEWEST * len(rows) else UNLIKE if misplaced >= UNEVEN else EVEN
+    found = {"destination": name, "consumers": len(rows), "acked": acked, "misplaced": misplaced, "verdict": verdict}
+    return {**members[0], **found}
 
 
 def _chart(names: list[str], shared: dict[str, list[Any]]) -> dict:
@@ -79,12 +99,15 @@ def _chart(names: list[str], shared: dict[str, list[Any]]) -> dict:
 
 
 def _sentence(queues: list[dict[str, Any]]) -> str:
-    uneven, worst = [each for each in queues if each["factor"] >= UNEVEN], queues[0]
-    are = form(len(uneven), "is", "are")
-    if not uneven:
-        return sentence(f"the consumers of {counted(len(queues), 'queue')} share their messages evenly")
+    of = {verdict: [each for each in queues if each["verdict"] == verdict] for verdict in (UNLIKE, EVEN, TOO_FEW)}
+    few = f"of {counted(len(of[TOO_FEW]), 'queue')} there are too few messages to tell" if of[TOO_FEW] else ""
+    if not of[UNLIKE]:
+        even = f"the consumers of {counted(len(of[EVEN]), 'queue')} share their messages evenly" if of[EVEN] else ""
+        return sentence(even, few)
+    worst, are = of[UNLIKE][0], form(len(of[UNLIKE]), "is", "are")
     return sentence(
         f"{client(worst['client'])} takes {part(worst['share'])} of the messages of {short(worst['destination'])}, "
-        f"{worst['factor']:.2g} times an even share",
-        f"{counted(len(uneven), 'queue')} of {len(queues):,} with competing consumers {are} shared unevenly",
+        f"where others would have to take {part(worst['misplaced'])} of them for shares to be even",
+        f"{counted(len(of[UNLIKE]), 'queue')} of {len(queues):,} with competing consumers {are} shared unevenly",
+        few,
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from analytics import charts
 from analytics.jobs import delays
-from analytics.jobs.parts import ACKED, DESTINATION, Collect, nothing, ordered, total
+from analytics.jobs.parts import ACKED, DESTINATION, Collect, nothing, ordered, rolled_back, total
 from analytics.question import Question
 from analytics.request import Window
 from analytics.results import Column, Figure, Findings, Table
@@ -28,7 +28,7 @@ _COUNTS = (
     ACKED,
     Column("bytes", "In", "bytes"),
 )
-_SUMMED = (*(column.name for column in _COUNTS), "arrived", "bytes_sent")
+_SUMMED = (*(column.name for column in _COUNTS), "arrived", "bytes_sent", "rolled_back")
 
 
 def run(question: Question, collect: Collect) -> Findings:
@@ -51,6 +51,7 @@ def run(question: Question, collect: Collect) -> Findings:
             *delays.figures(slow, 1),
         ),
         rows_read=total(by_time, "events"),
+        notes=(*rolled_back(total(totals, "rolled_back")), *delays.notes(histogram)),
         charts=_charts(by_time, slow, question.covered, slot, _copied(totals)),
         tables=(
             Table("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
@@ -59,7 +60,7 @@ def run(question: Question, collect: Collect) -> Findings:
                 "traffic-by-time",
                 f"Traffic by destination and {span(slot)}",
                 (Column("slot", "From", "time"), DESTINATION, *_COUNTS),
-                ordered(by_time.drop_columns("events"), "slot", "arrived"),
+                ordered(by_time.drop_columns(["events", "rolled_back"]), "slot", "arrived"),
             ),
         ),
     )
@@ -84,14 +85,17 @@ def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int, copied
 
 
 def _sentence(totals: pa.Table, slow: pa.Table) -> str:
-    first, slowest = totals.slice(0, 1).to_pylist()[0], slow.slice(0, 1).to_pylist()
+    first = totals.slice(0, 1).to_pylist()[0]
+    slowest = [each for each in slow.slice(0, 1).to_pylist() if each["p95_us"] is not None]
     return sentence(
         *_came(totals),
         f"most came to {short(first['destination'])}, {first['arrived']:,}" if totals.num_rows > 1 else "",
         f"the slowest consumers are those of {short(slowest[0]['destination'])}, where 95 % of messages are "
         f"acknowledged within {duration(slowest[0]['p95_us'])}"
         if slowest
-        else "none was acknowledged",
+        else "none was acknowledged"
+        if not slow.num_rows
+        else "",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,7 +80,7 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
     known = recorded(question, buckets.seconds, collect)
     found = Classes.of(flow, counted, coding, buckets)
     comparison = Comparison(
-        *(Tally.of(each, found, coding, buckets) for each in routings),
+        *(Tally.of(each, found, coding, buckets, _hearing(flow, existed)) for each in routings),
         buckets,
         _paces(flow, buckets),
         standing_by_name(known.courses, known.begins, known.slot, buckets),
@@ -112,6 +112,16 @@ def _existed(flow: pa.Table, trial: Trial) -> tuple[Circumstances, list[str]]:
     known = set(trial.circumstances.queues)
     gone = [each.name for each in recorded if each.kind is Kind.QUEUE and each.name not in known]
     return trial.circumstances.with_queues(gone), gone
+
+
+def _hearing(flow: pa.Table, existed: Circumstances) -> Callable[[Destination], bool]:
+    """Says whether a topic had a subscriber in the window that was given anything, or has one now."""
+    given = set(_destinations(flow, "dispatched"))
+
+    def is_heard(topic: Destination) -> bool:
+        return str(topic) in given or existed.is_listened(topic)
+
+    return is_heard
 
 
 def _destinations(flow: pa.Table, column: str) -> list[str]:

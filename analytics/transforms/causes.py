@@ -1,4 +1,4 @@
-"""Why messages were given up: dead letters, expired and dropped ones, by causes that are alike (see ../causes.py)."""
+"""Why messages were given up: dead letters and dropped ones, by causes that are alike (see ../causes.py)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.causes import GAP, GAPS, LONGEST, UNKNOWN, VARIABLE
+from analytics.measures import FATES
 from analytics.transforms.counting import hashed, slot
 
-OUTCOMES = ("dead_letter", "expire", "drop")
 #: Java's regular expressions know letters and digits of all scripts only when they are told to.
 _UNICODE = "(?U)"
 
 
 def causes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.CAUSES: a row for each outcome, cause, place, consumer and slot, with its newest message."""
+    """Rows of schemas.CAUSES: a row for each outcome, cause, place, consumer and slot, with its newest message.
+
+    Each copy that was given up counts once: what expired has become a dead letter, or was dropped.
+    """
     return (
-        events.where(F.col("kind").isin(*OUTCOMES))
+        events.where(F.col("kind").isin(*FATES))
         .groupBy(
             F.col("kind").alias("outcome"),
             _cause(F.trim(F.coalesce("reason", F.lit("")))).alias("cause"),

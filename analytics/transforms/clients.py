@@ -5,11 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics.measures import ENDS
 from analytics.request import Window
 from analytics.transforms.counting import by_kind, last, messages, of_kinds, size_of
-
-#: What ends a consumer's hold on a message.
-ENDS = ("ack", "redeliver", "expire", "dead_letter", "drop")
 
 
 def clients(events: DataFrame, window: Window) -> DataFrame:
@@ -24,12 +22,13 @@ def clients(events: DataFrame, window: Window) -> DataFrame:
     young = F.when(F.unix_micros("born") >= F.lit(window.since_us), F.col("weight").cast("long")).otherwise(0)
     counted = by_kind(
         events.where(F.col("kind") != "depth"), "destination", F.col("consumer").alias("client"),
-        young=F.sum(young), at=F.sum(at * young),
+        young=F.sum(young), at=F.sum(at * young), first=F.min("ts"),
     )  # fmt: skip
     ends, taken = F.col("kind").isin(*ENDS) & F.col("client").isNotNull(), F.col("kind") == "dispatch"
     return counted.groupBy("destination", "client").agg(
         messages("enqueue").alias("sent"),
         size_of("enqueue").alias("bytes_sent"),
+        messages("rollback").alias("rolled_back"),
         messages("forward").alias("arrived"),
         messages("dispatch").alias("dispatched"),
         messages("ack").alias("acked"),
@@ -41,5 +40,8 @@ def clients(events: DataFrame, window: Window) -> DataFrame:
         F.sum(F.when(ends, F.col("at")).when(taken, -F.col("at")).otherwise(0)).alias("held_ms"),
         last("dispatch").alias("last_dispatched"),
         last(*ENDS).alias("last_ended"),
+        last("subscribe").alias("began_at"),
+        last("unsubscribe").alias("left_at"),
+        F.min(F.when(F.col("kind").isin("subscribe", "dispatch"), F.col("first"))).alias("came_at"),
         F.sum("events").alias("events"),
     )

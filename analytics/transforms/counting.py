@@ -27,9 +27,9 @@ def messages(*kinds: str) -> Column:
     return of_kinds("messages", *kinds)
 
 
-def size_of(kind: str) -> Column:
-    """Bytes of the messages that events of this kind stand for; of rows of `by_kind`."""
-    return of_kinds("bytes", kind)
+def size_of(*kinds: str) -> Column:
+    """Bytes of the messages that events of these kinds stand for; of rows of `by_kind`."""
+    return of_kinds("bytes", *kinds)
 
 
 def of_kinds(column: str, *kinds: str) -> Column:

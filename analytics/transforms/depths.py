@@ -7,18 +7,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from analytics.measures import COMES, LEAVES, NEVER_STORED, WITHOUT_MESSAGE
 from analytics.transforms.counting import by_kind, messages, size_of, slot
 from brokerapp.recording.schema import ALL, START
 
-#: What takes a copy away from where it waits.
-TAKES = ("ack", "expire", "dead_letter", "drop")
-#: Reasons of drops of copies that never came to wait.
-NEVER_STORED = ("the queue is full", "no room", "the temporary destination is gone")
 
-
-def takes() -> Column:
+def leaves() -> Column:
     """Whether an event took a copy away from where it waited."""
-    return F.col("kind").isin(*TAKES) & ~never_stored()
+    return F.col("kind").isin(*LEAVES) & ~never_stored()
 
 
 def never_stored() -> Column:
@@ -27,13 +23,19 @@ def never_stored() -> Column:
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and when it was one of all logs."""
+    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and when it was one of all logs.
+
+    And how many clients consumed there when that changed last in the slot.
+    """
+    depth = F.when(F.col("kind") == "depth", F.col("ts"))
+    changed = F.when(F.col("kind") != "depth", F.col("ts"))
     return (
-        events.where(F.col("kind") == "depth")
+        events.where(F.col("kind").isin(*WITHOUT_MESSAGE))
         .groupBy("broker", "destination", slot(slot_seconds).alias("slot"))
         .agg(
-            F.max("ts").alias("ts"),
-            F.max_by("size", "ts").alias("depth"),
+            F.max(depth).alias("ts"),
+            F.max_by("size", depth).alias("depth"),
+            F.max_by("size", changed).alias("consumers"),
             F.max(F.when(F.col("reason") == ALL, F.col("ts"))).alias("whole"),
             F.max(F.when(F.col("reason") == START, F.col("ts"))).alias("started"),
         )
@@ -50,12 +52,12 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
     part = sum((_after(number, each) for each in cuts), F.lit(0))
     keys = ("broker", "destination", number.alias("number"), part.alias("part"))
     return (
-        by_kind(events.where((F.col("kind") == "forward") | takes()), *keys)
+        by_kind(events.where(F.col("kind").isin(*COMES) | leaves()), *keys)
         .groupBy("broker", "destination", "number", "part")
         .agg(
-            messages("forward").alias("came"),
-            messages(*TAKES).alias("went"),
-            size_of("forward").alias("bytes_came"),
+            messages(*COMES).alias("came"),
+            messages(*LEAVES).alias("went"),
+            size_of(*COMES).alias("bytes_came"),
             F.sum("events").alias("events"),
         )
     )

@@ -1,4 +1,7 @@
-"""Latency: from a message's arrival at the broker to its ack, as log histograms (analytics/histogram.py)."""
+"""Latency: from a message's arrival at the broker to its ack, as log histograms (analytics/histogram.py).
+
+With `ack:auto` a message counts as acknowledged when it was handed to its consumer's connection.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ def latency_of_destinations(events: DataFrame) -> DataFrame:
 
 def _counted(events: DataFrame, *keys: Column | str) -> DataFrame:
     """Acks by these keys and the bucket of their latency."""
-    micros = F.greatest(F.unix_micros("ts") - F.unix_micros("born"), F.lit(1))
-    bucket = F.floor(F.log2(micros) * STEPS).alias("bucket")
+    micros = F.unix_micros("ts") - F.unix_micros("born")
+    size = F.floor(F.log2(F.greatest(F.abs(micros), F.lit(1))) * STEPS)
+    bucket = F.when(micros < 0, -1 - size).otherwise(size).alias("bucket")  # as histogram.buckets_of
     return events.where(F.col("kind") == "ack").groupBy(*keys, bucket).agg(F.sum("weight").alias("messages"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics.measures import WITHOUT_MESSAGE
 from analytics.transforms.counting import by_kind, messages, size_of, slot
 
 
@@ -15,10 +16,11 @@ def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:
     stored, as at a virtual topic, there are only enqueues; where copies come, only forwards. So the greater arrived.
     Summed over destinations that would count a message with its copies: `sent` and `stored` are what adds up.
     """
-    happened = events.where(F.col("kind") != "depth")
+    happened = events.where(~F.col("kind").isin(*WITHOUT_MESSAGE))
     of_kinds = by_kind(happened, "destination", slot(slot_seconds).alias("slot"))
     counted = of_kinds.groupBy("destination", "slot").agg(
         messages("enqueue").alias("sent"),
+        messages("rollback").alias("rolled_back"),
         messages("forward").alias("stored"),
         messages("dispatch").alias("dispatched"),
         messages("ack").alias("acked"),
@@ -34,6 +36,7 @@ def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:
         F.greatest("sent", "stored").alias("arrived"),
         "dispatched",
         "acked",
+        "rolled_back",
         "bytes_sent",
         F.greatest("bytes_sent", "bytes_stored").alias("bytes"),
         "events",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics.measures import WITHOUT_MESSAGE
 from analytics.transforms.counting import by_kind, last, messages, size_of
 
 
 def ways(events: DataFrame) -> DataFrame:
     """Rows of schemas.WAYS, a row for each pair of where a message was sent to and where something happened to it."""
     return (
-        by_kind(events.where(F.col("kind") != "depth"), "original", "destination")
+        by_kind(events.where(~F.col("kind").isin(*WITHOUT_MESSAGE)), "original", "destination")
         .groupBy("original", "destination")
         .agg(
             messages("enqueue").alias("sent"),

@@ -12,9 +12,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from analytics.measures import SERVED, WITHOUT_MESSAGE
 from analytics.selector_column import NotRecorded, to_column
 from analytics.transforms.counting import by_kind, last, messages, size_of
-from analytics.transforms.depths import TAKES, never_stored
+from analytics.transforms.depths import never_stored
 from analytics.whatif.coding import PER_WORD, Coding
 from analytics.whatif.conditions import Condition
 
@@ -29,25 +30,28 @@ _UNKNOWN = 2
 def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
     """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left it.
 
-    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `stored`, `left` (whatever took copies away:
-    consumers that refuse are served, too), `busy` (seconds from the first of these to the last), `newest` (when the
-    last was sent, microseconds since the epoch), `weight` (the greatest), `events`.
+    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `rolled_back` (in transactions: not sent),
+    `stored`, `dispatched`, `left` (what consumers took, those that refuse included, and what was given up), `busy`
+    (seconds from the first of these to the last), `newest` (when the last was sent, microseconds since the epoch),
+    `weight` (the greatest), `events`.
     """
     counted = by_kind(
-        events,
+        events.where(~F.col("kind").isin(*WITHOUT_MESSAGE)),
         "destination",
         _bucket(bucket_seconds),
         never=_sum(never_stored(), F.col("weight")),
         most=F.max("weight"),
         first=F.min("ts"),
     )
-    first_left = F.min(F.when(F.col("kind").isin(*TAKES), F.col("first")))
+    first_left = F.min(F.when(F.col("kind").isin(*SERVED), F.col("first")))
     return counted.groupBy("destination", "bucket").agg(
         messages("enqueue").alias("sent"),
         size_of("enqueue").alias("bytes"),
+        messages("rollback").alias("rolled_back"),
         messages("forward").alias("stored"),
-        (messages(*TAKES) - F.sum("never")).alias("left"),
-        ((F.unix_micros(last(*TAKES)) - F.unix_micros(first_left)) / 1e6).alias("busy"),
+        messages("dispatch").alias("dispatched"),
+        (messages(*SERVED) - F.sum("never")).alias("left"),
+        ((F.unix_micros(last(*SERVED)) - F.unix_micros(first_left)) / 1e6).alias("busy"),
         F.unix_micros(last("enqueue")).alias("newest"),
         F.max("most").alias("weight"),
         F.sum("events").alias("events"),

@@ -103,6 +103,8 @@ def _notes(
     weight = pc.max(flow["weight"]).as_py()
     if weight > 1:
         yield f"Some of the traffic was sampled, down to one message in {weight}: figures are estimates there."
+    if undone := pc.sum(flow["rolled_back"]).as_py():
+        yield f"{_counted(undone, 'message')} of transactions that were rolled back {_are(undone)} not counted as sent."
     if bare := comparison.draft.classes.bare:
         yield f"Of {_counted(bare, 'message')} no properties were kept: what selectors ask of them counts as unknown."
     for each in unknown:
@@ -141,6 +143,10 @@ def _short(text: str) -> str:
 def _named(names: Sequence[str]) -> str:
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,15 +102,20 @@ class Tally:
     classes: Classes
     ways: list[Way]  #: of each class
     buckets: int
+    unheard: frozenset[str] = frozenset()  #: topics that nobody subscribes to, in native form
 
     @staticmethod
-    def of(routing: Routing, classes: Classes, coding: Coding, buckets: Buckets) -> Tally:
-        """One message of each class, routed. Raises TooEntangled."""
+    def of(
+        routing: Routing, classes: Classes, coding: Coding, buckets: Buckets, is_heard: Callable[[Destination], bool]
+    ) -> Tally:
+        """One message of each class, routed. `is_heard` says which topics have subscribers. Raises TooEntangled."""
         ways = [
             way_of(routing, Destination.parse(destination), coding.answers(destination, words))
             for destination, words in classes.keys
         ]
-        return Tally(classes, ways, buckets.count)
+        topics = {name for way in set(ways) for name, _ in way.targets if not Destination.parse(name).is_queue}
+        unheard = frozenset(name for name in topics if not is_heard(Destination.parse(name)))
+        return Tally(classes, ways, buckets.count, unheard)
 
     @cached_property
     def by_way(self) -> dict[Way, Series]:
@@ -131,12 +136,17 @@ class Tally:
         return np.bincount(self.classes.of_row, weights=self.classes.sent, minlength=len(self.ways)).astype(np.int64)
 
     def targets(self, sharing: dict[str, list[str]]) -> dict[str, Series]:
-        """Copies by target. Queues that share what is sent to an address get equal parts, in their turn."""
+        """Copies by target; topics without subscribers are left out.
+
+        Queues that share what is sent to an address get equal parts, in their turn.
+        """
         found: dict[str, Series] = {}
         shared: dict[str, Series] = {}
         for way, series in self.by_way.items():
             for names, sums in ((way.targets, found), (way.shared, shared)):
                 for name, copies in names:
+                    if name in self.unheard:
+                        continue
                     _add(sums, name, series.messages * copies, series.bytes * copies)
         for address, series in shared.items():
             queues = sharing[address]
@@ -170,7 +180,7 @@ class Tally:
     @property
     def lost(self) -> list[int]:
         """The classes whose messages reach nothing, the largest first."""
-        return self._classes(lambda way: way.is_lost and not way.problem)
+        return self._classes(lambda way: way.is_lost(self.unheard) and not way.problem)
 
     @property
     def refused(self) -> list[int]:

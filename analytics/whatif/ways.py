@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from analytics.whatif.conditions import Answer, Answers, Routing
@@ -41,10 +41,9 @@ class Way:
     is_kept: bool  #: a copy is stored somewhere
     problem: str  #: what would end it too early
 
-    @property
-    def is_lost(self) -> bool:
-        """It reaches nothing at all: its definitions forward it to nobody."""
-        return not (self.targets or self.shared)
+    def is_lost(self, unheard: Collection[str] = ()) -> bool:
+        """It reaches nothing at all: its definitions forward it to nobody, or only to topics without subscribers."""
+        return not self.shared and all(name in unheard for name, _ in self.targets)
 
 
 def way_of(routing: Routing, destination: Destination, answers: Answers) -> Way:

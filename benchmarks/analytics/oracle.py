@@ -7,9 +7,9 @@ from pathlib import Path
 import duckdb
 
 from analytics.causes import GAP, LONGEST, UNKNOWN, VARIABLE
+from analytics.event_columns import HIVE_TYPES
+from analytics.measures import COMES, ENDS, FATES, LEAVES, NEVER_STORED, SERVED, WITHOUT_MESSAGE
 from analytics.request import Window
-from analytics.transforms.clients import ENDS
-from analytics.transforms.depths import NEVER_STORED, TAKES
 
 THREADS = 2
 
@@ -18,7 +18,11 @@ def connect(archive: Path, *windows: Window) -> duckdb.DuckDBPyConnection:
     """DuckDB with the events of these windows as the view `events`, and those of all time as `archive`."""
     connection = duckdb.connect()
     connection.execute(f"SET TimeZone = 'UTC'; SET threads = {THREADS}")
-    connection.execute(f"CREATE VIEW archive AS FROM read_parquet('{archive}/**/*.parquet', hive_partitioning = true)")
+    types = ", ".join(f"'{name}': {type}" for name, type in HIVE_TYPES.items())
+    connection.execute(
+        f"CREATE VIEW archive AS FROM read_parquet('{archive}/**/*.parquet', hive_partitioning = true,"
+        f" hive_types = {{{types}}})"
+    )
     within = " OR ".join(f"(ts >= {_moment(each.since_us)} AND ts < {_moment(each.until_us)})" for each in windows)
     connection.execute(f"CREATE VIEW events AS FROM archive WHERE {within}")
     return connection
@@ -32,9 +36,10 @@ def _listed(texts: tuple[str, ...]) -> str:
     return ", ".join(f"'{each}'" for each in texts)
 
 
-#: Events that never took a copy from where it waits, and those that did.
+#: Events that never took a copy from where it waits, and those that tell how fast copies are taken.
 NEVER = f"(kind = 'drop' AND coalesce(reason, '') IN ({_listed(NEVER_STORED)}))"
-LEAVES = f"(kind IN ({_listed(TAKES)}) AND NOT {NEVER})"
+TAKEN = f"(kind IN ({_listed(SERVED)}) AND NOT {NEVER})"
+HAPPENED = f"kind NOT IN ({_listed(WITHOUT_MESSAGE)})"
 
 
 def _messages(*kinds: str) -> str:
@@ -57,9 +62,9 @@ def traffic(seconds: int) -> str:
     """As transforms.traffic."""
     return f"""SELECT destination, {_slot(seconds)} AS slot,
         {_messages("enqueue")} AS sent, {_messages("forward")} AS stored, greatest(sent, stored) AS arrived,
-        {_messages("dispatch")} AS dispatched, {_messages("ack")} AS acked,
+        {_messages("dispatch")} AS dispatched, {_messages("ack")} AS acked, {_messages("rollback")} AS rolled_back,
         {_size_of("enqueue")} AS bytes_sent, greatest(bytes_sent, {_size_of("forward")}) AS bytes, count(*) AS events
-        FROM events WHERE kind <> 'depth' GROUP BY destination, slot"""
+        FROM events WHERE {HAPPENED} GROUP BY destination, slot"""
 
 
 def latency(*by: str) -> str:
@@ -67,7 +72,7 @@ def latency(*by: str) -> str:
     keys = ", ".join(by)
     return f"""SELECT {keys}, count(*) AS messages, quantile_disc(us, [0.5, 0.95, 0.99]) AS found
         FROM (SELECT destination, consumer, ts, greatest(epoch_us(ts) - epoch_us(born), 1) AS us
-              FROM events WHERE kind = 'ack') GROUP BY {keys}"""
+              FROM events WHERE kind = 'ack' AND ts >= born) GROUP BY {keys}"""
 
 
 def latency_over_time(seconds: int) -> str:
@@ -82,7 +87,7 @@ def ways() -> str:
         {_messages("forward")} AS copies, {_size_of("forward")} AS bytes_copied,
         {_messages("dispatch")} AS dispatched, {_messages("ack")} AS acked,
         {_last("enqueue", "forward")} AS last_arrived, {_last("dispatch", "ack")} AS last_read, count(*) AS events
-        FROM events WHERE kind <> 'depth' GROUP BY original, destination"""
+        FROM events WHERE {HAPPENED} GROUP BY original, destination"""
 
 
 def clients(window: Window) -> str:
@@ -91,7 +96,7 @@ def clients(window: Window) -> str:
     young = f"born >= {_moment(window.since_us)}"
     ends = f"(kind IN ({_listed(ENDS)}) AND consumer IS NOT NULL)"
     return f"""SELECT destination, consumer AS client,
-        {_messages("enqueue")} AS sent, {_size_of("enqueue")} AS bytes_sent,
+        {_messages("enqueue")} AS sent, {_size_of("enqueue")} AS bytes_sent, {_messages("rollback")} AS rolled_back,
         {_messages("forward")} AS arrived, {_messages("dispatch")} AS dispatched,
         {_messages("ack")} AS acked, {_size_of("ack")} AS bytes_acked,
         {_messages("redeliver")} AS redelivered, {_messages(*ENDS)} AS ended,
@@ -99,20 +104,24 @@ def clients(window: Window) -> str:
         coalesce(sum(weight) FILTER ({ends} AND {young}), 0)::BIGINT AS finished,
         coalesce(sum(CASE WHEN {ends} THEN {at} WHEN kind = 'dispatch' THEN -{at} ELSE 0 END * weight)
                  FILTER ({young}), 0)::BIGINT AS held_ms,
-        {_last("dispatch")} AS last_dispatched, {_last(*ENDS)} AS last_ended, count(*) AS events
+        {_last("dispatch")} AS last_dispatched, {_last(*ENDS)} AS last_ended,
+        {_last("subscribe")} AS began_at, {_last("unsubscribe")} AS left_at,
+        min(ts) FILTER (kind IN ('subscribe', 'dispatch')) AS came_at, count(*) AS events
         FROM events WHERE kind <> 'depth' GROUP BY destination, consumer"""
 
 
 def depths(window: Window, seconds: int) -> str:
     """Depths at the end of each slot by what brokers noted, and by what came and went since the last note."""
-    change = f"CASE WHEN kind = 'forward' THEN weight WHEN kind IN ({_listed(TAKES)}) THEN -weight ELSE 0 END"
+    change = (
+        f"CASE WHEN kind IN ({_listed(COMES)}) THEN weight WHEN kind IN ({_listed(LEAVES)}) THEN -weight ELSE 0 END"
+    )
     return f"""WITH
         slots AS (SELECT make_timestamptz(({window.since_us} + unnest(range(1, {_slots(window, seconds)} + 1))
                          * {seconds * 1_000_000})::BIGINT) AS until),
         notes AS (SELECT broker, destination, ts, size FROM events WHERE kind = 'depth'),
         changes AS (SELECT *, sum(change) OVER (PARTITION BY broker, destination ORDER BY ts) AS level FROM
                     (SELECT broker, destination, ts, sum({change}) AS change FROM events
-                     WHERE NOT {NEVER} AND kind <> 'depth' GROUP BY ALL)),
+                     WHERE NOT {NEVER} AND {HAPPENED} GROUP BY ALL)),
         logs AS (SELECT DISTINCT broker, destination FROM notes),
         ends AS (SELECT * FROM logs, slots),
         noted AS (SELECT ends.*, notes.ts AS noted_at, notes.size FROM ends ASOF JOIN notes
@@ -136,7 +145,7 @@ def causes(seconds: int) -> str:
     return f"""SELECT kind AS outcome, CASE {cause} WHEN '' THEN '{UNKNOWN}' ELSE {cause} END AS cause, destination,
         consumer, {_slot(seconds)} AS slot, sum(weight)::BIGINT AS messages, min(ts) AS first, max(ts) AS last,
         arg_max(msg_id, (ts, msg_id)) AS example, arg_max(reason, (ts, msg_id)) AS example_reason, count(*) AS events
-        FROM events WHERE kind IN ('dead_letter', 'expire', 'drop') GROUP BY ALL"""
+        FROM events WHERE kind IN ({_listed(FATES)}) GROUP BY ALL"""
 
 
 def repeats() -> str:
@@ -147,10 +156,14 @@ def repeats() -> str:
         sum(redeliveries)::BIGINT AS redeliveries, max(redeliveries // weight)::BIGINT AS most,
         coalesce(sum(weight) FILTER (acks > weight), 0)::BIGINT AS duplicated,
         coalesce(sum(weight) FILTER (acks > weight AND brokers > 1), 0)::BIGINT AS across, sum(events)::BIGINT AS events
-        FROM (SELECT destination, msg_id, {_messages("ack")} - {_messages("bridge_forward")} AS acks,
-                     {_messages("redeliver")} AS redeliveries,
-                     max(weight) AS weight, count(DISTINCT broker) AS brokers, count(*) AS events
-              FROM events WHERE kind IN ('ack', 'redeliver', 'bridge_forward') GROUP BY destination, msg_id)
+        FROM (SELECT *, CASE WHEN given >= returned THEN returns ELSE greatest(returns - weight, 0) END AS redeliveries
+              FROM (SELECT destination, msg_id, {_messages("ack")} - {_messages("bridge_forward")} AS acks,
+                           {_messages("redeliver")} AS returns, {_last("redeliver")} AS returned,
+                           {_last("dispatch")} AS given,
+                           max(weight) AS weight, count(DISTINCT broker) AS brokers, count(*) AS events
+                    FROM events WHERE kind IN ('ack', 'dispatch', 'redeliver', 'bridge_forward')
+                    GROUP BY destination, msg_id, CASE WHEN destination LIKE '%topic://%' THEN consumer END)
+              WHERE acks <> 0 OR returns > 0)
         GROUP BY destination"""
 
 

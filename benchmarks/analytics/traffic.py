@@ -40,6 +40,8 @@ WEEK_EARLIER = 0.6
 #: Parts of copies to which this happens.
 FAILING, DEAD, EXPIRING, DROPPED, DUPLICATED, BRIDGED = 0.03, 0.4, 0.004, 0.002, 0.002, 0.05
 MOST_REDELIVERIES = 6
+#: One message in so many is sent in a transaction that is rolled back.
+ROLLED_BACK = 50
 #: Producers of each destination; the first sends most.
 SENDERS = 2
 
@@ -190,6 +192,10 @@ class Stretch:
         first = len(self.events.consumers)
         self.events.consumers += [f"{original.partition('://')[2]}-sender-{number}" for number in range(SENDERS)]
         by = first + (chosen % 7 == 0)
+        undone = np.arange(len(chosen)) % ROLLED_BACK == ROLLED_BACK - 1
+        lost = chosen[undone]
+        self._note("rollback", self.born[lost] + 1000, lost, sent_to, sent_to, consumer=by[undone])
+        chosen, by = chosen[~undone], by[~undone]
         self._note("enqueue", self.born[chosen], chosen, sent_to, sent_to, consumer=by)
         for name, regions in legs:
             reached = chosen
@@ -208,7 +214,8 @@ class Stretch:
         self._note("forward", self.born[copies], copies, log, sent_to)
         expiring = fate > 1 - EXPIRING
         late = copies[expiring]
-        self._note("expire", self.born[late] + 30 * SECOND_US, late, log, sent_to, reason=1)
+        for kind in ("expire", "drop"):
+            self._note(kind, self.born[late] + 30 * SECOND_US, late, log, sent_to, reason=1)
         if name in POOLS:
             self._consume(POOLS[name], name, log, sent_to, copies[~expiring])
 
@@ -225,6 +232,11 @@ class Stretch:
         short = name.partition("://")[2]
         self.events.consumers += [f"{short}-{number}" for number in range(pool.consumers)]
         by = who + first
+        for number in range(pool.consumers):
+            self._note_consumer("subscribe", self.start, log, first + number, number + 1)
+        if pool.stuck:  # its second one left, and came back at once
+            for kind, there in (("unsubscribe", pool.consumers - 1), ("subscribe", pool.consumers)):
+                self._note_consumer(kind, self.start + self.span // 2, log, first + 1, there)
         at = {"consumer": by}
         self._note("dispatch", given, copies, log, sent_to, **at)
         stuck = pool.stuck & late & (who == 0)
@@ -269,6 +281,10 @@ class Stretch:
         within = ts < self.end
         rest = {name: value[within] if isinstance(value, np.ndarray) else value for name, value in rest.items()}
         self.events.add(kind, ts[within], copies[within], log, sent_to, **rest)
+
+    def _note_consumer(self, kind: str, ts: int, log: int, consumer: int, count: int) -> None:
+        nobody = np.full(1, -1, np.int64)
+        self.events.add(kind, np.array([ts]), nobody, log, log, consumer=consumer, depth=count)
 
     def note_depths(self) -> None:
         """Depths at full hours, and each minute where they changed, of what the events so far say."""

@@ -136,7 +136,7 @@ async def _looked(
     """Up to `limit` messages that match, as they are read; `next` is where to go on, None at the end."""
     wanted = compile_selector(selector) if selector else None
     found: list[BrowsedMessage] = []
-    scanned, until = 0, time.monotonic() + seconds
+    scanned, until, start = 0, time.monotonic() + seconds, min(start, END_OF_LOG)
     while scanned < scan and (not scanned or time.monotonic() < until):
         page = await read(start, min(BROWSE_PAGE if wanted else limit - len(found), scan - scanned))
         for entry in page:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokerapp.destination import Destination
@@ -12,6 +13,7 @@ from brokerapp.errors import (
     BrokerError,
     DefinitionRefused,
     DestinationNotFound,
+    InvalidDestination,
     LimitExceeded,
     RequestRefused,
     StoreUnavailable,
@@ -19,15 +21,17 @@ from brokerapp.errors import (
 from brokerapp.store import DISCARDED
 from brokerapp.store.redis import RedisStore
 
+logger = logging.getLogger(__name__)
+
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
 REQUEST_SECONDS = 60.0
 #: Seconds a node may take to tell what it knows: longer than a node that died is taken for living.
 TELLING_SECONDS = 8.0
 
-_ERRORS: dict[str, type[BrokerError]] = {
+_ERRORS: dict[str, Callable[[str], BrokerError]] = {
     each.code: each
     for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
-}
+} | {InvalidDestination.code: InvalidDestination.relayed}
 
 
 class Door:
@@ -69,6 +73,16 @@ class Door:
             if node in await self._store.nodes():
                 raise
             return []
+
+    async def _have_each(self, verb: str, seconds: float) -> None:
+        """Have each live node do something; one that does not confirm it in time is logged."""
+        names = list(await self._store.nodes())
+        answers = (self._store.request(verb, {}, seconds, name) for name in names)
+        for name, answer in zip(names, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+            if isinstance(answer, StoreUnavailable):
+                logger.warning("node %s did not confirm %s: %s", name, verb, answer)
+            elif isinstance(answer, BaseException):
+                raise answer
 
     async def _logs(self) -> dict[str, dict[str, Any]]:
         """The logs that exist, with their attributes."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from brokerapp.admin.door import Door
 from brokerapp.destination import Destination
@@ -23,11 +24,23 @@ class Numbers(Door):
         version, rows, gone = await self._store.stats(since)
         changed = [DestinationStats.from_json(json.loads(row)) for row in rows]
         if since == 0 and not await self._store.has_node():
-            changed = await self._stored_queues()
+            changed = await self._stored(await self._logs())
         return version, changed, [Destination.parse(name) for name in gone]
 
-    async def _stored_queues(self) -> list[DestinationStats]:
-        logs = await self._logs()
+    async def numbers_of(self, destination: Destination) -> DestinationStats | None:
+        """Find the numbers of a queue or topic as they are now, also before its node has published them.
+
+        Without a node the store is asked for a queue's depth. None: there is no such destination.
+        """
+        if not await self._store.has_node():
+            logs = await self._logs()
+            found = await self._stored({name: each for name, each in logs.items() if name == str(destination)})
+            return found[0] if found else None
+        told = await self._ask_each("numbers", destination=str(destination))
+        known = sorted((each for each in told if each is not None), key=lambda each: not each["owner"])
+        return DestinationStats.from_json(known[0]["numbers"]) if known else None
+
+    async def _stored(self, logs: Mapping[str, Mapping[str, Any]]) -> list[DestinationStats]:
         depths = await self._store.depths(list(logs))
         return [
             DestinationStats(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from brokerapp.admin.door import REQUEST_SECONDS, Door
+from brokerapp.admin.door import Door
 from brokerapp.clock import now_ms
 from brokerapp.definitions import Definitions
 from brokerapp.definitions_json import from_json, to_json
@@ -15,6 +15,9 @@ from brokerapp.destination import Destination
 from brokerapp.engine.checking import check
 from brokerapp.engine.circumstances import Circumstances
 from brokerapp.errors import DefinitionRefused
+
+#: Seconds a node may take to apply definitions: longer than one that died counts as live.
+REFRESH_SECONDS = 8.0
 
 
 class Routing(Door):
@@ -34,7 +37,10 @@ class Routing(Door):
         return await self._store.definitions_version()
 
     async def define(self, definitions: Definitions, author: str, comment: str = "") -> Definitions:
-        """Put these in force at once on all nodes; returns them with their new version.
+        """Store these and have every node apply them; returns them with their new version.
+
+        A node that does not answer in time is logged: it applies them when it reads the store again. What each node
+        routes by is in its status, see `nodes`.
 
         `definitions.version` must be the version they were derived from, else DefinitionConflict. Raises
         DefinitionRefused when they cannot work (selector, loop, duplicate name), naming the definition and the rule.
@@ -43,8 +49,7 @@ class Routing(Door):
         await self._open()
         about = {"author": author, "comment": comment, "time_ms": now_ms()}
         new = await self._store.define(definitions.version, json.dumps(to_json(definitions)), about)
-        if await self._store.has_node():  # "at once" means: before this returns
-            await self._store.request("refresh", {}, REQUEST_SECONDS)
+        await self._have_each("refresh", REFRESH_SECONDS)
         return replace(definitions, version=new)
 
     async def history(self, limit: int = 50) -> list[dict[str, Any]]:

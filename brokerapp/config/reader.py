@@ -14,6 +14,7 @@ from pathlib import Path
 
 from brokerapp.config.attributes import attribute_name, read_fields
 from brokerapp.config.beans import broker_of, properties_of
+from brokerapp.config.broker_attributes import READ
 from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
 from brokerapp.config.cluster import read_cluster
 from brokerapp.config.connectors import bridged_twice, read_network_connectors, read_transport_connectors
@@ -33,18 +34,6 @@ from brokerapp.config.without_effect import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE
 from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import ConfigurationRefused
-
-#: Attributes of the broker that are fields of a BrokerConfig.
-_FIELDS = (
-    "max_uncommitted_count", "max_scheduler_repeat_allowed", "reject_durable_consumers",
-    "persistent", "scheduler_support", "advisory_support", "use_virtual_topics", "use_mirrored_queues",
-    "use_temp_mirrored_queues",
-    "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation", "network_connector_start_async",
-    "schedule_period_for_destination_purge", "max_purged_destinations_per_sweep", "delete_all_messages_on_startup",
-    "populate_jmsx_user_id", "use_authenticated_principal",
-    "keep_durable_subs_active", "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
-    "auto_destroy_after", "reconnect_window",
-)  # fmt: skip
 
 #: Attribute and element that name a class which decides who may read a message.
 _MESSAGE_POLICY = "messageAuthorizationPolicy"
@@ -138,7 +127,7 @@ def _parsed(text: str | bytes, surroundings: Surroundings) -> BrokerConfig:
 def _read_broker(broker: Element) -> BrokerConfig:
     if broker.namespace == OLD_CORE:
         broker.note(Outcome.ADAPTED, f"the namespace {OLD_CORE} of the first versions is read as {CORE}", "xmlns")
-    values = read_fields(broker, BrokerConfig, _FIELDS)
+    values = read_fields(broker, BrokerConfig, READ)
     name = broker.take("brokerName")
     if other := broker.take("name"):
         broker.note(Outcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")

@@ -64,7 +64,8 @@ def read_strategies(element: Element) -> dict[str, Any]:
                 kind, names = nested.kinds[strategy.tag]
                 values[nested.field] = nested.record(kind=kind, **read_fields(strategy, nested.record, names))
                 strategy.note(Outcome.TAKEN, kind)
-                strategy.take("name")
+                if strategy.take("name") is not None:
+                    strategy.note(Outcome.IGNORED, "the console shows what JMX showed", "name")
                 strategy.note_rest()
     return values
 

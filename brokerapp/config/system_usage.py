@@ -9,13 +9,14 @@ from lxml import etree
 from brokerapp.config.attributes import read_fields, written_fields
 from brokerapp.config.broker_config import Outcome, SystemUsage
 from brokerapp.config.document import Element
+from brokerapp.settings import DEFAULT_MEMORY
 
 #: Element -> field of a SystemUsage that its limit sets.
 _USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
 _FLAGS = ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout")
 #: Other attributes of a usage, and why they have no effect.
 _WITHOUT_EFFECT = {
-    "percentOfJvmHeap": "there is no Java heap; half of the machine's memory is the limit unless one is set in bytes",
+    "percentOfJvmHeap": f"there is no Java heap; {DEFAULT_MEMORY} bytes are the limit unless one is set in bytes",
     "percentLimit": "limits are in bytes here",
     "total": "limits are in bytes here",
 }

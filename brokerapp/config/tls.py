@@ -1,9 +1,11 @@
-"""`<sslContext>` -> the files with the broker's certificate and those it believes."""
+"""`<sslContext>` <-> the files with the broker's certificate and those it believes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+
+from lxml import etree
 
 from brokerapp.config.broker_config import Outcome
 from brokerapp.config.document import Element
@@ -47,6 +49,19 @@ def _store(element: Element, name: str, key_password: str | None = None) -> KeyS
     if path.startswith("//"):  # file:///etc/broker.p12
         path = "/" + path.lstrip("/")
     return KeyStore(path, password, key_password)
+
+
+def write_ssl_context(stores: TlsStores) -> etree._Element:
+    """`<sslContext>` that names these stores."""
+    element = etree.Element("sslContext")
+    said: dict[str, str | None] = {}
+    for name, store in (("keyStore", stores.key_store), ("key", stores.key), ("trustStore", stores.trust_store)):
+        if store is not None:
+            said |= {name: store.path, f"{name}Password": store.password}
+    if stores.key_store is not None:
+        said["keyStoreKeyPassword"] = stores.key_store.key_password
+    etree.SubElement(element, "sslContext", {name: value for name, value in said.items() if value is not None})
+    return element
 
 
 def placed_in(stores: TlsStores, folder: Path) -> TlsStores:

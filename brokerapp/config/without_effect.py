@@ -5,8 +5,7 @@ from __future__ import annotations
 #: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
 MET_OPTIONS = frozenset({
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxBrowsePageSize", "maxPageSize",
-    "optimizeMessageStoreInFlightLimit", "optimizedDispatch", "reduceMemoryFootprint", "useCache",
-    "usePrefetchExtension",
+    "optimizeMessageStoreInFlightLimit", "reduceMemoryFootprint", "useCache", "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
 ACTING_PLUGINS = frozenset({
@@ -72,10 +71,11 @@ MEMORY_LIMIT_OF_QUEUE = (
     "kept in the policy, without effect: as in ActiveMQ it bounds a queue with vmQueueCursor only; others have their "
     "backlog in the store, which storeLimit (urn:sluice) bounds"
 )
-#: Options of a policyEntry that are about the consumers of other brokers.
-_OF_NETWORKS = frozenset({"gcWithNetworkConsumers"})
-#: Why they do nothing.
-_NO_NETWORK_POLICY = "bridges pass messages on without regard to policies so far"
+#: Options of a policyEntry that have no effect here and will have none, and why.
+_OPTIONS_ASIDE = {
+    "gcWithNetworkConsumers": "bridges pass messages on without regard to policies so far",
+    "optimizedDispatch": "it spares a thread of ActiveMQ's, and messages are dispatched without threads here",
+}
 _KEPT = "kept as it is written, without effect yet"
 
 
@@ -83,7 +83,7 @@ def why_option(name: str) -> str | None:
     """Why an option of a policyEntry does nothing; None when it acts."""
     if name in MET_OPTIONS:
         return None
-    return _NO_NETWORK_POLICY if name in _OF_NETWORKS else _KEPT
+    return _OPTIONS_ASIDE.get(name, _KEPT)
 
 
 def why_plugin(name: str) -> str | None:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from lxml import etree
 
 from brokerapp.config.attributes import written_fields
-from brokerapp.config.broker_config import BrokerConfig, NetworkConnector, SystemUsage, TransportConnector
+from brokerapp.config.broker_attributes import WRITTEN
+from brokerapp.config.broker_config import BrokerConfig, NetworkConnector, TransportConnector
 from brokerapp.config.cluster import write_cluster
 from brokerapp.config.connectors import write_network_connectors, write_transport_connectors
 from brokerapp.config.document import BEANS, CORE
 from brokerapp.config.plugins import write_plugins
 from brokerapp.config.policies import write_policies
 from brokerapp.config.system_usage import write_system_usage
+from brokerapp.config.tls import write_ssl_context
 from brokerapp.config.virtual_destinations import write_destinations, write_interceptors
 from brokerapp.definitions import Definitions, MirroredQueue, Redelivery
 from brokerapp.errors import DefinitionRefused
 
-#: Attributes of the broker that are written; those about virtual topics and mirrored queues say what the section says.
-WRITTEN_FLAGS = (
-    "persistent", "scheduler_support", "advisory_support", "use_virtual_dest_subs", "use_virtual_dest_subs_on_creation",
-    "network_connector_start_async", "reject_durable_consumers", "keep_durable_subs_active",
-    "delete_all_messages_on_startup",
-)  # fmt: skip
-#: And those that are numbers.
-WRITTEN_NUMBERS = (
-    "max_scheduler_repeat_allowed",
-    "schedule_period_for_destination_purge", "max_uncommitted_count", "max_purged_destinations_per_sweep",
-    "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
-    "auto_destroy_after", "reconnect_window",
-)  # fmt: skip
-
+#: Field of a BrokerConfig -> what writes it as a part of `<broker>`, unless it has its default.
+_PARTS: dict[str, Callable[[Any], etree._Element]] = {
+    "destinations": write_destinations,
+    "network_connectors": write_network_connectors,
+    "tls": write_ssl_context,
+    "system_usage": write_system_usage,
+    "connectors": write_transport_connectors,
+}
+_DEFAULT = BrokerConfig()
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _SCHEMAS = f"{BEANS} {BEANS}/spring-beans.xsd {CORE} {CORE}/activemq-core.xsd"
 
@@ -61,7 +61,7 @@ def export_config(config: BrokerConfig) -> str:
 
 def _written(config: BrokerConfig) -> etree._Element:
     definitions = config.definitions
-    said = written_fields(config, (*WRITTEN_FLAGS, *WRITTEN_NUMBERS))
+    said = written_fields(config, WRITTEN)
     broker = etree.Element("broker", {"brokerName": config.name, **said}, xmlns=CORE)
     if any(isinstance(each, MirroredQueue) and not each.temporary for each in definitions.virtual_destinations):
         broker.set("useTempMirroredQueues", "false")
@@ -70,19 +70,15 @@ def _written(config: BrokerConfig) -> etree._Element:
     broker.append(write_interceptors(definitions.virtual_destinations))
     if definitions.policies:
         broker.append(write_policies(definitions.policies))
-    if config.destinations:
-        broker.append(write_destinations(config.destinations))
-    if config.network_connectors:
-        broker.append(write_network_connectors(config.network_connectors))
+    if definitions.redelivery != Redelivery():
+        broker.set("schedulerSupport", "true")  # ActiveMQ's plugin needs it
     plugins = write_plugins(config)
     if len(plugins):
         broker.append(plugins)
-    if definitions.redelivery != Redelivery():
-        broker.set("schedulerSupport", "true")  # ActiveMQ's plugin needs it
-    if config.system_usage != SystemUsage():
-        broker.append(write_system_usage(config.system_usage))
-    if config.connectors:
-        broker.append(write_transport_connectors(config.connectors))
+    for field, write in _PARTS.items():
+        if (value := getattr(config, field)) != getattr(_DEFAULT, field):
+            broker.append(write(value))
+    broker[:] = sorted(broker, key=lambda part: part.tag)
     return broker
 
 

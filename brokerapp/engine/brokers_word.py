@@ -25,13 +25,16 @@ CLAIMED = "dlqClaimedRoute"
 #: How often a message was sent again, by whom and when (milliseconds since the epoch); and of which message, which has
 #: another id, an edited one was made.
 COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
+#: Of a resubmitted message: why it had failed, and when it failed first (milliseconds since the epoch). A failure for
+#: the same cause after that is not a new one.
+EARLIER_CAUSE, FIRST_FAILED_AT = "resubmittedCause", "dlqFirstTime"
 #: The operator who sent it as a test.
 SENT_BY = "sentBy"
 #: What a dead letter had: when it would have expired, milliseconds since the epoch, and that it was not persistent.
 LIVED_UNTIL, MODE = "originalExpiration", "originalDeliveryMode"
 #: The names of all these that the broker answers for.
 NAMES = frozenset({
-    *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, SENT_BY, LIVED_UNTIL, MODE,
+    *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, EARLIER_CAUSE, FIRST_FAILED_AT, SENT_BY, LIVED_UNTIL, MODE,
 })  # fmt: skip
 #: The header with the names, by comma, of those that the broker wrote.
 WROTE = "sluice-wrote"
@@ -45,6 +48,17 @@ def brokers_word(headers: Mapping[str, str]) -> dict[str, str]:
     before_it_signed = NAMES if ORIGIN in headers else ()
     wrote = headers[WROTE].split(",") if WROTE in headers else before_it_signed
     return {name: headers[name] for name in wrote if name in NAMES and name in headers}
+
+
+def failure_history(headers: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the headers by which a message that is resubmitted says what it failed of, and since when.
+
+    None for those that it does not get: it is not a dead letter.
+    """
+    word = brokers_word(headers)
+    cause = word.get(CAUSE)
+    first = word.get(FIRST_FAILED_AT) if cause == word.get(EARLIER_CAUSE) else None
+    return {EARLIER_CAUSE: cause, FIRST_FAILED_AT: first or word.get(FAILED_AT)}
 
 
 def signed(before: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -1,19 +1,20 @@
 """Circumstances: what a message's way depends on beside the definitions. Pure, and plain enough to travel.
 
-Which queues exist, which of them are bound to addresses, which named subscriptions keep what, and what the consumers
-of queues want (for virtual topics that ask: `selectorAware`). With definitions they make a topology, also one of
-definitions that are only proposed, in a process that is no node.
+Which queues exist, which of them are bound to addresses, which named subscriptions keep what, what the consumers of
+queues want (for virtual topics that ask: `selectorAware`), and which topics have subscribers. With definitions they
+make a topology, also one of definitions that are only proposed, in a process that is no node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.definitions import Definitions
 from brokerapp.destination import Destination
 from brokerapp.engine.bindings import Binding, Bindings
+from brokerapp.engine.destination_map import matches
 from brokerapp.engine.feeds import Feed
 from brokerapp.engine.topology import Topology
 from brokerapp.named_subscription import NamedSubscription
@@ -51,6 +52,8 @@ class Circumstances:
     kept: tuple[Kept, ...] = ()
     #: By queue, the selectors of its consumers, present and remembered; None among them: somebody takes everything.
     wanted: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    #: Names and patterns of the topics that have subscribers beside the named ones; None: nobody said.
+    listened: tuple[str, ...] | None = None
 
     def topology(self, definitions: Definitions, compiling: Compiling = compile_selector) -> Topology:
         """What the definitions come to under them."""
@@ -77,7 +80,11 @@ class Circumstances:
     def with_queues(self, names: Iterable[str]) -> Circumstances:
         """The same with these queues, too."""
         queues = tuple(dict.fromkeys((*self.queues, *names)))
-        return Circumstances(queues, self.bindings, self.kept, self.wanted)
+        return replace(self, queues=queues)
+
+    def is_listened(self, topic: Destination) -> bool:
+        """Whether what comes to this topic comes to a subscriber, as far as anybody said."""
+        return self.listened is None or any(matches(each, topic.name) for each in self.listened)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -86,6 +93,7 @@ class Circumstances:
             "bindings": {each.queue: each.to_json() for each in self.bindings},
             "kept": [each.to_json() for each in self.kept],
             "wanted": {queue: list(texts) for queue, texts in self.wanted.items()},
+            "listened": None if self.listened is None else list(self.listened),
         }
 
     @staticmethod
@@ -97,6 +105,7 @@ class Circumstances:
             tuple(each for each in bindings if each is not None),
             tuple(map(Kept.from_json, data["kept"])),
             {queue: tuple(texts) for queue, texts in data["wanted"].items()},
+            None if data.get("listened") is None else tuple(data["listened"]),
         )
 
 

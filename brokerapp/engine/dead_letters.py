@@ -114,7 +114,9 @@ def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) ->
         changed[LIVED_UNTIL] = str(message.expires)
     if not message.persistent:
         changed[MODE] = "NON_PERSISTENT"
-    return message.with_headers(signed(message.headers, changed), expires=expires, persistent=True, deliveries=0)
+    return message.with_headers(
+        signed(message.headers, changed), expires=expires, persistent=True, deliveries=0, damaged=False
+    )
 
 
 def way_from(message: Message, sent_to: str, place: Destination) -> dict[str, str]:

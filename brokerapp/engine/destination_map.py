@@ -131,6 +131,26 @@ def overlap(pattern: str, other: str) -> bool:
     return longer[min(len(ours), len(theirs)) :] in ([], [ANY_REST])
 
 
+def intersection(pattern: str, other: str) -> str | None:
+    """The pattern (or name) of the names that both patterns match; None: there is none."""
+    (ours, our_rest), (theirs, their_rest) = _split(pattern), _split(other)
+    if (len(ours) < len(theirs) and not our_rest) or (len(theirs) < len(ours) and not their_rest):
+        return None
+    common = []
+    for one, another in zip(ours, theirs, strict=False):
+        if one != another and ANY_ELEMENT not in (one, another):
+            return None
+        common.append(another if one == ANY_ELEMENT else one)
+    longer = max(ours, theirs, key=len)
+    return SEPARATOR.join([*common, *longer[len(common) :], *([ANY_REST] if our_rest and their_rest else [])])
+
+
+def _split(pattern: str) -> tuple[list[str], bool]:
+    """The elements before a final `>`, and whether there is one."""
+    elements = _elements(pattern)
+    return (elements[:-1], True) if elements[-1] == ANY_REST else (elements, False)
+
+
 def specificity(pattern: str) -> tuple[int, ...]:
     """Sort key of patterns, the most specific last: judged element by element, a name above `*` above `>`."""
     return tuple(0 if each == ANY_REST else 1 if each == ANY_ELEMENT else 2 for each in pattern.split(SEPARATOR))

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from brokerapp.engine.schedule import Schedule
 from brokerapp.message import Message
+from brokerapp.stored_message import load_stored
 
 
 class Purpose(StrEnum):
@@ -46,4 +47,4 @@ class Job:
         line, _, stored = record.partition(b"\n")
         about = json.loads(line)
         own = {name: about.pop(name, "") for name in ("to", "original", "shown")}
-        return Job(Purpose(about.pop("purpose")), message=Message.load(stored), schedule=Schedule(**about), **own)
+        return Job(Purpose(about.pop("purpose")), message=load_stored(stored), schedule=Schedule(**about), **own)

@@ -133,7 +133,12 @@ class Subscription:
         """The key in `unacked` of what a client names by this ack id; None when it holds no such message."""
         if ack_id in self.unacked:
             return ack_id
-        return next((key for key in self.unacked if key.rstrip(_TWIN) == ack_id), None)
+        return next((key for key in self.unacked if self.name_of(key) == ack_id), None)
+
+    @staticmethod
+    def name_of(key: str) -> str:
+        """The ack id by which a client names what is held under this key."""
+        return key.rstrip(_TWIN)
 
     def hold_again(self, entries: Mapping[str, Entry]) -> None:
         """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""

@@ -94,6 +94,8 @@ def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, A
 def _lines(result: dict[str, Any]) -> list[str]:
     """The result for a terminal."""
     lines = [result["sentence"], *(f"note: {each}" for each in result["notes"])]
+    if missing := (result.get("completeness") or {}).get("sentence"):
+        lines.append(f"incomplete: {missing}")
     tables = {table["file"].removesuffix(".parquet"): table for table in result["tables"]}
     for name, columns in (
         ("totals", ("what", "in_force", "draft", "difference")),

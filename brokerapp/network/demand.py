@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.destination_map import matches
+from brokerapp.engine.destination_map import covers
 from brokerapp.errors import InvalidDestination
-from brokerapp.network.permitted import listed, refusal
+from brokerapp.network.permitted import crossing_of, listed
 from brokerapp.network.terms import Terms
 from brokerapp.network_path import RECORDS, UNLIMITED, Path
 from brokerapp.selectors.joining import any_of
@@ -113,9 +113,9 @@ class Demand:
         """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
         if info.get("browser") or not self._is_near(path := self._path_to(info)):
             return NOTHING
-        targets = list(_destinations(info))
+        targets = [each for target in _destinations(info) for each in crossing_of(self._terms, target)]
         if info.get("active") is False and self._terms.dynamic_only:
-            self._asleep.update(each.name for each in targets if not refusal(self._terms, each))
+            self._asleep.update(each.name for each in targets)
             return NOTHING
         return Change.all_of([self._started_at(target, info, path) for target in targets])
 
@@ -135,8 +135,6 @@ class Demand:
         return (self._there, *_path(info))
 
     def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
-        if refusal(self._terms, target):
-            return NOTHING
         named = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
         behind = Behind(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
         return self._serve(_who(info), behind, named or self._is_forced(target))
@@ -233,7 +231,7 @@ class Demand:
             if each.durable is durable and each.destination.kind is target.kind:
                 if target.is_queue and len(each.path) > 1 and not terms.conduit_network_queue_subscriptions:
                     continue
-                if each.destination == target or (not durable and matches(each.destination.name, target.name)):
+                if each.destination == target or (not durable and covers(each.destination.name, target.name)):
                     return each
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from brokerapp.definitions import VirtualDestination, VirtualTopic
 from brokerapp.destination import Destination, Kind
-from brokerapp.engine.destination_map import covers, matches, overlap
+from brokerapp.engine.destination_map import covers, intersection, matches, overlap
 from brokerapp.network.terms import Terms
 from brokerapp.network_path import UNLIMITED
 
@@ -38,6 +38,29 @@ def refusal(terms: Terms, target: Destination) -> str:
     if not included or listed(target, included) or listed(target, terms.statically_included):
         return ""
     return "it is not included (dynamicallyIncludedDestinations)"
+
+
+def crossing_of(terms: Terms, target: Destination) -> list[Destination]:
+    """What crosses for a consumer of this destination: of a pattern the part that is included, in patterns or names.
+
+    What is excluded of these is told to the source (see `excepted`).
+    """
+    if not target.is_pattern:
+        return [] if refusal(terms, target) else [target]
+    if target.is_temporary or target.name.startswith(_OWN):
+        return []
+    parts = [target.name]
+    if terms.dynamically_included:
+        included = (*terms.dynamically_included, *terms.statically_included)
+        common = (intersection(each.name, target.name) for each in included if each.kind is target.kind)
+        parts = [each for each in common if each is not None]
+    parts = [part for part in dict.fromkeys(parts) if not _is_covered(part, terms.excluded, target.kind)]
+    widest = [each for each in parts if not any(covers(other, each) for other in parts if other != each)]
+    return [Destination(target.kind, each) for each in widest]
+
+
+def _is_covered(name: str, patterns: Iterable[Destination], kind: Kind) -> bool:
+    return any(each.kind is kind and covers(each.name, name) for each in patterns)
 
 
 def held_for(terms: Terms, held: Iterable[str], path: Sequence[str]) -> list[str]:
@@ -93,4 +116,4 @@ def _queues_cross(terms: Terms, virtual: VirtualTopic) -> bool:
 
 
 def _all_excluded(terms: Terms, pattern: Destination) -> bool:
-    return any(each.kind is pattern.kind and covers(each.name, pattern.name) for each in terms.excluded)
+    return _is_covered(pattern.name, terms.excluded, pattern.kind)

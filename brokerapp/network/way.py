@@ -68,6 +68,7 @@ class Way:
         self.tried = asyncio.Event()  #: set when the first attempt has ended, one way or the other
         self._bridged_at: float | None = None  # in the loop's time, of the last attempt
         self._task: asyncio.Task | None = None
+        self._names: dict[Address, str] = {}  # that brokers had which do not tell them by themselves
 
     @property
     def running(self) -> bool:
@@ -168,11 +169,19 @@ class Way:
         await link.open({**self._introduced(outbound(terms.name, self.broker)), **duplex, **login})
         try:
             if not link.remote:
-                link.remote = await ask_name(link) or f"{address.host}:{address.port}"
+                link.remote = await self._named(link, address)
         except BaseException:
             link.close()
             raise
         return link
+
+    async def _named(self, link: Link, address: Address) -> str:
+        """What an ActiveMQ is known by: its name, also where it no longer tells it; else its address."""
+        name = await ask_name(link) or self._names.get(address)
+        if name is None:
+            return f"{address.host}:{address.port}"
+        self._names[address] = name
+        return name
 
     async def _consume(self) -> Link:
         """The link to its own broker."""

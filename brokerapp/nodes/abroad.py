@@ -55,7 +55,8 @@ class Abroad:
         self._by_key: dict[int, Subscription] = {}
         self._accounts: dict[str, Account] = defaultdict(Account)
         self._waiting: dict[Subscription, deque[Entry]] = {}  # what came and their clients cannot take yet
-        self._unsure: dict[Subscription, None] = {}  # who could, when this node was not sure to be a member
+        self._due: dict[Subscription, None] = {}  # who may be able to take some of that now
+        self._served: set[Subscription] = set()  # whose last messages came from other owners
 
     # -- consumers
 
@@ -152,6 +153,8 @@ class Abroad:
     def forget(self, subscription: Subscription) -> None:
         """It is over."""
         self._waiting.pop(subscription, None)
+        self._due.pop(subscription, None)
+        self._served.discard(subscription)
         key = self._keys.pop(subscription, None)
         if key is not None:
             del self._by_key[key]
@@ -165,6 +168,8 @@ class Abroad:
         for subscription in account.consumers if account is not None else ():
             if log in [each.name for each in subscription.logs]:
                 subscription.lose(next(each for each in subscription.logs if each.name == log))
+        for subscription in self._waiting:  # what it held of that log, wherever it was owned, no longer counts
+            self.drain(subscription)
 
     # -- what comes
 
@@ -178,25 +183,52 @@ class Abroad:
             self._homes.tell(session, Word.RETURNED, name, [each.seq for each in entries], False)
             return
         account.held.update((each.seq, (subscription, each)) for each in entries)
+        if damaged := [each for each in entries if each.message.damaged]:  # as this node read them back itself
+            entries = [each for each in entries if not each.message.damaged]
+            self._fail_damaged(subscription, name, damaged)
         self._waiting.setdefault(subscription, deque()).extend(entries)
         self.drain(subscription)
 
-    def drain(self, subscription: Subscription) -> None:
-        """Let its client have what came, if it can take it."""
-        if not subscription.started or subscription.client.blocked:
-            return
-        if not self._homes.is_sure():  # its home may have given it to somebody else by now
-            self._unsure[subscription] = None
-            self._homes.pump()
-            return
-        for name, entries in _by_log(self._waiting.pop(subscription, ())).items():
-            self._hand(subscription, name, entries)
+    def _fail_damaged(self, subscription: Subscription, name: str, entries: Sequence[Entry]) -> None:
+        """Let what the store damaged be dead letters; the owner may send others in their place."""
+        self.give_credit(subscription, entries)
+        for entry in entries:
+            self._broker.failures.fail_damaged(self._broker.queues[name], entry)
 
-    def go_on(self) -> None:
-        """This node is sure to be a member."""
-        unsure, self._unsure = self._unsure, {}
-        for subscription in unsure:
-            self.drain(subscription)
+    def drain(self, subscription: Subscription) -> None:
+        """Have what owners sent for a consumer delivered in the next round, as far as it can be."""
+        if self._waiting.get(subscription):
+            self._due[subscription] = None
+            self._homes.pump()
+
+    def deliver_due(self) -> None:
+        """Deliver what owners sent to consumers here.
+
+        Only while this node is sure to be a member: else an owner may have given it to another consumer by now.
+        """
+        due, self._due = self._due, {}
+        for subscription in due:
+            if self._is_turn_of_local_logs(subscription):
+                self.drain(subscription)
+            elif subscription.started and not subscription.client.blocked:
+                self._deliver(subscription)
+
+    def _is_turn_of_local_logs(self, subscription: Subscription) -> bool:
+        """Whether logs that this node owns come first this time, so that none starves beside those of other owners."""
+        if subscription not in self._served:
+            return False
+        self._served.discard(subscription)
+        return any(log.ready for log in subscription.logs if not log.away)
+
+    def _deliver(self, subscription: Subscription) -> None:
+        """Deliver as much as the prefetch of the consumer allows: each owner grants it a prefetch of its own."""
+        came = self._waiting.get(subscription, ())
+        has_limit = subscription.ack_mode != "auto"
+        count = min(len(came), max(subscription.credit, 0)) if has_limit else len(came)
+        if count:
+            self._served.add(subscription)
+        for name, entries in _by_log([came.popleft() for _ in range(count)]).items():
+            self._hand(subscription, name, entries)
 
     def _hand(self, subscription: Subscription, name: str, entries: list[Entry]) -> None:
         delivery, client = self._broker.delivery, subscription.client

@@ -28,6 +28,7 @@ class Coming:
         self._broker, self._homes = broker, homes
         self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries
+        self._sent_out: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries
         self._when_taken: list[Callable[[], None]] = []
 
     # -- what others still give out
@@ -63,14 +64,25 @@ class Coming:
         if came and self._homes.is_here(name) and self._broker.queues.get(name) is not None:
             self._came_back[name].update(came)
 
+    def sent_out(self, _session: str, name: str, sent: Iterable[tuple[int, int]]) -> None:
+        """Note what the former owner of a log sent to consumers.
+
+        What none of them turns out to hold was dropped on its way. Another consumer may have got later messages by now:
+        it comes flagged, as all that comes out of its order.
+        """
+        if self.awaits(name):
+            self._sent_out[name].update((number, deliveries + 1) for number, deliveries in sent)
+
     def lost(self, log: str) -> None:
         """A log is no more."""
         self._came_back.pop(log, None)
+        self._sent_out.pop(log, None)
 
     def moved(self) -> None:
         """The members are others: what came back of logs that are not at home here is another's business."""
-        for name in [each for each in self._came_back if not self._homes.is_here(each)]:
-            del self._came_back[name]
+        for noted in (self._came_back, self._sent_out):
+            for name in [each for each in noted if not self._homes.is_here(each)]:
+                del noted[name]
 
     # -- taking them
 
@@ -114,7 +126,10 @@ class Coming:
         numbers = homes.guests.held(log.name) | set(account.held)
         alive = {homes.me, *homes.others}
         homes.doubts.note(log)
-        returned = {**state.returned, **self._came_back.pop(log.name, {})}
+        sent_out = self._sent_out.pop(log.name, {})
+        dropped = {number: deliveries for number, deliveries in sent_out.items() if number not in numbers}
+        returned = {**dropped, **state.returned, **self._came_back.pop(log.name, {})}
+        homes.leaving.owned_again(log.name)
         log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers, last)
         durable = self._broker.durables.known(log.name)
         for subscription in account.consumers:

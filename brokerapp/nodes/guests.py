@@ -200,6 +200,11 @@ class Guests:
         for each in entries:
             each.kept_at = ""
 
+    def sent_out(self, log: str) -> Iterator[Entry]:
+        """What was sent to guests of all nodes and is not settled."""
+        for logs in self._held.values():
+            yield from (entry for _, entry in logs.get(log, {}).values())
+
     def held(self, log: str) -> set[int]:
         """The numbers of what guests of all nodes hold of a log."""
         return {number for logs in self._held.values() for number in logs.get(log, ())}

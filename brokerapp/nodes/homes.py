@@ -73,7 +73,7 @@ class Homes:
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self.arrivals.heard,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
-            Word.HELD: self.guests.hold, Word.SETTLED: self.guests.settled,
+            Word.HELD: self.guests.hold, Word.SENT_OUT: self.coming.sent_out, Word.SETTLED: self.guests.settled,
             Word.DROP: self.dropping.heard, Word.CONSUMED: self.contending.heard,
             Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
             Word.GIVEN: self.gifts.given, Word.WISHED: self.deposits.wished, Word.TOPIC: self.known.heard_topic,
@@ -106,6 +106,7 @@ class Homes:
         """A log is no more."""
         self.wanted.gone(log)
         self.coming.lost(log)
+        self.leaving.owned_again(log)
         self.deposits.lost(log)
 
     def lives_elsewhere(self, session: str) -> bool:

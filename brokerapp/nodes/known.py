@@ -191,6 +191,11 @@ class Known:
             for kind, name in keys:
                 self._interest.setdefault(Kind(kind), DestinationMap()).add(name, session)
 
+    def listened(self, kind: Kind) -> list[str]:
+        """The names and patterns of topics of this kind that clients of any node listen to."""
+        every = set(self._listening).union(*self._listened.values())
+        return sorted(name for of_kind, name in every if of_kind == kind)
+
     def listeners_elsewhere(self, topic: Destination) -> Iterable[str]:
         """The nodes where somebody listens to this topic."""
         wanted = self._interest.get(topic.kind)

@@ -30,6 +30,9 @@ class Leaving:
         self._coming: Members | None = None  # who the members are to be, while what leaves is stopped
         self._logs: list[MessageLog] = []
         self._telling: dict[str, Unit] = {}  # session -> what the store does before that node is told
+        #: Log -> (number, deliveries) of what was sent to consumers at other nodes when it left: some of that may have
+        #: come too late to be delivered there.
+        self._sent_out: dict[str, list[tuple[int, int]]] = {}
 
     async def stop(self, members: Members) -> None:
         """Give out nothing more of what leaves with these members; returns when nothing of it is under way."""
@@ -56,6 +59,8 @@ class Leaving:
             self._let_go(log)
 
     def _let_go(self, log: MessageLog) -> None:
+        self._sent_out[log.name] = [(entry.seq, entry.deliveries) for entry in self._homes.guests.sent_out(log.name)]
+        self._broker.delivery.consumers.forget(log.name)
         self._homes.guests.forget(log)
         self._homes.abroad.move_out(log)
         log.away = True
@@ -70,10 +75,23 @@ class Leaving:
 
         def say(*_: Any) -> None:
             if self._telling.get(session) is unit and self._homes.members.epoch == epoch:
+                self._say_sent_out(session)
                 self._homes.tell(session, Word.REACHED, epoch)
 
         unit = self._telling[session] = Unit(then=say)
         self._broker.committer.submit(unit)
+
+    def _say_sent_out(self, session: str) -> None:
+        """Tell the next owner of logs what their consumers at other nodes may never have got."""
+        if not self._homes.members.knows(session, Word.SENT_OUT):
+            return
+        for log, sent in self._sent_out.items():
+            if sent and self._homes.home(log) == session:
+                self._homes.tell(session, Word.SENT_OUT, log, sent)
+
+    def owned_again(self, log: str) -> None:
+        """Forget what was said of a log that this node owns again, or that is gone."""
+        self._sent_out.pop(log, None)
 
     def forget(self, session: str) -> None:
         """A node hears us no longer: what it is to be told is told anew when it does."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from brokerapp.destination import Destination
+from brokerapp.nodes.words import LAST_OF_OLDER_VERSIONS, Word
 
 #: Logs whose home is remembered: their names come from clients.
 MAX_REMEMBERED = 100_000
@@ -23,11 +24,12 @@ class Member:
     name: str
     session: str
     address: str = ""  #: where other nodes reach it, `host:port`
+    last_word: int = max(Word)  #: it knows the words up to this one: nodes of several versions may be members
 
     @staticmethod
     def from_record(name: str, about: Mapping[str, Any]) -> Member:
         """A member as the store knows it."""
-        return Member(name, about["session"], about.get("link", ""))
+        return Member(name, about["session"], about.get("link", ""), about.get("last_word", LAST_OF_OLDER_VERSIONS))
 
 
 class Members:
@@ -48,6 +50,10 @@ class Members:
     def others(self) -> list[Member]:
         """All but this one."""
         return [each for each in self if each.session != self.me]
+
+    def knows(self, session: str, word: Word) -> bool:
+        """Whether a member can be told this."""
+        return session in self and word <= self._by_session[session].last_word
 
     def is_here(self, log: str) -> bool:
         """Whether a log is at home with this member."""

@@ -14,6 +14,7 @@ from brokerapp.nodes.links import Links, LinkTls
 from brokerapp.nodes.members import Member, Members
 from brokerapp.nodes.pulse import BEATS, Pulse
 from brokerapp.nodes.silences import Silences
+from brokerapp.nodes.words import Word
 from brokerapp.store.redis import RedisStore
 
 logger = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Membership:
         self._links.secret = await self._store.secret()
         self._homes.open(self._links)
         await self._links.listen(self._host)
-        about = {**self._about, "link": self._links.address}
+        about = {**self._about, "link": self._links.address, "last_word": max(Word)}
         began = _now()
         last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
         self._pulse.beat(began, _now())
@@ -146,7 +147,10 @@ class Membership:
             self._look.clear()
             members = await self._in_time(self._members())
             if self.session not in members:
-                raise Fenced(f"node {self.name} is a member no more: it was taken for dead, or replaced")
+                raise Fenced(
+                    f"node {self.name} is a member no more: "
+                    "it was taken for dead or replaced, or the store was rolled back"
+                )
             self._heed_silence(await self._silent(members))
             if members.epoch == self._latest.epoch:
                 continue

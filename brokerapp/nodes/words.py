@@ -57,6 +57,13 @@ class Word(IntEnum):
     WISHED = auto()  # log, whether what arrives there is to be told whole
     CONSUMED = auto()  # id, log: does one of your clients consume it still? KNOWN: "" or that it is so
 
+    # -- from the owner that a log leaves to its next one
+    SENT_OUT = auto()  # log, (number, deliveries) of what was sent to consumers at other nodes and is not settled
+
+
+#: The last word of nodes whose version does not say which it knows: they close a link on which they hear another one.
+LAST_OF_OLDER_VERSIONS = Word.CONSUMED
+
 
 class Consumer(NamedTuple):
     """Who acknowledged, as its home accounts for it."""
@@ -79,7 +86,7 @@ class Told(NamedTuple):
 #: Questions that concern who asked them alone: nobody else at its node waits for the answers.
 ASIDE = frozenset({Word.CLAIM, Word.DROP, Word.CONSUMED})
 #: What waits where the receiver has not come to the epoch yet.
-OF_LOGS = frozenset(range(Word.CONSUME, Word.GIVEN))
+OF_LOGS = frozenset({*range(Word.CONSUME, Word.GIVEN), Word.SENT_OUT})
 
 #: An entry on its way: number, payload, size, original, shown, deliveries, first of its group, stored message.
 Packed = tuple[int, int, int, str, str, int, bool, bytes]

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from brokerapp.message import unescape
 from brokerapp.recording.recorder import RUN, Batch
-from brokerapp.recording.schema import DEPTH, ENQUEUE
+from brokerapp.recording.schema import ENQUEUE, WITHOUT_MESSAGE
 
 _ALL_IDS = 1 << 32
 
@@ -49,7 +49,7 @@ def chosen(batch: Batch, choice_of: Callable[[str], Choice]) -> Batch:
     count, of_messages, old_heads = 0, 0, iter(batch.heads)
     for at in range(0, len(batch.runs), RUN):
         run = batch.runs[at : at + RUN]
-        kind, destinations, choice = run[1], run[2], choices[run[3]] if run[1] != DEPTH else EVERYTHING
+        kind, destinations, choice = run[1], run[2], EVERYTHING if run[1] in WITHOUT_MESSAGE else choices[run[3]]
         its_facts = batch.facts[of_messages : of_messages + run[6]]
         of_messages += run[6]
         head = next(old_heads) if kind == ENQUEUE and batch.heads else None

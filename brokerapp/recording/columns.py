@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from brokerapp.recording.properties import property_maps
-from brokerapp.recording.schema import DEPTH, ENQUEUE, KINDS, MOMENT, NAME, SCHEMA
+from brokerapp.recording.schema import ENQUEUE, KINDS, MOMENT, NAME, SCHEMA, WITHOUT_MESSAGE
 
 _MAPS = ("ps", "pn")
 
@@ -70,11 +70,11 @@ def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[
 
 
 def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int]) -> np.ndarray:
-    """Of each run. Depths are counted whole, whatever is sampled."""
+    """Of each run. What is about no message is counted whole, whatever is sampled."""
     if not weights:
         return np.ones(len(kinds), np.int32)
     of_run = np.fromiter((weights.get(each, 1) for each in originals), np.int32, len(kinds))
-    return np.where(kinds == DEPTH, np.int32(1), of_run)
+    return np.where(np.isin(kinds, WITHOUT_MESSAGE), np.int32(1), of_run)
 
 
 def _unique(destinations: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray, np.ndarray]:

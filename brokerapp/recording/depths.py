@@ -17,12 +17,12 @@ HOUR_US = 60 * MINUTE_US
 
 
 class Standing:
-    """A depth in the place of a message: it has no id, its size is how many wait, and it is as old as the note."""
+    """A count in the place of a message: it has no id, its size is how many there are, it is as old as the note."""
 
     __slots__ = ("facts",)
 
-    def __init__(self, depth: int, now_us: int) -> None:
-        self.facts = ("", depth, now_us)
+    def __init__(self, count: int, now_us: int) -> None:
+        self.facts = ("", count, now_us)
 
 
 class Depths:

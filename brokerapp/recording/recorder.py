@@ -56,7 +56,7 @@ class Recorder:
         self.broker, self.properties = broker, properties
         self.dropped = 0  #: events given up because nobody took them, or had no room for them
         self.pending = 0  #: events waiting to be taken
-        self.since_us = 0  #: depths were noted then: what is noted from there on did not happen before
+        self.since_us = 0  #: depths were noted then: what is noted from there on did not happen before, see run
         self._taken = 0
         self._runs: list = []
         self._facts: list[tuple[str, int, int]] = []
@@ -100,12 +100,15 @@ class Recorder:
         original: str,
         consumer: str | None = None,
         reason: str | None = None,
+        *,
+        in_depths: bool = False,
     ) -> None:
         """The same happened to all these messages at all these destinations; `original` is where they were sent to.
 
-        `destinations` is kept, not copied: it must not change.
+        `destinations` is kept, not copied: it must not change. `in_depths`: depths that were noted after it happened
+        count it already, so it stays before them.
         """
-        if ts_us < self.since_us < ts_us + LATEST_US:
+        if ts_us < self.since_us < ts_us + LATEST_US and not in_depths:
             ts_us = self.since_us
         self._runs += (ts_us, kind, destinations, original, consumer, reason, len(messages))
         self._facts += [message.facts for message in messages]
@@ -162,5 +165,5 @@ class NoRecorder(Recorder):
     def event(self, *_event: object) -> None:
         """Forget."""
 
-    def run(self, *_events: object) -> None:
+    def run(self, *_events: object, in_depths: bool = False) -> None:
         """Forget."""

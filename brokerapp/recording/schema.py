@@ -8,19 +8,27 @@ from __future__ import annotations
 import pyarrow as pa
 
 #: Grows when a column is added or changes its meaning; stands in the metadata of every batch and every file.
-VERSION = 3
+VERSION = 4
 VERSION_KEY = b"sluice.events"
 
-# The kinds, numbered in the order in which they happen to a message: sorted by (ts, kind) a journey reads right.
-# `depth` happens to no message: it says where a log stood before all that follows.
+# The kinds by their number, which batches in the stream have: new ones are appended, none is ever given another number.
 KINDS = (
     "depth", "bridge_receive", "enqueue", "forward", "dispatch", "bridge_forward", "bridge_refuse", "ack", "redeliver",
-    "expire", "dead_letter", "drop",
+    "expire", "dead_letter", "drop", "rollback", "move", "remove", "delay", "return",
+    "subscribe", "unsubscribe",
 )  # fmt: skip
 (
     DEPTH, BRIDGE_RECEIVE, ENQUEUE, FORWARD, DISPATCH, BRIDGE_FORWARD, BRIDGE_REFUSE, ACK, REDELIVER,
-    EXPIRE, DEAD_LETTER, DROP,
+    EXPIRE, DEAD_LETTER, DROP, ROLLBACK, MOVE, REMOVE, DELAY, RETURN, SUBSCRIBE, UNSUBSCRIBE,
 ) = range(len(KINDS))  # fmt: skip
+#: In the order in which they happen to a message: sorted by (ts, its place here) a journey reads right.
+ORDER = (
+    "depth", "subscribe", "bridge_receive", "enqueue", "rollback", "forward", "return", "dispatch", "bridge_forward",
+    "bridge_refuse", "ack", "redeliver", "expire", "dead_letter", "drop", "move", "remove", "delay",
+    "unsubscribe",
+)  # fmt: skip
+#: Events that are about no message, but about a destination or its consumers: they have no id and are never sampled.
+WITHOUT_MESSAGE = (DEPTH, SUBSCRIBE, UNSUBSCRIBE)
 
 #: Reasons of a `depth`. A node notes all its logs that hold anything as the broker begins with it, and at each full
 #: hour; else those that changed, and, as if they had, all that it finds beside other nodes, or leaves when it stops.

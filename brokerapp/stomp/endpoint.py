@@ -10,6 +10,7 @@ from brokerapp.broker import Broker
 from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.engine.access import Principal
 from brokerapp.engine.conventions import PLAIN, Conventions
+from brokerapp.stomp.foreign import Reported
 
 if TYPE_CHECKING:
     from brokerapp.stomp.listener import StompConnection
@@ -33,6 +34,7 @@ class Endpoint:
     refused: int = 0  #: because there were as many as may be
     accepted: int = 0  #: since it listens
     open: set[StompConnection] = field(default_factory=set)
+    foreign: Reported = field(default_factory=Reported)  #: clients of other protocols
     stopping: bool = False  #: nobody is heard any more
 
     @property

@@ -50,7 +50,7 @@ class Entrance:
         """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
         if connect.bridge is not None and connect.cluster is None and not client.internal:
             self._broker.bridging.check(principal, connect.bridge)
-        client.principal, client.client_id = principal, connect.client_id or client.id
+        client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
         client.way = connect.way
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)

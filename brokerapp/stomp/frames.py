@@ -1,10 +1,11 @@
 r"""The STOMP codec: bytes to frames and back. Pure; knows the grammar and nothing else.
 
-    stream  : { EOL | frame }
+    stream  : { EOL | BLANK | NUL | frame }
     frame   : command EOL { name ":" value EOL } EOL body NUL
     EOL     : "\n" or "\r\n"
 
-Read as ActiveMQ does where it is more generous than the text: `\r\n` in all versions, an unknown escape stays as it is.
+Read as ActiveMQ does where it is more generous than the text: `\r\n` in all versions, an unknown escape stays as it is,
+blanks and NULs between frames are skipped, a header line without a colon is passed over.
 Names and values are unescaped in versions 1.1 and 1.2 (not in CONNECT, STOMP), trimmed in 1.0. Of a repeated header the
 first counts. A body has the length of `content-length` in commands that carry one, else it ends at the first NUL.
 """
@@ -31,7 +32,8 @@ MAX_DIGITS = 18
 WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
 #: As Java reads a number.
 _LENGTH = re.compile(rf"\s*(\+?[0-9]{{1,{MAX_DIGITS}}}|-0{{1,{MAX_DIGITS}}})\s*").fullmatch
-LINE_ENDS = re.compile(rb"[\r\n]*")
+#: What may stand between frames.
+BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class Frame:
     command: str
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+    passed_over: tuple[str, ...] = ()  #: header lines without a colon
 
     @property
     def receipts(self) -> list[str | None]:
@@ -86,7 +89,7 @@ class FrameParser:
         try:
             while True:
                 self._needed, self._until_nul = 1, False
-                position = _skip_line_ends(buffer, position)
+                position = _skip_between_frames(buffer, position)
                 found = self._run_at(buffer, position) or self._frame_at(buffer, position)
                 if found is None:
                     break
@@ -123,8 +126,9 @@ class FrameParser:
             end, body = _end_of_head(buffer, start)
             if end < 0:
                 _check_open_head(buffer, start)
+                self._room(buffer, start, len(buffer))
                 return None
-        command, headers = read_head(buffer[start:end], self.version)
+        command, headers, passed_over = read_head(buffer[start:end], self.version)
         room = self._room(buffer, start, body)
         if command not in WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
@@ -133,7 +137,7 @@ class FrameParser:
             if nul < 0:
                 self._until_nul = True
                 return None
-            return Frame(command, headers, buffer[body:nul]), nul + 1
+            return Frame(command, headers, buffer[body:nul], passed_over), nul + 1
         last = body + _content_length(length)
         if last - body > room:
             raise self._too_long(f"content-length:{length[:40]}")
@@ -142,14 +146,23 @@ class FrameParser:
             return None
         if buffer[last] != 0:
             raise ProtocolError(f"{command}: no NUL after the {length} bytes that content-length announces")
-        return Frame(command, headers, buffer[body:last]), last + 1
+        return Frame(command, headers, buffer[body:last], passed_over), last + 1
 
     def _room(self, buffer: bytes, start: int, body: int) -> int:
-        """Bytes the body of this frame may have. Toward the length of a frame its line ends do not count."""
+        """Bytes the body of this frame may have, whose head ends at `body`. Raises ProtocolError when that is too long.
+
+        Toward the length of a frame its line ends do not count.
+        """
         if self.max_frame is None:
             return self.max_body
         line_ends = buffer.count(b"\n", start, body) + buffer.count(b"\r", start, body)
-        return min(self.max_body, self.max_frame - (body - start - line_ends))
+        room = self.max_frame - (body - start - line_ends)
+        if room < 0:
+            newline = buffer.find(b"\n", start, body)
+            is_command = (newline if newline >= 0 else body) - start > self.max_frame
+            what = "command line exceeds" if is_command else "headers exceed"
+            raise ProtocolError(f"the {what} the limit of a frame of {self.max_frame} bytes (maxFrameSize)")
+        return min(self.max_body, room)
 
     def _too_long(self, what: str) -> ProtocolError:
         limits = [f"{self.max_body} bytes (maxDataLength)"]
@@ -163,8 +176,8 @@ def _more_follow(buffer: bytes, start: int) -> bool:
     return buffer.find(b"SEND\n", buffer.find(b"\0", start)) > start
 
 
-def _skip_line_ends(buffer: bytes, position: int) -> int:
-    return LINE_ENDS.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+def _skip_between_frames(buffer: bytes, position: int) -> int:
+    return BETWEEN_FRAMES.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
 def _end_of_head(buffer: bytes, start: int) -> tuple[int, int]:

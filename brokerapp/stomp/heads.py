@@ -18,8 +18,11 @@ LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
 KNOWN_ESCAPES = {"1.1": {pair: text for pair, text in ESCAPES.items() if text != "\r"}, "1.2": ESCAPES}
 
 
-def read_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
-    """The command and the headers of what stands before the empty line. Raises ProtocolError."""
+def read_head(head: bytes, version: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """Return the command, the headers, and the lines without a colon, of what stands before the empty line.
+
+    Those lines are passed over: clients of ActiveMQ send some, and it does not refuse them. Raises ProtocolError.
+    """
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
@@ -33,20 +36,25 @@ def read_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
     if len(head) > MAX_COMMAND_BYTES:
         _check_lines(lines)
     headers: dict[str, str] = {}
+    without_colon: tuple[str, ...] = ()
     for line in lines[:0:-1]:  # from the last, so that the first of a name stays
         name, colon, value = line.partition(":")
-        if not (colon and name):
-            raise ProtocolError(f"header line {line[:80]!r} has no {'name' if colon else 'colon'}")
-        headers[name] = value
+        if colon and name:
+            headers[name] = value
+        elif colon:
+            raise ProtocolError(f"header line {line[:80]!r} has no name")
+        else:
+            without_colon = line, *without_colon
     if version == "1.0":
-        return command.strip(), {name.strip(): value.strip() for name, value in headers.items()}
+        headers = {name.strip(): value.strip() for name, value in headers.items()}
+        return command.strip(), headers, without_colon
     if "\\" in text and command not in LITERAL:
         known = KNOWN_ESCAPES[version]
         headers = {
             unescape(name, known) if "\\" in name else name: unescape(value, known) if "\\" in value else value
             for name, value in headers.items()
         }
-    return command, headers
+    return command, headers, without_colon
 
 
 def _check_lines(lines: list[str]) -> None:

@@ -20,6 +20,7 @@ from brokerapp.engine.subscription import Subscription
 from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.stomp.endpoint import Endpoint
 from brokerapp.stomp.entrance import Entrance
+from brokerapp.stomp.foreign import protocol_of
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
 from brokerapp.stomp.heart_beats import HeartBeats
 from brokerapp.stomp.message_frames import MessageFrames
@@ -37,6 +38,10 @@ WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 #: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
 #: and the reset overtakes what was said last.
 LINGER_SECONDS = 1.0
+
+
+#: Characters of what a client wrote that the log shows.
+MAX_SHOWN = 80
 
 
 class StompConnection(asyncio.Protocol):
@@ -67,6 +72,8 @@ class StompConnection(asyncio.Protocol):
         self._reading = True
         self._held = False  # the broker has enough of it for now
         self._choked = False  # it does not take what it is told
+        self._is_first = True  # nothing came from it yet
+        self._warned = False  # of a header line of its that is passed over: once is enough
 
     # -- asyncio's side
 
@@ -111,8 +118,22 @@ class StompConnection(asyncio.Protocol):
         self._beats.read_at = self._loop.time()
         if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
             self._early += data
-        elif not self._closing:
+        elif not self._closing and not (self._is_first and self._is_foreign(data)):
             self._consume(self._parser.feed(data))
+
+    def _is_foreign(self, beginning: bytes) -> bool:
+        """Whether the client's first bytes are of another protocol: then the log says so, and the connection ends."""
+        self._is_first, protocol = False, protocol_of(beginning)
+        if protocol is None:
+            return False
+        address = self.client.remote_address
+        if self._endpoint.foreign.is_due(protocol, address.rpartition(":")[0], self._loop.time()):
+            name = self._endpoint.name
+            logger.warning(
+                "connector %s: the client at %s speaks %s: only STOMP is served here", name, address, protocol
+            )
+        self.close()
+        return True
 
     def _consume(self, frames: Iterator[Frame | Run]) -> None:
         try:
@@ -132,6 +153,10 @@ class StompConnection(asyncio.Protocol):
 
     def _receive(self, frame: Frame | Run) -> None:
         session = self._session
+        if type(frame) is Frame and frame.passed_over and not self._warned:
+            self._warned = True
+            line = frame.passed_over[0][:MAX_SHOWN]
+            logger.warning("%s: header line %r of %s has no colon: passed over", self.client.id, line, frame.command)
         try:
             action = session.receive(frame) if type(frame) is Frame else session.receive_run(frame)
             self._perform[type(action)](self.client, action)

@@ -42,7 +42,9 @@ class Head:
     __slots__ = ("counted", "first", "form", "headers", "others", "receipted")
 
     def __init__(self, fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> None:
-        self.headers = read_head(b"".join(_around(fixed, names)).removesuffix(b"\n\n"), "1.2")[1]
+        _, self.headers, without_colon = read_head(b"".join(_around(fixed, names)).removesuffix(b"\n\n"), "1.2")
+        if without_colon:
+            raise ProtocolError("what is passed over must be reported for each frame")
         self.first, *others = _around(fixed, names)
         self.others = tuple(zip(names, others, strict=True))  #: name of a value, what stands behind it
         self.counted, self.receipted = b"content-length" in names, b"receipt" in names

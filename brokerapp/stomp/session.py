@@ -244,7 +244,9 @@ class StompSession:
         ack_id = headers.get(name)
         if ack_id is None:
             raise _without(frame.command, name)
-        subscription = headers.get("subscription") if self.version == "1.1" else None
+        subscription = headers.get("subscription") if self.version != "1.2" else None
+        if subscription is None and self.version == "1.1":
+            raise _without(frame.command, "subscription")
         reason = headers.get(REASON_HEADER, "") if self.bridge is not None else ""
         transaction, receipt = headers.get("transaction"), headers.get("receipt")
         return Settle(ack_id, subscription, frame.command == "ACK", transaction, receipt, reason)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from websockets.exceptions import NegotiationError
 from websockets.frames import CloseCode, Frame
-from websockets.http11 import Request
+from websockets.http11 import Request, Response
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
@@ -31,9 +31,12 @@ from brokerapp.stomp.listener import LINGER_SECONDS, WRITE_LIMIT, StompConnectio
 
 #: Best first. Which version is spoken is what CONNECT says, as with any other connection.
 SUBPROTOCOLS = ("v12.stomp", "v11.stomp", "v10.stomp")
+logger = logging.getLogger(__name__)
 #: The package tells of every connection; here the broker does.
 _logger = logging.getLogger("websockets.server")
 _logger.setLevel(logging.WARNING)
+#: Characters of a reason that the log gets: it may quote what the client sent.
+MAX_REASON = 200
 _CONTENT_LENGTH = re.compile(rb"\ncontent-length:(\d+)\n")
 
 
@@ -72,18 +75,24 @@ class WebSocketConnection(Carrying):
 
     def _shake_hands(self, request: Request) -> None:
         protocol = self._protocol
-        origin, name = request.headers.get("Origin"), self._transport.get_extra_info("sockname")
-        if self._admits(origin, name[0] if name else ""):
-            response = protocol.accept(request)
-        else:
-            response = protocol.reject(HTTPStatus.FORBIDDEN, f"pages of {origin} may not connect to this broker\n")
-        protocol.send_response(response)
+        if not protocol.eof_sent:  # else what followed the request in the same read was no frame: all is over
+            protocol.send_response(self._answer(request))
         self._flush()
         if self._timer is not None:
             self._timer.cancel()
         if protocol.state is State.OPEN:
             self._open = True
             self._stomp.connection_made(self)  # type: ignore[arg-type]
+
+    def _answer(self, request: Request) -> Response:
+        """What the handshake is answered with."""
+        origins, name = request.headers.get_all("Origin"), self._transport.get_extra_info("sockname")
+        if len(origins) > 1:
+            return self._protocol.reject(HTTPStatus.BAD_REQUEST, "more than one Origin header\n")
+        origin = origins[0] if origins else None
+        if self._admits(origin, name[0] if name else ""):
+            return self._protocol.accept(request)
+        return self._protocol.reject(HTTPStatus.FORBIDDEN, f"pages of {origin} may not connect to this broker\n")
 
     def pause_writing(self) -> None:
         if self._open:
@@ -103,12 +112,20 @@ class WebSocketConnection(Carrying):
     def _end(self) -> None:
         """Close the socket: after both sides' good-byes at once, else when the client had time to read why."""
         self._closing = self._ended = True
+        if not self._open:
+            self._log_refusal()
         if self._protocol.close_rcvd is not None or not self._open:
             self._transport.close()
             return
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._close_later()
+
+    def _log_refusal(self) -> None:
+        """Log in one line why there is no WebSocket."""
+        reason = self._protocol.handshake_exc or self._protocol.parser_exc or "refused"
+        peer = self._transport.get_extra_info("peername")
+        logger.info("handshake of a WebSocket from %s failed: %s", peer and peer[0], ascii(str(reason))[:MAX_REASON])
 
     def _close_later(self) -> None:
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from brokerapp.message import Message, is_volatile
+from brokerapp.store.disk_space import DiskSpace
 
 #: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
 DISCARDED = "discarded"
@@ -167,6 +168,7 @@ class Batch:
     returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
     #: Whether the answer is to say of a log that it appends to what stood last in it before.
     asks: Callable[[str], bool] = lambda _log: False
+    after: int | None = None  #: the number of the session's last batch that was answered; 0: none; None: not said
 
     @property
     def numbered(self) -> Iterator[tuple[int, Unit | Run]]:
@@ -182,8 +184,8 @@ class Committed:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
     name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
     now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
-    unit, its copies that had been kept before. Last, by log that the batch asks about, the SEQ of what stood last in
-    it before (0: nothing).
+    unit, its copies that had been kept before. Then, by log that the batch asks about, the SEQ of what stood last in
+    it before (0: nothing). Last, how many changes were made to the store so far.
     """
 
     base: int
@@ -194,6 +196,7 @@ class Committed:
     temp: int = 0
     repeated: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
     before: Mapping[str, int] = field(default_factory=dict)
+    changes: int = 0
 
 
 @dataclass(slots=True)
@@ -236,3 +239,32 @@ class Limits:
     temp: int = 0  #: of that, what is not persistent; each message counts once, however many copies it has
     server: int = 0  #: bytes the server may use, whatever takes them
     of_log: Callable[[str], int] = lambda _log: 0
+    disk: DiskSpace = field(default_factory=DiskSpace)  #: of a store of our own
+    committed: int = 0  #: bytes, since the start
+    committed_at_look: int = 0  #: the same when the last look at the disk began
+    committing: int = 0  #: bytes on their way to the server
+    needed: int = 0  #: bytes of the commit that waits for disk space
+    wanted: int = 0  #: bytes of messages that did not fit since the last look at the disk
+
+    def admits(self, size: int) -> bool:
+        """Whether there is disk space for a commit of so many bytes."""
+        self.needed = 0 if self.disk.has_space_for(size + self._unseen) else size
+        return not self.needed
+
+    @property
+    def accepted(self) -> int:
+        """Bytes that may be stored now: where the disk is almost full not one more than there are; 0: no limit."""
+        if not self.is_disk_low:
+            return self.total
+        self.wanted = max(self.wanted, self._unseen)
+        return 1
+
+    @property
+    def is_disk_low(self) -> bool:
+        """Whether no messages are accepted for want of disk space."""
+        return not self.disk.accepts(self._unseen)
+
+    @property
+    def _unseen(self) -> int:
+        """Bytes that may have been written since the last look."""
+        return self.committing + self.committed - self.committed_at_look

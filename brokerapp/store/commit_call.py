@@ -28,14 +28,15 @@ def committed(
     temp: int,
     repeated: list,
     last: Sequence[Sequence[int]],
+    changes: int,
     logs: Sequence[str],
 ) -> Committed:
     """The answer of the commit function, which knows the logs by their index."""
     by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
     if not refused and not dropped and not repeated:
-        return Committed(base, used=used, held=by_log, temp=temp, before=before)
+        return Committed(base, used=used, held=by_log, temp=temp, before=before, changes=changes)
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before)
+    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before, changes)
 
 
 def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
@@ -50,7 +51,8 @@ def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple
     logs, units = _encode_units(batch.units)
     prefix = keys.log_prefix
     prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
-    args: list[Any] = [session, batch.number, limits.total, *prefixes, limits.server, limits.temp]
+    args: list[Any] = [session, batch.number, limits.accepted, *prefixes, limits.server, limits.temp]
+    args.append("" if batch.after is None else batch.after)
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")

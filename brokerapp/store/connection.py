@@ -5,12 +5,13 @@ one kind of call directly.
 from __future__ import annotations
 
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import hiredis
 from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import ResponseError
+from redis.exceptions import ReadOnlyError, ResponseError
 
 
 def alive(url: str) -> dict[str, Any]:
@@ -21,12 +22,22 @@ def alive(url: str) -> dict[str, Any]:
     return {"socket_keepalive": True, "socket_keepalive_options": options}
 
 
-def packing(connection_class: type) -> type:
-    """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments."""
+def packing(connection_class: type, greet: Callable[[AbstractConnection], Awaitable[None]]) -> type:
+    """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments.
+
+    Each begins with `greet`.
+    """
 
     class Packing(connection_class):
         def pack_command(self, *args: Any) -> list[bytes]:
             return [hiredis.pack_command(args)]
+
+        async def on_connect(self) -> None:
+            """Leave it to the other one: the driver calls both for a unix socket."""
+
+        async def on_connect_check_health(self, check_health: bool = True) -> None:
+            await super().on_connect_check_health(check_health=check_health)
+            await greet(self)
 
     return Packing
 
@@ -49,6 +60,9 @@ class Direct:
         try:
             await connection.send_packed_command(connection.pack_command(*command), check_health=False)
             answer = await connection.read_response(disable_decoding=True)
+        except ReadOnlyError:  # it leads to a replica: the address may lead to the primary again
+            await connection.disconnect(nowait=True)
+            raise
         except ResponseError:
             await self._keep(connection)
             raise

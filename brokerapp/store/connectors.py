@@ -14,4 +14,5 @@ class Connectors(Server):
 
     async def keep_connectors(self, former: str, text: str) -> bool:
         """Keep this in place of what was kept, and say so to all nodes; False: something else is kept by now."""
-        return bool(await self._call("connectors", [self.keys.connectors], [former, text, self.keys.signals]))
+        keys = self.keys
+        return bool(await self._call("connectors", [keys.connectors, keys.state], [former, text, keys.signals]))

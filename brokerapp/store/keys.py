@@ -2,7 +2,10 @@
 
 {B}:state          hash    session:S, batch:S, reply:S: a session that may write, what it wrote last; epoch: how often
                            the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how
-                           many logs are
+                           many logs are; format: of all that is stored; changes: how many were made; rollbacks:
+                           how often the store was rolled back, and of the last time rollback_life, rollback_ms (when)
+                           and rollback_changes (how many are missing)
+{B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
 {B}:payload:SEQ    hash    m (message), c (references to it)
@@ -31,12 +34,16 @@
 {B}:rings          zset    destination with a history -> when it moved last, seconds since the epoch
 {B}:ring:R:NAME    list    points of its history in the resolution R, oldest first; NAME `broker`: of the whole
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
+sluice:libraries   zset    function library -> when a node of its version used it last, seconds since the epoch; one for
+                           all brokers of the server
 {B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+LIBRARIES = "sluice:libraries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,10 @@ class Keys:
     def state(self) -> str:
         """See the table above; so for all below."""
         return self._key("state")
+
+    @property
+    def lives(self) -> str:
+        return self._key("lives")
 
     @property
     def logs(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
+from brokerapp.store.continuity import FORMAT
 from brokerapp.store.server import Server, pairs
 
 #: A node is taken for dead when it has not beaten for this long, unless it is told another time.
@@ -31,14 +32,19 @@ class Nodes(Server):
         Its former session may write no more.
         """
         keys, record = self.keys, json.dumps({**(about or {}), "session": session})
-        arguments = [session, name, record, keys.signals, timeout_ms]
-        return await self._call("claim", [keys.state, keys.nodes, keys.node(name)], arguments)
+        arguments = [session, name, record, keys.signals, timeout_ms, FORMAT]
+        last = await self._call("claim", [keys.state, keys.nodes, keys.node(name), keys.lives], arguments)
+        self._handshake.session = session
+        self.continuity.saw(seq=last)
+        await self._handshake.greet(self._do)  # from here on it knows in which life of the server it is
+        return last
 
     async def beat(
         self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
     ) -> None:
         """Say that the session's node lives; raises Fenced when it was taken for dead, or replaced."""
-        await self._beat([self.keys.state, self.keys.node(name)], [session, json.dumps(status), timeout_ms])
+        made = await self._beat([self.keys.state, self.keys.node(name)], [session, json.dumps(status), timeout_ms])
+        self.continuity.saw(changes=made)
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
         """Say that the session's node is gone."""
@@ -76,6 +82,12 @@ class Nodes(Server):
     async def has_node(self) -> bool:
         """Whether any node lives."""
         return bool(await self.nodes())
+
+    async def rollbacks(self) -> dict[str, int]:
+        """How often the store was rolled back, when that happened last, and how many changes that took."""
+        names = ("rollbacks", "rollback_ms", "rollback_changes")
+        found = await self._do("HMGET", self.keys.state, *names)
+        return {name: int(value or 0) for name, value in zip(names, found, strict=True)}
 
     async def memory(self) -> dict[str, Any]:
         """Bytes the server uses, its limit (0: none), those of its machine, whether it gives up keys when they are used

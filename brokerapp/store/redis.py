@@ -6,12 +6,14 @@ from brokerapp.store import Batch, Committed, Limits
 from brokerapp.store.commit_call import commit_call, committed
 from brokerapp.store.connectors import Connectors
 from brokerapp.store.entries import Entries
+from brokerapp.store.libraries import Libraries
 from brokerapp.store.logs import Logs
 from brokerapp.store.moments import Moments
 from brokerapp.store.nodes import Nodes
 from brokerapp.store.numbers import Numbers
 from brokerapp.store.records import Records
 from brokerapp.store.requests import Requests
+from brokerapp.store.rewriting import Rewriting
 from brokerapp.store.rings import Rings
 from brokerapp.store.versions import Versions
 
@@ -19,7 +21,7 @@ from brokerapp.store.versions import Versions
 TRACE_BATCHES = 250
 
 
-class RedisStore(Connectors, Entries, Logs, Moments, Nodes, Numbers, Records, Requests, Versions):
+class RedisStore(Connectors, Entries, Libraries, Logs, Moments, Nodes, Numbers, Records, Requests, Rewriting, Versions):
     """See brokerapp.store: all that is asked of a store, each part in a module of its own."""
 
     def __init__(self, url: str, broker: str) -> None:
@@ -29,7 +31,9 @@ class RedisStore(Connectors, Entries, Logs, Moments, Nodes, Numbers, Records, Re
     async def commit(self, session: str, batch: Batch, limits: Limits) -> Committed:
         """Do a batch of units, whole or not at all each. Repeating the same batch does nothing more."""
         logs, keys, args = commit_call(self.keys, session, batch, limits)
-        return committed(*await self._commit(keys, args), logs)
+        done = committed(*await self._commit(keys, args), logs)
+        self.continuity.saw(done.changes, done.base + sum([unit.count for unit in batch.units]))
+        return done
 
     async def record(self, batch: bytes, count: int) -> None:
         """Keep a trace batch for the archiver; the oldest go when nobody takes them."""

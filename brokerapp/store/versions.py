@@ -30,7 +30,7 @@ class Versions(Server):
         `imported`: remember that they were taken from a file.
         """
         arguments = [expected, text, json.dumps(about), self.keys.signals, int(imported)]
-        new = await self._call("define", [self.keys.definitions], arguments)
+        new = await self._call("define", [self.keys.definitions, self.keys.state], arguments)
         if new < 0:
             raise DefinitionConflict(expected, -new)
         return new

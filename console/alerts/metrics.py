@@ -35,6 +35,7 @@ class Metric(StrEnum):
     TEMPORARY = "temporary-store"
     MEMORY = "memory"  #: the name is older than ROOM
     ROOM = "room"
+    DISK = "disk"
     CONNECTIONS = "connections"
     HELD_BACK = "held-back"
     SLOW = "slow"
@@ -164,6 +165,9 @@ MEANINGS: dict[Metric, Meaning] = {
     ),
     Metric.ROOM: Meaning(
         "Memory", "%", "Messages that a node has taken and not stored yet, and open transactions, of their limit", WHOLE
+    ),
+    Metric.DISK: Meaning(
+        "Disk", "%", "How full the file system of the embedded store is", WHOLE, noun="used share of the store's disk"
     ),
     Metric.CONNECTIONS: Meaning("Connections", "connections", "STOMP connections that are open", WHOLE),
     Metric.HELD_BACK: Meaning(

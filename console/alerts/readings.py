@@ -106,6 +106,7 @@ OF_BROKER: dict[Metric, Callable[[Whole], float | None]] = {
     Metric.TEMPORARY: lambda whole: _percent(whole.temporary),
     Metric.MEMORY: lambda whole: _percent(whole.machine),
     Metric.ROOM: lambda whole: _percent(whole.memory),
+    Metric.DISK: lambda whole: _percent(whole.disk),
     Metric.CONNECTIONS: lambda whole: whole.connections,
     Metric.HELD_BACK: lambda whole: whole.held_back,
     Metric.SLOW: lambda whole: whole.slow,

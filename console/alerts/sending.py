@@ -198,11 +198,12 @@ def _mail(delivery: AlertDelivery) -> None:
 
 
 def _webhook(delivery: AlertDelivery) -> None:
-    rule = delivery.firing.rule
+    firing = delivery.firing
+    secret = firing.rule.secret if firing.rule else firing.secret
     body = json.dumps(document_of(delivery), sort_keys=True).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "Sluice", MARK: "1"}
-    if rule is not None and rule.secret:
-        headers[SIGNATURE] = signature(rule.secret, body)
+    if secret:
+        headers[SIGNATURE] = signature(secret, body)
     webhook.post(delivery.target, body, headers)
 
 

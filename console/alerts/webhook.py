@@ -1,20 +1,22 @@
-"""Webhooks: posts to web addresses that people give, and to none that would lead back in or to a cloud's metadata.
+"""Webhooks: posts to web addresses that people give, as far as the rule for outbound connections allows them.
 
-An address is checked when somebody gives it, by its name, and again on the connection itself, before anything is sent:
-a name may stand for another machine by then. Of one that did not take a post only the status is told, or that there was
-no answer: nobody shall find out by it what else answers there. The log has the rest.
+An address is checked when somebody gives it, and again when it is posted to: the name is resolved once then, each of
+its addresses is checked, and the connection is made to one of these, as a name may stand for another machine by then.
+Of one that did not take a post only the status is told, that its certificate is not trusted, or that the time ran out.
+Of all else one sentence is told, whether nothing listens at the port or something that does not speak HTTP: a webhook
+must not serve to scan ports. The log has the rest.
 """
 
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import logging
 import re
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from http import HTTPStatus
 from urllib.parse import SplitResult, urlsplit
@@ -22,23 +24,22 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from brokerapp.errors import RequestRefused
+from brokerapp.network.outbound import OutboundRule, plain
 
 logger = logging.getLogger(__name__)
 
 #: Seconds a webhook has for all of it: to be reached, to take the post, and to answer.
 TIMEOUT = 5.0
-#: Where clouds tell a machine its keys, beside the link-local addresses.
-METADATA = frozenset({"fd00:ec2::254", "100.100.100.200"})
+#: The reason that is given where a more exact one would tell an open port from a closed one.
+NO_CONNECTION = "Could not connect by HTTP. Details are in the log."
 _PORTS = {"http": 80, "https": 443}
 #: What addresses are written in (RFC 3986); all else is percent-encoded there.
 _WRITTEN = re.compile(r"[!-~]*")
 
 
 def check_webhook(url: str) -> None:
-    """Raise RequestRefused for an address that we send nothing to: no web address, ourselves, or a cloud's metadata."""
-    parts = _split(url)
-    for address in _addresses(parts):
-        _check(address, _port(parts))
+    """Raise RequestRefused unless it is a web address that OutboundRule allows and that does not lead to Sluice."""
+    _allowed(_split(url))
 
 
 def post(url: str, body: bytes, headers: dict[str, str]) -> None:
@@ -46,15 +47,26 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> None:
 
     Raises RequestRefused when we may not, and when it is not taken within TIMEOUT.
     """
-    check_webhook(url)
+    parts = _split(url)
+    addresses = _allowed(parts)
+    deadline = time.monotonic() + TIMEOUT
     try:
-        status = _exchange(_split(url), body, headers)
+        status = _exchange(parts, addresses, body, headers, deadline)
     except (OSError, http.client.HTTPException) as error:
         logger.info("the webhook %s: %s: %s", bare(url), type(error).__name__, error)
-        raise RequestRefused("no answer") from error
+        raise RequestRefused(_reason(error, time.monotonic() >= deadline)) from error
     if not 200 <= status < 300:
         known = status in HTTPStatus._value2member_map_
         raise RequestRefused(f"{status} {HTTPStatus(status).phrase}" if known else str(status))
+
+
+def _reason(error: Exception, is_late: bool) -> str:
+    """What users are told of a post that failed; `is_late`: its time had run out, whatever the error is called."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"Certificate not trusted: {error.verify_message}"
+    if is_late or isinstance(error, TimeoutError):
+        return f"Timed out after {TIMEOUT:g} s"
+    return NO_CONNECTION
 
 
 def bare(url: str) -> str:
@@ -93,15 +105,25 @@ def _addresses(parts: SplitResult) -> list[str]:
     try:
         found = socket.getaddrinfo(parts.hostname, _port(parts), type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
-        raise RequestRefused(f"{parts.hostname} is not known here: {error}") from error
+        logger.info("the host name of a webhook, %s: %s", parts.hostname, error)
+        raise RequestRefused(f"Host {parts.hostname} not found. Check the address.") from error
     return list(dict.fromkeys(each[4][0] for each in found))
 
 
-def _exchange(parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:
+def _allowed(parts: SplitResult) -> list[str]:
+    """The addresses of a host, resolved once. Raises RequestRefused when one of them is not allowed."""
+    addresses = _addresses(parts)
+    for address in addresses:
+        _check(address, _port(parts))
+    return addresses
+
+
+def _exchange(
+    parts: SplitResult, addresses: Sequence[str], body: bytes, headers: dict[str, str], deadline: float
+) -> int:
     """The status of the answer to a post; its body is not read. Raises RequestRefused, OSError, HTTPException."""
-    deadline = time.monotonic() + TIMEOUT
     # A limit of each read alone would be none for who sends a letter a second: at the deadline the line is cut.
-    with _connected(parts, deadline) as plain, plain.dup() as line:
+    with _connected(addresses, _port(parts), deadline) as plain, plain.dup() as line:
         cut = threading.Timer(_left(deadline), line.shutdown, [socket.SHUT_RDWR])
         cut.start()
         try:
@@ -112,17 +134,17 @@ def _exchange(parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:
     return status
 
 
-def _connected(parts: SplitResult, deadline: float) -> socket.socket:
-    """A connection to the first of its addresses that answers, which was looked at before anything is sent."""
+def _connected(addresses: Sequence[str], port: int, deadline: float) -> socket.socket:
+    """A connection to the first of these addresses that answers; nothing is sent to this console itself."""
     failed = OSError("no address")
-    for address in _addresses(parts):
+    for address in addresses:
         try:
-            found = socket.create_connection((address, _port(parts)), _left(deadline))
+            found = socket.create_connection((address, port), _left(deadline))
         except OSError as error:
             failed = error
             continue
         try:
-            _check(found.getpeername()[0], _port(parts), found.getsockname()[0])
+            _check(found.getpeername()[0], port, found.getsockname()[0])
         except RequestRefused:
             found.close()
             raise
@@ -152,10 +174,8 @@ def _left(deadline: float) -> float:
 
 def _check(text: str, port: int, ours: str = "") -> None:
     """`ours` is the address of our own end of a connection: the same as the other's when that is this machine."""
-    address = ipaddress.ip_address(text.partition("%")[0])
-    address = getattr(address, "ipv4_mapped", None) or address
-    if address.is_link_local or address.is_multicast or address.is_unspecified or str(address) in METADATA:
-        raise RequestRefused(f"{address} is no address to send alerts to")
+    address = plain(text)
+    OutboundRule.read(settings.SLUICE.outbound).check(text)
     if (address.is_loopback or text == ours) and port in _own_ports():
         raise RequestRefused(f"port {port} of {address} is Sluice itself: an alert would go round")
 

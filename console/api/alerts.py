@@ -17,6 +17,7 @@ from console.alerts.form import RuleForm
 from console.alerts.judging import rule_of
 from console.alerts.replaying import replayed
 from console.alerts.showing import is_seen
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
 from console.models import AlertDelivery, AlertFiring, AlertRule
@@ -27,7 +28,7 @@ router = Router(tags=["alerts"])
 MOST = 10_000
 
 
-class RuleIn(Schema):
+class RuleIn(RequestBody):
     """When somebody wants to be told, and who."""
 
     name: str
@@ -42,7 +43,7 @@ class RuleIn(Schema):
 
     def form(self, row: AlertRule | None = None) -> RuleForm:
         """As the page's form takes it."""
-        return RuleForm({**self.dict(), "below": "1" if self.below else ""}, instance=row)
+        return RuleForm({**self.model_dump(), "below": "1" if self.below else ""}, instance=row)
 
 
 class RuleOut(Schema):
@@ -79,7 +80,7 @@ class RuleMade(RuleOut):
     secret: str
 
 
-class Step(Schema):
+class Step(RequestBody):
     """What to do with a rule."""
 
     action: Literal["silence", "hear", "switch"]

@@ -12,6 +12,7 @@ from ninja import Router, Schema, Status
 from console import audit, runs
 from console.access import require, visible
 from console.analyses import catalogue, readable, request_for, run_for, scope_of
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
 from console.models import AnalysisRun
@@ -37,7 +38,7 @@ class AnalysisOut(Schema):
     parameters: list[ParameterOut]
 
 
-class NewRun(Schema):
+class NewRun(RequestBody):
     """What to ask."""
 
     kind: str
@@ -63,7 +64,7 @@ class RunOut(Schema):
     pinned: bool
 
 
-class Pin(Schema):
+class Pin(RequestBody):
     """Whether a run is kept for ever."""
 
     pinned: bool

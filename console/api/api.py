@@ -30,6 +30,7 @@ from console.api import (
     reports,
     routing,
     scheduled,
+    searches,
     tracing,
     trying,
     watching,
@@ -61,11 +62,13 @@ class Api(NinjaAPI):
         return response
 
     def get_openapi_schema(self, **more: Any) -> Any:
-        """See NinjaAPI. What is a name in an address says how it is written there."""
+        """See NinjaAPI. A name in an address says how it is written there, an operation how a failed request ends."""
         schema = super().get_openapi_schema(**more)
         named = {name for _, router in self._routers for path in router.path_operations for name in _NAME.findall(path)}
+        schema["components"]["schemas"]["Problem"] = problems.SCHEMA
         for operations in schema["paths"].values():
             for operation in operations.values():
+                operation["responses"]["default"] = problems.RESPONSE
                 for each in operation.get("parameters", ()):
                     if each["in"] == "path" and each["name"] in named:
                         each.setdefault("description", SEGMENT)
@@ -86,6 +89,7 @@ for prefix, router in (
     ("/v1/queues", messages.router),
     ("/v1", messages.sending),
     ("/v1", tracing.router),
+    ("/v1/searches", searches.router),
     ("/v1/jobs", jobs.router),
     ("/v1/dead-letters", dead_letters.router),
     ("/v1/scheduled", scheduled.router),
@@ -109,5 +113,5 @@ for prefix, router in (
 patterns, app_name, namespace = api.urls
 for pattern in patterns:
     if pattern.name != "openapi-view":  # the page is for people: they log in; the rest answers 401 by itself
-        pattern.callback = login_not_required(pattern.callback)
+        pattern.callback = login_not_required(problems.explaining_methods(pattern.callback))
 urls = (patterns, app_name, namespace)

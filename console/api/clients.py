@@ -13,6 +13,8 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.named_subscription import NamedSubscription
 from console import audit, kept
 from console.access import require, visible
+from console.api.destinations import Removed
+from console.api.inputs import RequestBody
 from console.api.messages import BrowsePageOut, BrowseQuery, shown
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
@@ -81,19 +83,13 @@ class SubscriptionPage(Schema):
     pages: int
 
 
-class NewSubscription(Schema):
+class NewSubscription(RequestBody):
     """A durable subscription to create."""
 
     client_id: str
     name: str
-    topics: list[str]
+    topics: Annotated[list[str], Field(min_length=1)]
     selector: str | None = None
-
-
-class Removed(Schema):
-    """How many messages went."""
-
-    removed: int
 
 
 @operation(router, "GET", "/connections", Verb.SEE, response=ConnectionPage)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from brokerapp.destination import Destination
 from console.api.destinations import of_address
+from console.api.inputs import Count
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
 from console.repair import asking
@@ -90,7 +91,7 @@ class RadiusQuery(Schema):
 
     action: Literal["retry", "move", "copy"] = "retry"
     target: str = ""
-    seq: Annotated[list[int], Field(max_length=500)] = []
+    seq: Annotated[list[Count], Field(max_length=500)] = []
     selector: str = ""
 
 

@@ -13,6 +13,7 @@ from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats
 from console import destinations
 from console.access import visible
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
 from console.gateway import gateway
@@ -69,7 +70,7 @@ class ListQuery(PageQuery):
     sort: str = Field("name", description="`name` or the name of a number, behind a `-` for the largest first")
 
 
-class NewDestination(Schema):
+class NewDestination(RequestBody):
     """What to create."""
 
     kind: Plain
@@ -82,7 +83,7 @@ class Removed(Schema):
     removed: int
 
 
-class PauseState(Schema):
+class PauseState(RequestBody):
     """Whether a queue gives out nothing."""
 
     paused: bool

@@ -9,4 +9,5 @@ class Viewer(Swagger):
     """Swagger's viewer."""
 
     def __init__(self) -> None:
-        super().__init__({"persistAuthorization": False, "validatorUrl": None})
+        # Deep links are links inside the buttons that open operations, which a screen reader does not find.
+        super().__init__({"deepLinking": False, "persistAuthorization": False, "validatorUrl": None})

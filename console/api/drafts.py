@@ -16,6 +16,7 @@ from brokerapp.errors import DefinitionRefused
 from console import audit, naming
 from console.access import touched, visible
 from console.api.analyses import RunOut
+from console.api.inputs import Count, RequestBody
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
 from console.api.routing import Checked, difference, read
@@ -33,16 +34,16 @@ router = Router(tags=["routing"])
 MOST = 10_000
 
 
-class DraftIn(Schema):
+class DraftIn(RequestBody):
     """What a draft shall make of the routing."""
 
     name: str = Field(min_length=1, max_length=drafts.MAX_NAME)
     definitions: dict[str, Any] = Field(description="All of them, as they were read and then changed")
-    version: int = Field(description="The version they were derived from")
+    version: Count = Field(description="The version they were derived from")
     remark: str = ""
 
 
-class TrialIn(Schema):
+class TrialIn(RequestBody):
     """How much recorded traffic a draft is tried on."""
 
     window: str = trials.USUAL_WINDOW
@@ -103,7 +104,7 @@ class DiffOut(Schema):
     lines: list[tuple[str, str]] = Field(description="Of the activemq.xml, with `+`, `-`, a blank, or `@` for a gap")
 
 
-class StepIn(Schema):
+class StepIn(RequestBody):
     """What goes with a step: a remark, a new name, or a definition and whose side of it shall stand."""
 
     text: str = ""
@@ -188,7 +189,7 @@ def step_draft(
 ) -> Any:  # fmt: skip
     """Apply a draft, ask for it, return, drop, rename it, remark on it, leave a change out, or resolve a clash."""
     draft = _existing(request, draft_id)
-    STEPS[what](request, draft, said.dict())
+    STEPS[what](request, draft, said.model_dump())
     return draft
 
 

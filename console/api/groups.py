@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
 from console import accounts, audit
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.people import AssignmentOut, NewAssignment
 from console.models import Assignment
@@ -18,7 +19,7 @@ from console.rights import Verb
 router = Router(tags=["people"])
 
 
-class GroupOut(Schema):
+class UserGroupOut(Schema):
     """A group."""
 
     id: int
@@ -27,25 +28,25 @@ class GroupOut(Schema):
     members: list[int]
 
 
-class NewGroup(Schema):
+class NewGroup(RequestBody):
     """A group to make."""
 
     name: str
 
 
-class Membership(Schema):
+class Membership(RequestBody):
     """Whether somebody is in it."""
 
     member: bool
 
 
-@operation(router, "GET", "", Verb.USERS, response=list[GroupOut])
+@operation(router, "GET", "", Verb.USERS, response=list[UserGroupOut])
 def list_user_groups(request: HttpRequest) -> Any:
     """List groups, by name."""
     return [_shown(each) for each in Group.objects.order_by("name").prefetch_related("assignments", "user_set")]
 
 
-@operation(router, "POST", "", Verb.USERS, response={201: GroupOut})
+@operation(router, "POST", "", Verb.USERS, response={201: UserGroupOut})
 def create_group(request: HttpRequest, wanted: NewGroup) -> Any:
     """Make a group, without roles and members."""
     with audit.recording(request, "create group", f"group {wanted.name}"):
@@ -62,7 +63,7 @@ def delete_group(request: HttpRequest, group_id: int) -> Any:
     return Status(204, None)
 
 
-@operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: GroupOut})
+@operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: UserGroupOut})
 def assign_group_role(request: HttpRequest, group_id: int, wanted: NewAssignment) -> Any:
     """Give a group a role."""
     found = get_object_or_404(Group, pk=group_id)
@@ -72,7 +73,7 @@ def assign_group_role(request: HttpRequest, group_id: int, wanted: NewAssignment
     return Status(201, _shown(found))
 
 
-@operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=GroupOut)
+@operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserGroupOut)
 def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int) -> Any:
     """Take a role from a group."""
     found = get_object_or_404(Group, pk=group_id)

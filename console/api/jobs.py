@@ -17,6 +17,7 @@ from brokerapp.edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of
 from brokerapp.errors import RequestRefused
 from brokerapp.properties import EDITABLE
 from console.access import may, visible
+from console.api.inputs import Count, RequestBody
 from console.api.operations import operation
 from console.api.paging import Paged, PageQuery, page_of
 from console.gateway import gateway
@@ -29,7 +30,7 @@ from console.rights import Verb
 router = Router(tags=["jobs"])
 
 
-class EditIn(Schema):
+class EditIn(RequestBody):
     """What is changed of each message; all else of it stays as it is."""
 
     set: dict[str, StrictBool | StrictInt | StrictFloat | str] = Field(
@@ -56,7 +57,7 @@ class EditIn(Schema):
         return found
 
 
-class NewJob(Schema):
+class NewJob(RequestBody):
     """What shall be done to the messages `seqs`, or to all that match `selector` (empty: all)."""
 
     action: Literal["move", "copy", "retry", "remove", "edit"]
@@ -65,7 +66,7 @@ class NewJob(Schema):
         "", description="Of a move or copy; of an edit, else dead letters go to where they failed, others to this queue"
     )
     edit: EditIn | None = Field(None, description="Of an edit")
-    seqs: Annotated[list[int], Field(max_length=MAX_SELECTION)] = []
+    seqs: Annotated[list[Count], Field(max_length=MAX_SELECTION)] = []
     selector: str = ""
     rate: Annotated[int, Field(ge=0, le=MAX_RATE, description="Messages a second; 0: as fast as it goes")] = 0
     reason: str = Field("", description="Needed for a retry and an edit")
@@ -75,7 +76,7 @@ class NewJob(Schema):
         """The same as jobs are asked for. Raises RequestRefused, SelectorSyntaxError."""
         if self.edit is not None and self.action != "edit":
             raise RequestRefused(f"to {self.action} messages takes no edit")
-        fields = self.dict(include={"action", "selector", "rate", "reason", "name"})
+        fields = self.model_dump(include={"action", "selector", "rate", "reason", "name"})
         return Wish(
             queue=Destination.queue(Destination.parse(self.queue).name),
             target=Destination.parse(self.target) if self.target else None,
@@ -150,7 +151,7 @@ class JobPage(Schema):
     pages: int
 
 
-class JobRate(Schema):
+class JobRate(RequestBody):
     """Messages a second; 0: as fast as it goes."""
 
     rate: Annotated[int, Field(ge=0, le=MAX_RATE)]

@@ -7,9 +7,10 @@ from typing import Any, Literal
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from console import masking_changes
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.models import MaskingRule
 from console.rights import Verb
@@ -17,8 +18,8 @@ from console.rights import Verb
 router = Router(tags=["people"])
 
 
-class MaskingRuleIn(Schema):
-    """What a rule takes from whom."""
+class MaskingRuleFields(BaseModel):
+    """What a rule masks, and for whom."""
 
     role: str = Field("", description="Empty: every one")
     scope: str = Field(">", max_length=500)
@@ -29,7 +30,11 @@ class MaskingRuleIn(Schema):
     comment: str = ""
 
 
-class MaskingRuleOut(MaskingRuleIn):
+class MaskingRuleIn(RequestBody, MaskingRuleFields):
+    """A rule as a caller writes it."""
+
+
+class MaskingRuleOut(Schema, MaskingRuleFields):
     """A rule in its place."""
 
     id: int
@@ -37,7 +42,7 @@ class MaskingRuleOut(MaskingRuleIn):
     active: bool
 
 
-class MaskingStep(Schema):
+class MaskingStep(RequestBody):
     """What to do with a rule: switch it on or off, or put it before all others."""
 
     action: Literal["switch", "first"]
@@ -52,13 +57,13 @@ def list_masking_rules(request: HttpRequest) -> Any:
 @operation(router, "POST", "", Verb.USERS, response={201: MaskingRuleOut})
 def create_masking_rule(request: HttpRequest, wanted: MaskingRuleIn) -> Any:
     """Put a masking rule in force, behind all others."""
-    return Status(201, masking_changes.save(request, None, wanted.dict()))
+    return Status(201, masking_changes.save(request, None, wanted.model_dump()))
 
 
 @operation(router, "PUT", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
 def change_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleIn) -> Any:
     """Change a masking rule."""
-    return masking_changes.save(request, get_object_or_404(MaskingRule, pk=rule_id), wanted.dict())
+    return masking_changes.save(request, get_object_or_404(MaskingRule, pk=rule_id), wanted.model_dump())
 
 
 @operation(router, "POST", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)

@@ -10,14 +10,15 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from brokerapp.destination import Destination
-from brokerapp.edit import MAX_BODY, body_of
-from brokerapp.errors import RequestRefused
+from brokerapp.edit import body_of
+from brokerapp.handwritten import check_size
 from brokerapp.selectors import compile_selector
 from brokerapp.sending import MAX_COUNT, TestSend
 from brokerapp.snapshot import END_OF_LOG
 from console import audit
 from console.access import require, visible
 from console.api.destinations import of_address
+from console.api.inputs import Count, RequestBody
 from console.api.operations import operation
 from console.gateway import gateway
 from console.masking import MaskedMessage, check_selector, masked
@@ -58,7 +59,7 @@ class BrowsePageOut(Schema):
 class BrowseQuery(Schema):
     """Which messages."""
 
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Count = 0
     limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     selector: str = ""
 
@@ -67,10 +68,10 @@ class QueueQuery(BrowseQuery):
     """The same, or from the end back."""
 
     newest: bool = Field(False, description="The last ones, in order; ask on with `before=next`")
-    before: Annotated[int, Field(ge=0, description="0: from the end")] = 0
+    before: Count = Field(0, description="0: from the end")
 
 
-class Written(Schema):
+class Written(RequestBody):
     """A message as a caller writes it."""
 
     destination: str = Field(description="`/queue/NAME`, `/topic/NAME`, or in native form")
@@ -79,13 +80,11 @@ class Written(Schema):
     properties: dict[str, str] = {}
     persistent: bool = True
     priority: Annotated[int, Field(ge=0, le=9)] = 4
-    expires: Annotated[int, Field(ge=0, description="Milliseconds since the epoch; 0: never")] = 0
+    expires: Count = Field(0, description="Milliseconds since the epoch; 0: never")
 
     def message(self) -> TestSend:
         """As the broker takes it. Raises RequestRefused."""
-        body, is_bytes = body_of(self.body, self.encoding), self.encoding == "base64"
-        if len(body) > MAX_BODY:
-            raise RequestRefused(f"body: {len(body):,} bytes are more than {MAX_BODY:,}")
+        body, is_bytes = check_size(body_of(self.body, self.encoding)), self.encoding == "base64"
         return TestSend(
             self.destination, self.properties, body, self.persistent, self.priority, self.expires, is_bytes
         )  # fmt: skip
@@ -135,7 +134,7 @@ def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery
 
 
 @operation(router, "GET", "/{name:name}/messages/{int:seq}", Verb.BROWSE, of_address, response=BrowsedOut)
-def get_message(request: HttpRequest, name: str, seq: int) -> Any:
+def get_message(request: HttpRequest, name: str, seq: Count) -> Any:
     """One message of a queue."""
     queue = Destination.queue(name)
     found = gateway().message(queue, seq).messages
@@ -145,7 +144,7 @@ def get_message(request: HttpRequest, name: str, seq: int) -> Any:
 
 
 @operation(router, "POST", "/{name:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
-def edit_message(request: HttpRequest, name: str, seq: int, wanted: Changed) -> Any:
+def edit_message(request: HttpRequest, name: str, seq: Count, wanted: Changed) -> Any:
     """Send a message in place of one, which goes in the same moment."""
     queue = Destination.queue(name)
     answer = editing.send_instead(

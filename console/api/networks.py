@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema, Status
 
 from brokerapp.destination import Destination
 from console.access import touched, visible
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.trying import ClauseOut, clause_out
 from console.gateway import gateway
@@ -40,7 +41,7 @@ class BridgeOut(Schema):
     demand: int | None
 
 
-class WayOut(Schema):
+class BridgeWayOut(Schema):
     """A connector's way to a broker. Times are milliseconds since the epoch; 0: never."""
 
     addresses: list[str]
@@ -64,7 +65,7 @@ class ConnectorOut(Schema):
     running: bool
     duplex: bool
     definition: dict[str, Any]
-    ways: list[WayOut]
+    ways: list[BridgeWayOut]
     warnings: list[str]  #: what has no effect, or goes wrong with what it bridges; for who sees all destinations
 
 
@@ -90,7 +91,7 @@ class NetworksOut(Schema):
     incoming: list[IncomingOut]
 
 
-class ConnectorIn(Schema):
+class ConnectorIn(RequestBody):
     """What a connector shall be; properties by ActiveMQ's names in `options`. A password of null stays as it is."""
 
     uri: str
@@ -107,7 +108,7 @@ class NewConnector(ConnectorIn):
     name: str
 
 
-class Running(Schema):
+class Running(RequestBody):
     """Whether it has its bridges."""
 
     running: bool

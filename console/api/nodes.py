@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema
+from pydantic import Field
 
 from console.api.operations import operation
 from console.gateway import gateway
@@ -27,6 +28,7 @@ class NodeOut(Schema):
     trace: dict[str, Any]
     store: dict[str, Any]
     homes: dict[str, Any]
+    definitions: int | None = Field(None, description="Version of the routing that it applies; null: not reported")
 
 
 @operation(router, "GET", "", Verb.SEE, response=list[NodeOut])

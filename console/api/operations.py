@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from django.http import HttpRequest
 from ninja import Router
 
 from console.api.auth import Place, Session, Token
+from console.api.inputs import parameters_of, refuse_unknown
 from console.rights import Verb
 
 View = Callable[..., Any]
@@ -30,7 +33,22 @@ def operation(
         more.setdefault("summary", (view.__doc__ or "").strip().split("\n")[0].rstrip("."))
         more["description"] = f"Needs the right to {verb} (`{verb.name.lower()}`)."
         auth = [Token(verb, of), Session(verb, of)]
+
         router.api_operation([method], path, operation_id=id, auth=auth, **more)(view)
+        declared = (each for paths in router.path_operations.values() for each in paths.operations)
+        found = next(each for each in declared if each.operation_id == id)
+        found.view_func = _strict(view, parameters_of(found))
         return view
 
     return declare
+
+
+def _strict(view: View, known: frozenset[str]) -> View:
+    """The view, which refuses query parameters that are not known."""
+
+    @wraps(view)
+    def strict(request: HttpRequest, **arguments: Any) -> Any:
+        refuse_unknown(request, known)
+        return view(request, **arguments)
+
+    return strict

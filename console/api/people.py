@@ -12,6 +12,7 @@ from ninja import Router, Schema, Status
 
 from console import accounts, audit, tokens
 from console.access import grants_of, may
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
 from console.models import ApiToken, Assignment
@@ -57,14 +58,14 @@ class UserPage(Schema):
     pages: int
 
 
-class NewUser(Schema):
+class NewUser(RequestBody):
     """A user to create, without a password: with one token of their own a machine account, say."""
 
     name: str
     email: str = ""
 
 
-class NewAssignment(Schema):
+class NewAssignment(RequestBody):
     """A role to give."""
 
     role: str
@@ -72,7 +73,7 @@ class NewAssignment(Schema):
     extras: list[str] = []
 
 
-class UserState(Schema):
+class UserState(RequestBody):
     """Whether the account is open."""
 
     active: bool
@@ -100,7 +101,7 @@ class MadeToken(TokenOut):
     token: str
 
 
-class NewToken(Schema):
+class NewToken(RequestBody):
     """What a token shall open."""
 
     name: str
@@ -110,7 +111,7 @@ class NewToken(Schema):
     user: str = ""
 
 
-class WantedWay(Schema):
+class WantedWay(RequestBody):
     """What a user shall get to log in with."""
 
     way: Literal["password", "link"] = "link"

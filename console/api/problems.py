@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -21,14 +23,17 @@ from brokerapp.errors import (
     LimitExceeded,
     SelectorSyntaxError,
     StoreUnavailable,
+    TooLarge,
 )
-from console import naming
+from console import figures, naming
 from console.access import visible
 from console.api.auth import TooMany
 
 logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
+#: How the paths of the API begin, and what is said of one that leads nowhere.
+PREFIX, MISSING = "/api/", "Resource not found."
 #: Branches of the broker's errors as statuses of HTTP; the first that fits counts.
 _STATUS: tuple[tuple[type[BrokerError], int], ...] = (
     (DestinationNotFound, 404),
@@ -37,8 +42,40 @@ _STATUS: tuple[tuple[type[BrokerError], int], ...] = (
     (InvalidDestination, 422),
     (SelectorSyntaxError, 422),
     (LimitExceeded, 507),
+    (TooLarge, 413),
     (BrokerError, 409),
 )
+
+#: Rules of pydantic in the words of who sends JSON, by its types of errors.
+_RULES = {
+    "extra_forbidden": "unknown field",
+    "model_type": "must be a JSON object",
+    "finite_number": "must be a finite number",
+}
+
+
+#: What the description of the API says of an answer to a request that failed.
+RESPONSE = {
+    "description": "The request failed; `detail` says why, `errors` which input breaks which rule",
+    "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+SCHEMA = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        **{name: {"type": "string"} for name in ("type", "title", "detail", "instance", "reference")},
+        **{name: {"type": "integer"} for name in ("status", "position")},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["input", "rule"],
+                "properties": {name: {"type": "string"} for name in ("input", "rule")},
+            },
+        },
+    },
+}
 
 
 def problem(
@@ -57,14 +94,35 @@ def problem(
     return document | ({"errors": errors} if errors else {}) | more
 
 
+def answer(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
+    """Answer with a problem document, which nobody keeps."""
+    document = problem(request, status, detail, code, **more)
+    return JsonResponse(document, status=status, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
+
+
+def is_for_api(request: HttpRequest) -> bool:
+    """Whether a program asked, to whom a page says nothing."""
+    return request.path.startswith(PREFIX)
+
+
+def explaining_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Decorate a view of the API to answer a method that it does not take with a problem document."""
+
+    @wraps(view)
+    def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        if not isinstance(response, HttpResponseNotAllowed):
+            return response
+        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        told = answer(request, 405, f"Method {request.method} is not allowed here. Allowed: {allowed}.", "wrong-method")
+        told["Allow"] = allowed
+        return told
+
+    return explained
+
+
 def install(api: NinjaAPI) -> None:
     """Have the API answer errors so."""
-
-    def answer(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
-        document = problem(request, status, detail, code, **more)
-        response = api.create_response(request, document, status=status)
-        response["Content-Type"] = CONTENT_TYPE
-        return response
 
     @api.exception_handler(BrokerError)
     def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
@@ -74,7 +132,9 @@ def install(api: NinjaAPI) -> None:
 
     @api.exception_handler(ValidationError)
     def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-        inputs = [{"input": _place(each["loc"]), "rule": each["msg"]} for each in error.errors]
+        inputs = [
+            {"input": _place(each["loc"]), "rule": _RULES.get(each["type"], each["msg"])} for each in error.errors
+        ]
         detail = "; ".join(f"{each['input']}: {each['rule']}" for each in inputs)
         return answer(request, 422, detail, "invalid-input", inputs=inputs)
 
@@ -84,7 +144,7 @@ def install(api: NinjaAPI) -> None:
 
     @api.exception_handler(AuthenticationError)
     def unknown(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-        response = answer(request, 401, "Send a token in force: Authorization: Bearer sluice_...", "no-credentials")
+        response = answer(request, 401, "Send a valid token: Authorization: Bearer sluice_...", "no-credentials")
         response["WWW-Authenticate"] = 'Bearer realm="Sluice"'
         return response
 
@@ -96,7 +156,7 @@ def install(api: NinjaAPI) -> None:
 
     @api.exception_handler(Http404)
     def missing(request: HttpRequest, error: Http404) -> HttpResponse:
-        return answer(request, 404, str(error) or "There is nothing at this address.", "not-found")
+        return answer(request, 404, str(error) or MISSING, "not-found")
 
     @api.exception_handler(HttpError)
     def other(request: HttpRequest, error: HttpError) -> HttpResponse:
@@ -106,11 +166,25 @@ def install(api: NinjaAPI) -> None:
     def broken(request: HttpRequest, error: Exception) -> HttpResponse:
         reference = secrets.token_hex(4)
         logger.error("%s %s broke [%s]", request.method, request.path, reference, exc_info=error)
-        detail = f"The fault is ours; it is in the log of the web process under {reference}."
-        return answer(request, 500, detail, "internal", reference=reference)
+        return internal(request, reference)
+
+    _install_size_limit(api)
+
+
+def internal(request: HttpRequest, reference: str) -> HttpResponse:
+    """Answer that the console failed, with the reference under which the log has it."""
+    detail = f"Internal error. Quote reference {reference}; details are in the web server log."
+    return answer(request, 500, detail, "internal", reference=reference)
+
+
+def _install_size_limit(api: NinjaAPI) -> None:
+    @api.exception_handler(RequestDataTooBig)
+    def too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+        most = figures.size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        return answer(request, 413, f"The request is too large. It may have at most {most}.", TooLarge.code)
 
 
 def _place(location: Iterable[Any]) -> str:
-    """Where in the request: `query.size`, `name`."""
-    parts = [str(each) for each in location]
-    return ".".join(parts[2:] if parts[0] == "body" and len(parts) > 2 else parts)
+    """Where in the request: `query.size`, `name`, `body` for all of it."""
+    source, *parts = map(str, location)
+    return ".".join(parts[1:]) or source if source == "body" else ".".join((source, *parts))

@@ -14,6 +14,7 @@ from ninja import Router, Schema, Status
 from brokerapp.errors import RequestRefused
 from console import audit
 from console.access import require
+from console.api.inputs import RequestBody
 from console.api.operations import operation
 from console.api.paging import Paged, page_of
 from console.models import Edition, Report
@@ -27,7 +28,7 @@ from console.rights import Verb
 router = Router(tags=["reports"])
 
 
-class Question(Schema):
+class Question(RequestBody):
     """An analysis of a report: its kind and its parameters."""
 
     kind: str
@@ -35,7 +36,7 @@ class Question(Schema):
     destination: str = ""
 
 
-class ReportIn(Schema):
+class ReportIn(RequestBody):
     """A report; `cron` is a crontab line in the time zone `zone`, empty for one that is made on request only."""
 
     name: str

@@ -16,6 +16,7 @@ from brokerapp.definitions_json import from_json, to_json
 from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
 from console import audit
 from console.access import touched
+from console.api.inputs import Count, RequestBody
 from console.api.operations import operation
 from console.gateway import gateway
 from console.rights import Verb
@@ -33,13 +34,14 @@ class DefinitionsOut(Schema):
 
     version: int
     definitions: dict[str, Any]
+    nodes: dict[str, int | None] = Field(description="Version that each node applies; null: not reported")
 
 
-class Proposed(Schema):
+class Proposed(RequestBody):
     """Definitions to put in force."""
 
     definitions: dict[str, Any] = Field(description="All of them, as they were read and then changed")
-    version: int = Field(description="The version they were derived from: another one by now is a conflict")
+    version: Count = Field(description="The version they were derived from: another one by now is a conflict")
     comment: str = ""
 
 
@@ -60,7 +62,7 @@ class VersionOut(Schema):
     time_ms: int
 
 
-class Imported(Schema):
+class Imported(RequestBody):
     """An activemq.xml, or a fragment of one."""
 
     xml: str = Field(max_length=MAX_FILE)
@@ -77,7 +79,7 @@ class ImportReport(Schema):
 
 
 @operation(router, "GET", "", Verb.SEE, response=DefinitionsOut)
-def get_definitions(request: HttpRequest, version: int | None = None) -> Any:
+def get_definitions(request: HttpRequest, version: Count | None = None) -> Any:
     """The definitions in force, or as they stood at a version."""
     return _shown(request, gateway().definitions(version))
 
@@ -99,14 +101,14 @@ def check_definitions(request: HttpRequest, wanted: Proposed) -> Any:
 
 
 @operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
-def list_versions(request: HttpRequest, limit: int = 50) -> Any:
+def list_versions(request: HttpRequest, limit: Count = 50) -> Any:
     """Versions of the definitions, newest first."""
     found = [Version.of(each) for each in gateway().history(limit=max(1, min(limit, 500)))]
     return [_version(each) for each in said_to(found, touched(request.user))]
 
 
 @operation(router, "POST", "/revert/{int:version}", Verb.ROUTE, response=DefinitionsOut)
-def revert_definitions(request: HttpRequest, version: int) -> Any:
+def revert_definitions(request: HttpRequest, version: Count) -> Any:
     """Put the definitions of a former version in force again, as a new version."""
     former, current = gateway().definitions(version), gateway().definitions()
     return _apply(request, "revert", former, current.version, f"Back to version {version}")
@@ -174,4 +176,5 @@ def _version(version: Version) -> dict[str, Any]:
 
 def _shown(request: HttpRequest, definitions: Definitions) -> dict[str, Any]:
     definitions = known(definitions, touched(request.user))
-    return {"version": definitions.version, "definitions": to_json(definitions)}
+    nodes = {each.name: each.definitions for each in gateway().nodes()}
+    return {"version": definitions.version, "definitions": to_json(definitions), "nodes": nodes}

@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from console import audit
-from console.access import lacking, touched, visible
+from console.access import missing, touched, visible
 from console.api.operations import operation
 from console.journeys import journey_of
 from console.live.mirror import mirror
@@ -53,7 +53,7 @@ class FoundOut(Schema):
     complete: bool
 
 
-class StepOut(Schema):
+class JourneyStepOut(Schema):
     """One thing that happened; `place` in native form, where it was at one."""
 
     time: datetime
@@ -76,7 +76,7 @@ class JourneyOut(Schema):
     """What became of a message, at places one may browse."""
 
     id: str
-    steps: list[StepOut]
+    steps: list[JourneyStepOut]
     copies: list[CopyOut]
     complete: bool
 
@@ -103,8 +103,9 @@ def get_journey(request: HttpRequest, message_id: str) -> Any:
     if not found.steps:
         raise Http404("Nothing was recorded of this message.")
     if places and not any(map(sees, places)):
-        audit.denied(request, "browse", message_id, lacking(Verb.BROWSE))
-        raise PermissionDenied(lacking(Verb.BROWSE))
+        reason = missing(request.user, Verb.BROWSE)
+        audit.denied(request, "browse", message_id, reason)
+        raise PermissionDenied(reason)
     found = found.seen_by(sees)
     steps = [
         {"time": each.time, "kind": each.kind, "words": each.words, "detail": each.detail,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from brokerapp.selectors.explain import Clause
 from console.access import touched, visible
+from console.api.inputs import Count, RequestBody
 from console.api.operations import operation
 from console.gateway import gateway
 from console.live.mirror import mirror
@@ -24,7 +25,7 @@ from console.routing.specimen import MAX_BODY, Specimen
 router = Router(tags=["routing"])
 
 
-class TriedMessage(Schema):
+class TriedMessage(RequestBody):
     """A message that nobody sends."""
 
     destination: str
@@ -39,7 +40,7 @@ class TriedMessage(Schema):
 class Way(TriedMessage):
     """A message whose way is asked for."""
 
-    draft: int | None = Field(None, description="By whose definitions; without: by those in force")
+    draft: Count | None = Field(None, description="By whose definitions; without: by those in force")
 
 
 class ClauseOut(Schema):

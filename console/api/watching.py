@@ -15,6 +15,7 @@ from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
 from console import health, past
 from console.access import require, visible
+from console.api.inputs import Seconds
 from console.api.operations import operation
 from console.api.paging import PageQuery, page_of
 from console.chart import chart_of
@@ -26,11 +27,11 @@ from console.views.depths import Moment
 
 router = Router(tags=["watching"])
 
-#: Things that need attention, the most urgent ones, that one answer names.
+#: Things that need attention, the most harmful ones, that one answer names.
 MOST = 100
 
 
-class FindingOut(Schema):
+class AttentionOut(Schema):
     """One thing that needs attention."""
 
     destination: str
@@ -59,7 +60,7 @@ class OverviewOut(Schema):
     state: Literal["good", "look", "act", "lost"]
     sentence: str
     totals: TotalsOut
-    attention: list[FindingOut] = Field(description=f"The most urgent first, {MOST} at most")
+    attention: list[AttentionOut] = Field(description=f"Those that affect the most messages first, {MOST} at most")
     attention_total: int
 
 
@@ -68,8 +69,8 @@ class HistoryQuery(Schema):
 
     destination: str = Field("", description="As `queue://orders`; empty: of the whole broker")
     window: Literal["15m", "1h", "24h", "7d", "30d"] = "15m"
-    from_: int | None = Field(None, alias="from", description="Seconds since 1970; with `to` instead of a window")
-    to: int | None = None
+    from_: Seconds | None = Field(None, alias="from", description="Seconds since 1970; with `to` instead of a window")
+    to: Seconds | None = None
 
 
 class PointOut(Schema):

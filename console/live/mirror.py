@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
 from console.gateway import PATIENCE, Gateway, gateway
 from console.live.picture import Picture, first, ticked, troubled, updated
@@ -40,9 +41,10 @@ class Mirror:
         self._first_answer.wait(timeout=2 * TICK)
         return self.picture
 
-    def refresh(self) -> Picture:
-        """The picture after a complete reading made now. Raises BrokerError."""
-        self._door.run(self._read_all())
+    def find(self, destination: Destination) -> Picture:
+        """The picture after the broker was asked for one destination, which may be newer than what its nodes have
+        published. Raises BrokerError."""
+        self._door.run(self._find(destination))
         return self.picture
 
     def settle(self, condition: Callable[[Picture], bool], patience: float = 2.5) -> None:
@@ -91,6 +93,17 @@ class Mirror:
     async def _read_all(self) -> None:
         version, everything, _ = await self._door.admin.stats()
         self._show(first(time.time(), version, everything, self.picture))
+
+    async def _find(self, destination: Destination) -> None:
+        """Add it as it is now; again when a snapshot came meanwhile, as that may say that it was deleted."""
+        version = -1
+        while destination not in self.picture.stats and version != self.picture.version:
+            version = self.picture.version
+            found = await self._door.admin.numbers_of(destination)
+            if found is None:
+                return
+            if version == self.picture.version:
+                self._show(updated(self.picture, time.time(), version, [found], []))
 
     def _show(self, picture: Picture) -> None:
         if self.picture.trouble and self.picture.at and not picture.trouble:

@@ -1,6 +1,7 @@
 """The live socket: one a browser tab, many topics, latest-value frames with only the cells that changed.
 
-Its address says as whom the page shows the console, where that is somebody else: `?as=user+sam`.
+Its address names the user who signed in when the page was loaded, and as whom the page shows the console, where that
+is somebody else: `?user=kim&as=user+sam`.
 The client sends `{"type": "subscribe", "topic": T, "rows": [...]}`, `{"type": "unsubscribe", "topic": T}` and
 `{"type": "visible", "value": false}`. About once a second (less often to a hidden tab) the server sends
 `{"type": "frame", "age": SECONDS, "trouble": TEXT, "topics": {T: {CELL: VALUE}}}`, where age says how old the numbers
@@ -49,13 +50,16 @@ RECHECK = 30.0
 RUNS_RECHECK = 5.0
 #: Close code for somebody who is not logged in (any more).
 LOGGED_OUT = 4401
-#: And for a page whose user sees the console as somebody else than it shows: it is to be loaded again.
+#: And for a page that another user loaded, or as somebody else than its user sees the console as now: it must be
+#: loaded again.
 SEEN_OTHERWISE = 4409
 
 
-def _shown_to(query: bytes) -> str:
-    """As whom the page shows the console, by the socket's address; "" as its user."""
-    return parse_qs(query.decode()).get("as", [""])[0]
+def _is_shown_to(user: Any, query: bytes) -> bool:
+    """Return whether the page was loaded by this user, and as whom they see the console, by the socket's address."""
+    said = parse_qs(query.decode())
+    loaded_by = said.get("user", [person(user).get_username()])[0]
+    return loaded_by == person(user).get_username() and said.get("as", [""])[0] == words(user)
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
@@ -78,7 +82,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if not self.scope["user"].is_authenticated:
             await self.close(LOGGED_OUT)
             return
-        if words(self.scope["user"]) != _shown_to(self.scope["query_string"]):
+        if not _is_shown_to(self.scope["user"], self.scope["query_string"]):
             await self.close(SEEN_OTHERWISE)
             return
         self._mirror: Mirror = await asyncio.to_thread(mirror)

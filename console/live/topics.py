@@ -101,6 +101,7 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
                 "more": found[6:],
                 "cluster": picture.cluster,
                 "broken": broken_links(picture.nodes),
+                "disk": health.shortage(picture),
             },
         ),
         "nodes_html": render_to_string(

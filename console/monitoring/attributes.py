@@ -62,6 +62,17 @@ def _store(beans: Beans, name: str) -> int:
     return int((node.store.get(name) if node else 0) or 0)
 
 
+def store_memory_share(beans: Beans) -> int:
+    """Percent of the memory that the store's server may use, or else its machine has."""
+    return share(_store(beans, "used"), _store(beans, "limit") or _store(beans, "machine"))
+
+
+def _memory(beans: Beans, name: str) -> int:
+    """What the node says of its memory, `used` or `limit` (memoryUsage)."""
+    node = beans.reading.node
+    return int((node.memory.get(name) if node else 0) or 0)
+
+
 def _subscriptions(stats: DestinationStats, beans: Beans) -> list[ObjectName]:
     return list(map(beans.name_of_consumer, beans.consumers_of(stats.destination)))
 
@@ -225,11 +236,8 @@ _BROKER = (
         lambda reading, beans: max((each.MaxMessageSize for each in beans.all_destinations), default=0),
     ),
     ("MinMessageSize", LONG, _smallest),
-    (
-        "MemoryPercentUsage", INT,
-        lambda reading, beans: share(_store(beans, "used"), _store(beans, "limit") or _store(beans, "machine")),
-    ),
-    ("MemoryLimit", LONG, lambda reading, beans: _store(beans, "limit") or _store(beans, "machine")),
+    ("MemoryPercentUsage", INT, lambda reading, beans: share(_memory(beans, "used"), _memory(beans, "limit"))),
+    ("MemoryLimit", LONG, lambda reading, beans: _memory(beans, "limit")),
     ("StorePercentUsage", INT, lambda reading, beans: share(reading.used[0], _store(beans, "message_limit"))),
     ("StoreLimit", LONG, lambda reading, beans: _store(beans, "message_limit")),
     ("TempPercentUsage", INT, lambda reading, beans: share(_store(beans, "temp_used"), _store(beans, "temp_limit"))),

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from brokerapp.destination import Kind
 from brokerapp.engine.destination_map import matches
 from brokerapp.snapshot import DestinationStats
-from console.monitoring.attributes import KINDS
+from console.monitoring.attributes import KINDS, store_memory_share
 from console.monitoring.beans import Beans
+from console.whole import watched_disk
 
 PLAIN_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -196,6 +197,8 @@ def _of_broker(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         name = f"{each}PercentUsage"
         yield f"activemq_{each.lower()}_usage_ratio", GAUGE, f"{name} of the broker, 0 to 1", value(name) / 100
     yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
+    yield from _of_disk(beans)
+    yield _rollbacks(beans)
 
 
 def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
@@ -210,10 +213,26 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         "sluice_store_memory_ratio",
         GAUGE,
         "Memory the store's server uses, 0 to 1",
-        value("MemoryPercentUsage") / 100,
+        store_memory_share(beans) / 100,
     )
+    yield from _of_disk(beans)
+    yield _rollbacks(beans)
     yield "sluice_trace_recorded_events", COUNTER, "Trace events noted", _trace(beans, "recorded")
     yield "sluice_trace_dropped_events", COUNTER, "Trace events given up", _trace(beans, "dropped")
+
+
+def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
+    """The fullest disk of a store that a node watches."""
+    watched = [disk for disk in map(watched_disk, beans.reading.nodes) if disk is not None]
+    for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
+        yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
+        yield "sluice_store_disk_limit_bytes", GAUGE, "Free bytes below which sends are blocked", disk.limit
+        yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked for want of disk space", int(disk.is_low)
+
+
+def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
+    counted = max((node.store.get("rollbacks", 0) for node in beans.reading.nodes), default=0)
+    return "sluice_store_rollbacks", COUNTER, "Times the store lost changes that it had confirmed", counted
 
 
 def _reader(beans: Beans) -> Callable[[str], float]:

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from brokerapp.errors import BrokerError
 from console import audit
-from console.access import Verb, lacking, may
+from console.access import Verb, may, missing
 from console.monitoring.credentials import user_of
 from console.monitoring.options import MonitorOptions, OriginRule
 from console.rate_limit import RateLimit
@@ -49,8 +49,9 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         return response
     request.user = user
     if not may(user, Verb.METRICS):
-        audit.denied(request, "metrics", request.path, lacking(Verb.METRICS))
-        return _said(403, lacking(Verb.METRICS))
+        reason = missing(user, Verb.METRICS)
+        audit.denied(request, "metrics", request.path, reason)
+        return _said(403, reason)
     wait = LIMIT.wait(str(user.pk))
     if wait:
         response = _said(429, f"More than {LIMIT.per_second} requests a second: try again in {wait} s.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from brokerapp.destination import Kind
+from brokerapp.store.durability import rollback
 from console.monitoring.ledger import Reading
 
 #: Percent of a limit from which on somebody should look.
@@ -34,6 +35,8 @@ def conditions(reading: Reading) -> list[Condition]:
     if limit and reading.used[0] * 100 > limit * FULL_PERCENT:
         said = f"Message Store size is within {100 - reading.used[0] * 100 // limit} % of its limit"
         found.append(Condition("org.apache.activemq.StoreLimit", "WARNING", said, "store"))
+    if said := rollback(reading.node.store, reading.node.seen_ms):
+        found.append(Condition("org.apache.activemq.StoreRollback", "WARNING", said, "store"))
     for each in reading.of_kind(Kind.QUEUE):
         if each.ProducerCount and not each.ConsumerCount:
             said = f"Queue {each.destination.name} has no consumers"

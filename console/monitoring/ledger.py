@@ -115,9 +115,8 @@ class Reading:
         """Named subscriptions in order of their names."""
         if self._subscriptions is None:
             found = self._door.run(self._door.admin.subscriptions())
-            found = (_narrowed(each, self._sees) for each in found)
-            found = [each for each in found if each.subscription.topics]
-            self._subscriptions = sorted(found, key=lambda each: each.subscription.key)
+            seen = (_narrowed(each, self._sees) for each in found)
+            self._subscriptions = sorted(filter(None, seen), key=lambda each: each.subscription.key)
         return self._subscriptions
 
     @property
@@ -128,14 +127,12 @@ class Reading:
         return self._definitions
 
 
-def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats:
-    """The subscription with those of its topics that somebody sees."""
+def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats | None:
+    """The subscription with those of its topics that somebody sees; None when that is none of them."""
     topics = tuple(filter(sees, each.subscription.topics))
-    return (
-        each
-        if topics == each.subscription.topics
-        else replace(each, subscription=replace(each.subscription, topics=topics))
-    )
+    if topics == each.subscription.topics:
+        return each
+    return replace(each, subscription=replace(each.subscription, topics=topics)) if topics else None
 
 
 class Ledger:

@@ -19,7 +19,7 @@ from brokerapp.engine.destination_map import matches
 from brokerapp.errors import RequestRefused
 from brokerapp.snapshot import DestinationStats
 from console import audit
-from console.access import lacking, may, visible
+from console.access import lacking, may, missing, visible
 from console.gateway import LONG_PATIENCE, gateway
 from console.masking import check_selector, masked
 from console.monitoring import health
@@ -92,7 +92,7 @@ def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
         raise Failure(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
     for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
         if not may(caller.request.user, operation.verb, destination):
-            reason = lacking(operation.verb, destination)
+            reason = missing(caller.request.user, operation.verb, destination)
             audit.denied(caller.request, f"jmx {operation.name}", bean.name, reason)
             raise Failure(403, DENIED, reason)
 
@@ -153,7 +153,7 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
     def transfer(caller: Caller, stats: DestinationStats, which: str, target: str) -> Any:
         where = Destination.parse(target)
         if not may(caller.request.user, Verb.BULK, where):
-            raise Failure(403, DENIED, lacking(Verb.BULK, where))
+            raise Failure(403, DENIED, missing(caller.request.user, Verb.BULK, where))
         if by == "selector":
             check_selector(caller.request.user, which, stats.destination)
         chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
@@ -193,7 +193,7 @@ def _delete(kind: Kind) -> Callable[[Caller, Any, str], None]:
 def _mine(caller: Caller, destination: Destination) -> Destination:
     check_one(destination)
     if not may(caller.request.user, Verb.CREATE, destination):
-        raise Failure(403, DENIED, lacking(Verb.CREATE, destination))
+        raise Failure(403, DENIED, missing(caller.request.user, Verb.CREATE, destination))
     return destination
 
 

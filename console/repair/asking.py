@@ -36,6 +36,7 @@ class Chosen:
 
     sample: list[BrowsedMessage]
     tally: Tally
+    upto: int = 0  #: number of the newest message of the queue when they were counted
 
     @property
     def count(self) -> int:
@@ -104,11 +105,12 @@ def chosen(wish: Wish) -> Chosen:
     door = gateway()
     if wish.seqs:
         return Chosen(_one_by_one(wish), Tally(len(wish.seqs)))
+    upto = door.last(wish.queue)
     try:
         page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
     except RequestRefused:
         return Chosen([], Tally(0))
-    return Chosen(page.messages, door.count(wish.queue, wish.selector or None, page))
+    return Chosen(page.messages, door.count(wish.queue, wish.selector or None, page), upto)
 
 
 def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | None:

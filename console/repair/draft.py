@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.destination import Destination
-from brokerapp.edit import MAX_BODY, Edit, body_of
+from brokerapp.edit import Edit, body_of
 from brokerapp.engine.schedule import CRON, DELAY, HEADERS, PERIOD, REPEAT
 from brokerapp.errors import RequestRefused
+from brokerapp.handwritten import check_size
 from brokerapp.homeward import home_of
 from brokerapp.properties import NOT_SET, STANDARD, check, type_of, typed
 from brokerapp.sending import MAX_COUNT, TestSend
@@ -107,7 +108,7 @@ class Draft:
         check(properties)
         if len(properties) > MAX_PROPERTIES:
             raise RequestRefused(f"{len(properties)} properties: {MAX_PROPERTIES} can be given here")
-        body = self._bytes()
+        body = check_size(body_of(self.body, self.encoding))
         expires = _number("expires", self.expires, 1, 10**9) * 1000 + _now_ms() if self.expires else 0
         return TestSend(
             self.destination, properties | self._schedule(), body, self.persistent,
@@ -123,11 +124,6 @@ class Draft:
             raise RequestRefused(f"property {name!r} is given twice")
         typed(name, kind, value)
         return name
-
-    def _bytes(self) -> bytes:
-        if len(body := body_of(self.body, self.encoding)) > MAX_BODY:
-            raise RequestRefused(f"body: {len(body):,} bytes are more than the {MAX_BODY:,} that can be sent from here")
-        return body
 
     def _schedule(self) -> dict[str, str]:
         asked = {}

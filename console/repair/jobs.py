@@ -46,11 +46,12 @@ def start(wish: Wish, asked_by: str, needs_approval: bool = False, call: bool = 
     Without a `call` for a worker whoever asks does the work.
     """
     wish.check()
-    upto, depth = gateway().last(wish.queue), len(wish.seqs) or gateway().depth(wish.queue)
+    newest, depth = gateway().last(wish.queue), len(wish.seqs) or gateway().depth(wish.queue)
     job = Job(
         name=wish.name.strip()[:200] or wish.title, action=wish.action, queue=str(wish.queue),
         target=str(wish.target) if wish.target else "", selector=wish.selector, is_selection=bool(wish.seqs),
-        upto=upto, rate=wish.rate, reason=wish.reason.strip(), asked_by=asked_by, expected=depth,
+        upto=min(wish.upto or newest, newest), rate=wish.rate, reason=wish.reason.strip(), asked_by=asked_by,
+        expected=depth,
         state=State.ASKED if needs_approval else State.QUEUED,
         edit=wish.edit.to_json() if wish.edit else None,
     )  # fmt: skip

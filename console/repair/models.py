@@ -60,6 +60,8 @@ class Job(models.Model):
     scanned = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
+    #: Of the resubmitted messages, the most that were seen to have failed again; None: nobody looked.
+    returned = models.PositiveIntegerField(null=True)
     created = models.DateTimeField(auto_now_add=True)
     started = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)

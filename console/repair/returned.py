@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -53,9 +54,32 @@ def came_back(job: Job) -> Tally | None:
     if not _is_asked(job):
         return None
     try:
-        return _counted(job)
+        return _noted(job, _counted(job))
     except BrokerError:  # no node answers, or the queue is gone by now
         return None
+
+
+def failed_again(job: Job) -> int:
+    """Return how many resubmitted messages of a job were seen to have failed again, for the list of notifications.
+
+    Messages that failed again leave their queue later, so the highest number that was seen counts.
+    """
+    if not _is_asked(job):
+        return 0
+    if job.returned is None:
+        came_back(job)
+    elif not _is_over(job):
+        with contextlib.suppress(BrokerError):
+            _followed(job)
+    return job.returned or 0
+
+
+def _noted(job: Job, found: Tally) -> Tally:
+    """Keep the number with the job, if it is the highest so far."""
+    if job.returned is None or found.count > job.returned:
+        job.returned = found.count
+        Job.objects.filter(pk=job.pk).update(returned=found.count)
+    return found
 
 
 def _is_asked(job: Job) -> bool:
@@ -106,7 +130,7 @@ def _followed(job: Job) -> Tally:
         return last.found
     newest = gateway().last(job.source)
     is_as_it_was = last is not None and (last.newest, last.done) == (newest, job.done)
-    found = last.found if is_as_it_was else _counted(job)
+    found = last.found if is_as_it_was else _noted(job, _counted(job))
     _looks[job.id] = _Look(began, time.monotonic() - began, newest, job.done, found)
     _looks.move_to_end(job.id)
     while len(_looks) > MAX_LOOKS:

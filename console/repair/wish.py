@@ -52,6 +52,7 @@ class Wish:
     reason: str = ""
     name: str = ""
     edit: Edit | None = None  #: of the action of that name
+    upto: int = 0  #: number of the newest message that was counted for the user; 0: the newest when the job is created
 
     @property
     def verbs(self) -> tuple[Verb, ...]:

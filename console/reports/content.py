@@ -43,6 +43,11 @@ class Part:
         return None if self.result is None else runs.began_of(self.result)
 
     @property
+    def missing(self) -> str:
+        """What of the recorded events it does not include, in words; "" when it is complete."""
+        return "" if self.result is None else runs.missing_of(self.result)
+
+    @property
     def window(self) -> tuple[datetime, datetime] | None:
         """The stretch of time it is about."""
         return None if self.result is None else runs.window_of(self.result)

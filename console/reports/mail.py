@@ -17,15 +17,18 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 
 from analytics import exports
-from console import findings, moments
+from console import figures, findings, moments
 from console.addresses import address
 from console.reports.content import Part, parts_of
 from console.reports.models import Edition
 
 #: Rows of a table that stand in the mail; what is beyond is a click away.
 ROWS = 5
+#: Columns that have room beside each other in the 600 pixels of a mail.
+COLUMNS = 6
 #: Bytes of a file that comes with the mail, at most; and of all of them.
 MAX_FILE, MAX_FILES = 2_000_000, 8_000_000
 
@@ -54,17 +57,23 @@ def subject(edition: Edition) -> str:
 def preview(edition: Edition) -> str:
     """The mail as HTML that holds its pictures."""
     parts = parts_of(edition)
-    return _page(edition, parts, [_picture(part, number) for number, part in enumerate(parts)], preview=True)
+    return _page(edition, parts, _pictures(edition, parts), preview=True)
+
+
+def _pictures(edition: Edition, parts: list[Part]) -> list[Picture | None]:
+    return [_picture(part, number, edition.report.zone) for number, part in enumerate(parts)]
 
 
 def _page(edition: Edition, parts: list[Part], drawn: list[Picture | None], preview: bool) -> str:
-    found = [(part, picture, _table(part)) for part, picture in zip(parts, drawn, strict=True)]
-    return _render("mail.html", edition, found, preview)
+    with timezone.override(edition.report.zone):
+        found = [(part, picture, _table(part)) for part, picture in zip(parts, drawn, strict=True)]
+        return _render("mail.html", edition, found, preview)
 
 
 def text(edition: Edition) -> str:
     """The mail for readers without HTML."""
-    return _render("mail.txt", edition, [(part, None, _table(part)) for part in parts_of(edition)])
+    with timezone.override(edition.report.zone):
+        return _render("mail.txt", edition, [(part, None, None) for part in parts_of(edition)])
 
 
 def _render(template: str, edition: Edition, parts: list, preview: bool = False) -> str:
@@ -81,25 +90,31 @@ def _render(template: str, edition: Edition, parts: list, preview: bool = False)
     return render_to_string(f"console/reports/{template}", context)
 
 
-def _picture(part: Part, number: int) -> Picture | None:
-    """The first of its charts that can be drawn."""
+def _picture(part: Part, number: int, zone: str) -> Picture | None:
+    """The first of its charts that can be drawn, by the clock of this zone."""
     from analytics import pictures  # takes a second to load and much memory: only who draws needs it
 
     for chart in (part.result or {}).get("charts", ()):
-        if drawn := pictures.png(chart["figure"]):
+        if drawn := pictures.png(chart["figure"], zone):
             return Picture(f"chart-{number}@sluice", chart["title"], drawn)
     return None
 
 
 def _table(part: Part) -> dict[str, Any] | None:
-    """The first rows of its first table."""
+    """The first rows and columns of its first table."""
     tables = (part.result or {}).get("tables", ())
     if not tables or not tables[0]["rows"]:
         return None
     table = tables[0]
     shown = (findings.cells(row, table["columns"], part.result["window"]) for row in table["rows"][:ROWS])
-    rows = [[(cell, address(cell.url) if cell.url else "") for cell in row] for row in shown]
-    return {"title": table["title"], "columns": table["columns"], "rows": rows, "more": table["total_rows"] - len(rows)}
+    rows = [[(cell, address(cell.url) if cell.url else "") for cell in row[:COLUMNS]] for row in shown]
+    columns = [(column, findings.UNITS.get(column["unit"], "")) for column in table["columns"][:COLUMNS]]
+    more = [
+        figures.counted(count, noun)
+        for count, noun in ((table["total_rows"] - len(rows), "row"), (len(table["columns"]) - COLUMNS, "column"))
+        if count > 0
+    ]
+    return {"title": table["title"], "columns": columns, "rows": rows, "more": " and ".join(more)}
 
 
 def files(edition: Edition) -> Iterable[tuple[str, str]]:
@@ -122,7 +137,7 @@ class EditionMail(EmailMessage):
     def __init__(self, edition: Edition, recipients: list[str]) -> None:
         super().__init__(subject(edition), text(edition), to=recipients)
         parts = parts_of(edition)
-        drawn = [_picture(part, number) for number, part in enumerate(parts)]
+        drawn = _pictures(edition, parts)
         self.html = _page(edition, parts, drawn, preview=False)
         self.pictures = [picture for picture in drawn if picture]
         self.files = list(files(edition)) if edition.report.attach else []

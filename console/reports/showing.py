@@ -34,14 +34,16 @@ def row_of(report: Report) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def shown(number: int, part: Part) -> dict[str, Any]:
-    """A part of an edition: its charts, its first table with the first rows."""
+def shown(number: int, part: Part, zone: str) -> dict[str, Any]:
+    """A part of an edition: its charts, its first table with the first rows; times by the clock of its report."""
     result = part.result or {"charts": [], "tables": [], "window": {"since_us": 0, "until_us": 0}}
-    return {
-        "part": part,
-        "plots": plots(result, f"figure-{number}"),
-        "tables": [
+    with timezone.override(zone):
+        tables = [
             (table, [findings.cells(row, table["columns"], result["window"]) for row in table["rows"][:ROWS]])
             for table in result["tables"][:1]
-        ],
+        ]
+    return {
+        "part": part,
+        "plots": plots(result, f"figure-{number}", zone),
+        "tables": tables,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import islice
 
 from django.db import transaction
@@ -17,7 +18,7 @@ from brokerapp.definitions import Definitions
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console.gateway import gateway
 from console.rights import Sees, everything
-from console.routing.changes import Change, Clash, applied, clashes, joined
+from console.routing.changes import Change, Clash, applied, clashes, joined, resolved
 from console.routing.models import Draft
 from console.routing.sight import known_changes
 
@@ -32,7 +33,8 @@ class Standing:
     """How a draft stands to the definitions in force: what it would make of them, and why it cannot."""
 
     current: Definitions
-    proposed: Definitions
+    proposed: Definitions  #: without the changes in conflict
+    wanted: Definitions  #: with the draft's version of each definition in conflict
     clashes: list[Clash]
     problem: str  #: why the proposed definitions cannot work; "": they can
 
@@ -45,12 +47,13 @@ class Standing:
 def standing(changes: Iterable[Change], current: Definitions) -> Standing:
     """How these changes stand to the definitions in force."""
     changes = list(changes)
-    proposed, problem = applied(current, changes), ""
+    proposed, problem, found = applied(current, changes), "", clashes(current, changes)
+    decided = reduce(partial(resolved, keep=True), found, changes)
     try:
         gateway().check(proposed)
     except DefinitionRefused as refused:
         problem = str(refused)
-    return Standing(current, proposed, clashes(current, changes), problem)
+    return Standing(current, proposed, applied(current, decided), found, problem)
 
 
 def begin(author: str, name: str, changes: Iterable[Change], version: int, remark: str = "") -> Draft:

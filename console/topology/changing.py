@@ -5,12 +5,17 @@ A connector is about all that may cross it: who may change one has the right for
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest
 
-from brokerapp.errors import DefinitionRefused
+from brokerapp.errors import BrokerError, DefinitionRefused, RequestRefused
+from brokerapp.network.definition import NetworkConnector
+from brokerapp.network.outbound import OutboundRule
+from brokerapp.network.terms import terms_of
 from brokerapp.network_stats import ConnectorStats, NetworkStats
 from console import audit
 from console.access import Verb, require_everywhere
@@ -38,11 +43,34 @@ def put(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) ->
     name = str(definition.get("name", ""))
     if is_new and name in known:
         raise DefinitionRefused(f"there is a network connector {name} already")
+    _check_addresses(definition, known.get(name))
     action = "create connector" if is_new else "change connector"
     with audit.recording(request, action, name, before=known.get(name)) as change:
         gateway().run(gateway().admin.networks.put(definition))
         change.after = connector_named(name, networks()).definition
     _settle(lambda stats: any(each.name == name for each in stats.connectors))
+
+
+def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | None) -> None:
+    """Raise RequestRefused when a host that the connector newly leads to is not allowed. One not found is no error yet:
+    a broker may come later."""
+    if former is not None and former.get("uri") == definition.get("uri"):
+        return  # from a file, or checked before
+    rule = OutboundRule.read(settings.SLUICE.outbound)
+    try:
+        terms, _ = terms_of(NetworkConnector("", str(definition.get("uri", ""))))
+    except BrokerError:  # the broker says what is wrong with it
+        return
+    for each in terms.addresses:
+        try:
+            found = socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
+        except OSError:
+            continue
+        for address in {info[4][0] for info in found}:
+            try:
+                rule.check(address)
+            except RequestRefused as error:
+                raise RequestRefused(f"uri: {each.host}: {error}") from error
 
 
 def switch(request: HttpRequest, name: str, action: str) -> None:

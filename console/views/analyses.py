@@ -113,6 +113,8 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
         "began": runs.began_of(result),
+        "missing": runs.missing_of(result),
+        "completeness": runs.completeness_of(result),
         "again": again(run),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "plots": plots(result),

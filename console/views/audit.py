@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET
 from console import audit as trail
 from console import zones
 from console.access import Verb, needs
+from console.audit_changes import changes_of
 from console.audit_query import FORMATS, AuditQuery, in_chunks
-from console.differences import differences
 from console.models import AuditEntry
 
 
@@ -28,7 +28,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         "until": zones.shown(query.until, query.zone),
         "outcomes": [(each, query.url(outcome=each), each == query.outcome) for each in AuditEntry.Outcome.values],
         "all_outcomes": query.url(outcome=""),
-        "rows": [(entry, differences(entry.before, entry.after)) for entry in page.entries],
+        "rows": [(entry, changes_of(entry)) for entry in page.entries],
         "newer": query.url(after=str(page.entries[0].id)) if page.has_newer and page.entries else "",
         "older": query.url(before=str(page.entries[-1].id)) if page.has_older and page.entries else "",
         "newest": query.url() if page.has_newer else "",

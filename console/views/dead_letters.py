@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -45,7 +46,7 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
     counts = histogram(found.times, since_ms, now_ms)
     order, text = request.GET.get("sort", "last"), request.GET.get("q", "").strip()
     wanted = found.matching(text)
-    keys = {"count": lambda each: -each.count, "first": lambda each: min(each.times, default=0)}
+    keys = {"count": lambda each: -each.count, "first": lambda each: each.first_ms}
     if order in keys:
         wanted.sort(key=keys[order])
     page = Paginator(wanted, PAGE).get_page(request.GET.get("page"))
@@ -70,7 +71,7 @@ def _row(request: HttpRequest, cluster, since_ms: float, now_ms: float, seen_ms:
     return {
         "cluster": cluster,
         "spark": _bars(cluster.bars(since_ms, now_ms, BARS // 2), SPARK_WIDTH, SPARK_HEIGHT),
-        "is_new": bool(seen_ms) and min(cluster.times, default=0) > seen_ms,
+        "is_new": 0 < seen_ms < cluster.first_ms < math.inf,
         "browse": urlencode({"selector": cluster.selector}),
         "retry": urlencode({"action": "retry", "selector": cluster.selector}),
         "may_retry": may(request.user, Verb.RESUBMIT, cluster.queue),

@@ -6,16 +6,30 @@ import logging
 import secrets
 from urllib.parse import quote
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import Resolver404
 
+from console import figures
 from console.access import Verb, may
+from console.api.problems import MISSING, answer, internal, is_for_api
 from console.paths import escaped
 from console.rail import RAIL, Entry
 from console.seen_as import see
 
 logger = logging.getLogger(__name__)
+
+
+def unreadable(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Answer a request that Django does not read: 413 when it is too large, else 400."""
+    see(request)
+    if isinstance(exception, RequestDataTooBig):
+        most = figures.size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        sentence = f"Nothing was changed. A request may have at most {most}. Go back to the form and make it smaller."
+        return _page(request, 413, "Request too large", sentence)
+    return _page(request, 400, "Invalid request", "The request could not be read. Reload the page and try again.")
 
 
 def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -42,6 +56,8 @@ def missing(request: HttpRequest, exception: Exception | None = None) -> HttpRes
     if isinstance(exception, Resolver404) and request.method in ("GET", "HEAD") and (found := escaped(request.path)):
         query = request.META.get("QUERY_STRING", "")
         return HttpResponseRedirect(quote(found) + (f"?{query}" if query else ""))
+    if is_for_api(request):
+        return answer(request, 404, MISSING, "not-found")
     see(request)  # of an address that leads nowhere nobody has asked yet
     sentence = str(exception or "")
     if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words
@@ -60,6 +76,8 @@ def broken(request: HttpRequest) -> HttpResponse:
     """500: a fault of ours; the reference ties the page to the log."""
     reference = secrets.token_hex(4)
     logger.error("%s %s broke [%s]", request.method, request.path, reference)
+    if is_for_api(request):
+        return internal(request, reference)
     return _page(
         request, 500, "Something broke on our side", "The fault is in the log of the web process.", reference=reference
     )

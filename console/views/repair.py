@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from brokerapp.destination import Destination
 from brokerapp.edit import Edit
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.handwritten import MAX_BODY
 from brokerapp.properties import EDITABLE, TYPES
 from brokerapp.snapshot import Tally
 from console import naming
@@ -95,8 +96,14 @@ def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
     return Wish(
         action, queue, to, seqs[: MAX_SELECTION + 1], given.get("selector", "").strip(),
         int(rate) if rate.isdecimal() and len(rate) < 7 else 0, given.get("reason", ""), given.get("name", ""),
-        _edit(action, given, lenient),
+        _edit(action, given, lenient), _upto(given),
     )  # fmt: skip
+
+
+def _upto(given: QueryDict) -> int:
+    """Return the number of the newest message that was counted when the form was shown; 0: none was said."""
+    text = given.get("upto", "")
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def _edit(action: str, given: QueryDict, lenient: bool) -> Edit | None:
@@ -198,7 +205,7 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     is_wrong = bool(error) and request.method == "POST" and not request.htmx
     context = {
         "destination": queue, "message": message, "radius": looked, "draft": draft, "error": error, "reason": reason,
-        "is_text": as_typed(message.body) is not None,
+        "types": list(TYPES), "max_body": MAX_BODY, "is_text": as_typed(message.body) is not None,
         "fields": [(each, draft.fields.get(each, "")) for each in FIELDS],
     }  # fmt: skip
     return render(request, "console/edit_message.html", context, status=400 if is_wrong else 200)

@@ -98,7 +98,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
     parts, line = parts_of(shown) if shown else [], turns.line()
     context = {
         "report": report, "shown": shown, "latest": latest, "page": page,
-        "parts": [part_shown(*each) for each in enumerate(parts)],
+        "parts": [part_shown(*each, report.zone) for each in enumerate(parts)],
         "trouble": latest if latest != shown and latest and latest.state in (State.FAILED, State.SKIPPED) else None,
         "under_way": [(edition, [(run, runs.cells_of(run, line)) for run in edition.runs.order_by("created")])
                       for edition in report.editions.filter(state=State.RUNNING)],

@@ -27,6 +27,7 @@ from console.routing.forms import OPTIONS
 from console.routing.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
 from console.routing.layout import NODE_HEIGHT, lines
 from console.routing.models import Draft
+from console.routing.reach import Reach
 from console.routing.sight import known
 from console.routing.versions import latest, undo_of
 from console.routing.view import ViewQuery, view_of
@@ -53,6 +54,7 @@ def routing(request: HttpRequest) -> HttpResponse:
         "query": query, "definitions": definitions, "current": current, "draft": draft,
         "undo": undo_of(latest(sees)), "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
         "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
+        "reach": Reach.of(current.version, gateway().nodes()),
     }  # fmt: skip
     if query.table:
         context |= _table(definitions, query, picture)

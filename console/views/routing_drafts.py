@@ -18,15 +18,15 @@ from console.routing.advice import advice
 from console.routing.facts import rows_of, rows_of_clash
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
+from console.routing.reach import announce
 from console.routing.sight import known, known_changes
 from console.routing.steps import STEPS
 from console.routing.versions import latest, undo_of
 
-#: What is said of a step that was taken.
-DONE = {
-    "apply": "In force on all nodes as version {0.applied_version}.",
-    "ask": "Everybody who may apply routing sees it as waiting for approval now.",
-}
+#: What is said of a request for approval that was taken.
+ASKED = "Approval requested. Users who may apply routing are notified."
+#: What is said of a draft that was not applied because of a conflict.
+NOT_APPLIED = "Not applied: the same definitions were changed by another user. Resolve the conflicts below."
 
 
 @require_GET
@@ -53,7 +53,9 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
             "can_apply": may(request.user, applying),
         }
         try:
-            context["lines"] = file_difference(known(standing.current, sees), proposed, settings.SLUICE.broker_name)
+            context["lines"] = file_difference(
+                known(standing.current, sees), known(standing.wanted, sees), settings.SLUICE.broker_name
+            )
         except DefinitionRefused as error:
             context["unwritable"] = str(error)
     elif (undo := undo_of(latest(sees))) and undo.version.number == found.applied_version:
@@ -78,10 +80,12 @@ def step(request: HttpRequest, draft_id: int, what: str) -> HttpResponse:
         raise Http404(f"A draft knows no step {what}.")
     try:
         STEPS[what](request, found, request.POST)
-        if what in DONE:
-            messages.success(request, DONE[what].format(found))
+        if what == "apply":
+            announce(request, found.applied_version)
+        elif what == "ask":
+            messages.success(request, ASKED)
     except DefinitionConflict:
-        messages.warning(request, "Not applied: somebody changed the same definitions. Decide below what stands.")
+        messages.warning(request, NOT_APPLIED)
     except (DefinitionRefused, BrokerError) as error:
         messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     return redirect("draft", draft_id=found.pk)

@@ -28,6 +28,7 @@ from console.routing.forms import KINDS, LegRow, form_for
 from console.routing.fragment import fragment_difference, fragment_of
 from console.routing.matching import matched, targets_of
 from console.routing.models import Draft
+from console.routing.reach import announce
 from console.routing.sight import is_known, known
 from console.routing.steps import apply_draft, may_draft, rights_for
 
@@ -120,7 +121,7 @@ def _save(request: HttpRequest, bench: Bench, new: Item | None) -> HttpResponse:
     """Keep the change in a draft, or apply it by way of one, which stays when it cannot be applied."""
     change = Change(bench.existing, new)
     if change.before == change.after:
-        raise DefinitionRefused("nothing is different: there is nothing to save")
+        raise DefinitionRefused("No changes to save")
     may_draft(request, [change])
     bench.proposed(new)
     author = request.user.get_username()
@@ -148,7 +149,7 @@ def _save(request: HttpRequest, bench: Bench, new: Item | None) -> HttpResponse:
             request, f"Not applied, but kept in a draft: {naming.said(str(error), visible(request.user))}."
         )
         return redirect("draft", draft_id=draft.pk)
-    messages.success(request, f"In force on all nodes as version {saved.version}.")
+    announce(request, saved.version)
     return redirect(reverse("routing") + f"?{urlencode(_landing(change, saved.version))}")
 
 
@@ -191,6 +192,7 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: Bench) -> dict[st
         return context
     context |= {
         "item": item, "xml": fragment_of(item), "targets": targets_of(item, stats),
+        "is_unchanged": form.is_bound and item == bench.existing,
         "lines": fragment_difference(bench.existing, item) if bench.existing not in (None, item) else [],
     }  # fmt: skip
     try:

@@ -19,6 +19,7 @@ from console.routing.changes import between
 from console.routing.facts import rows_of
 from console.routing.fragment import file_difference
 from console.routing.models import Draft
+from console.routing.reach import announce
 from console.routing.sight import known
 from console.routing.steps import rights_for
 from console.routing.versions import Version, latest, said_to, undo_of
@@ -102,6 +103,6 @@ def _go_back(request: HttpRequest, number: int, opened: int, comment: str) -> No
                 raise DefinitionConflict(opened, current.version)
             saved = gateway().define(replace(wanted, version=current.version), request.user.get_username(), comment)
             record.after = [each.to_json()["after"] for each in made]
-        messages.success(request, f"The routing is as it was at version {number}; that is version {saved.version} now.")
+        announce(request, saved.version, f"Reverted to version {number}.")
     except BrokerError as error:
         messages.error(request, f"Not reverted: {error}.")

@@ -51,6 +51,7 @@ def _found(request: HttpRequest, run: AnalysisRun) -> dict:
         "shown": trials.shown(result, sees) if result["tables"] else None,
         "since": _time(window["since_us"]), "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")), "began": runs.began_of(result),
+        "missing": runs.missing_of(result),
     }  # fmt: skip
 
 

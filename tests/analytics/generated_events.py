@@ -19,10 +19,10 @@ CONSUMER_QUEUES = ["queue://Consumer.Billing.VirtualTopic.Orders", "queue://Cons
 QUEUES = ["queue://a", "queue://b"]
 
 
-def write(folder: Path, messages: int, seed: int = 7) -> int:
+def write(folder: Path, messages: int, seed: int = 7, broker: str = BROKER) -> int:
     """Fill the archive; how many events there are."""
     rng, events = random.Random(seed), 0
-    archive, recorder = BrokerArchive(folder, BROKER), Recorder(BROKER)
+    archive, recorder = BrokerArchive(folder, broker), Recorder(broker)
     for number in range(messages):
         born = START_US + rng.randrange(SPAN_US)
         made = message(number, born, size=rng.randrange(2000), region=rng.choice(["eu", "us"]), n=str(number))

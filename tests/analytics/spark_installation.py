@@ -86,7 +86,7 @@ class Installation:
 
     def restart_server(self) -> int:
         """What the supervisor does when it ended; how it did."""
-        code = self.server.wait(30)
+        code = self.server.wait(PATIENCE)
         self.server = self.start_server()
         return code
 
@@ -110,7 +110,7 @@ class Installation:
 
     def end(self, run_id: str) -> tuple[str, dict] | None:
         """How it ended, once it has."""
-        return next((each for each in self.told(run_id) if each[0] in ("done", "failed", "cancelled")), None)
+        return next((each for each in self.told(run_id) if each[0] in ("done", "failed", "lost", "cancelled")), None)
 
     def under_way(self) -> list[str]:
         """Runs that were asked for since this was asked, and have not ended."""

@@ -179,7 +179,7 @@ def test_what_leaves_a_queue_is_whatever_takes_copies_away(events, duck):
     from analytics.transforms.whatif import flows
 
     found = {row["destination"]: row["left"] for row in flows(events, 86_400 * 365).collect() if row["left"]}
-    expected = duck.sql(f"SELECT destination, sum(weight) FROM events WHERE {oracle.LEAVES} GROUP BY 1").fetchall()
+    expected = duck.sql(f"SELECT destination, sum(weight) FROM events WHERE {oracle.TAKEN} GROUP BY 1").fetchall()
     assert found == dict(expected)
     assert sum(found.values()) > count(duck, "kind = 'ack'")
 
@@ -215,10 +215,10 @@ def test_traffic_says_charts_and_lists_what_came(ask, duck):
     found, tables = ask(job)
     came = duck.sql(
         "SELECT destination, count(*) FILTER (kind = 'enqueue'), count(*) FILTER (kind = 'forward') "
-        "FROM events WHERE kind <> 'depth' GROUP BY 1"
+        f"FROM events WHERE {oracle.HAPPENED} GROUP BY 1"
     ).fetchall()
     assert {(row["destination"], row["sent"], row["stored"]) for row in tables["traffic"]} == set(came)
-    assert found.rows_read == count(duck, "kind <> 'depth'")
+    assert found.rows_read == count(duck, oracle.HAPPENED)
     shown = [title for title, _ in found.charts]
     assert shown == ["Sent", "Copies stored", "Acknowledged", "Time from the broker to the ack"]
     sent, stored = (sum(row[at] for row in came) for at in (1, 2))
@@ -328,7 +328,7 @@ def test_dead_letters_that_are_alike_are_one_cause(ask, duck):
     }
     failed = count(duck, "kind = 'dead_letter'")
     assert sum(row["messages"] for row in dead) == failed
-    assert f"Messages became dead letters {failed:,} times, of 3 causes" in found.sentence
+    assert f"Messages failed and became dead letters {failed:,} times, of 3 causes" in found.sentence
     assert next((each.value, each.unit) for each in found.headline) == (failed, "count"), "of times, not of messages"
     assert any("fails again counts again" in note for note in found.notes)
     given_up = duck.sql("SELECT msg_id FROM events WHERE kind IN ('dead_letter', 'expire', 'drop')").fetchall()

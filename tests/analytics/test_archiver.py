@@ -75,7 +75,9 @@ def start_archiver(variables: dict[str, str], fault: str = "") -> subprocess.Pop
     return subprocess.Popen(command, env={**variables, FAULT_VARIABLE: fault}, stderr=subprocess.PIPE, text=True)
 
 
-FAULTS = ["staged", "staged:2", "before-commit", "committed", "published", "published:2", "before-trim", "trimmed"]
+FAULTS = [
+    "staged", "staged:2", "before-commit", "committed", "published", "published:2", "listed", "before-trim", "trimmed",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)

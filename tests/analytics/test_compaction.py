@@ -125,7 +125,7 @@ def test_who_listed_the_replaced_files_finds_them_for_a_while(small_files):
     assert replaced_file(before[0].path, small_files.work) is None
 
 
-@pytest.mark.parametrize("fault", ["merged", "before-exchange", "exchanged", "put-away"])
+@pytest.mark.parametrize("fault", ["merged", "before-exchange", "exchanged", "settled", "put-away"])
 def test_compaction_killed_at_any_step_loses_and_doubles_nothing(
     fault, small_files, store, store_url, environment_variables
 ):

@@ -1,11 +1,14 @@
 """What findings are made of, without Spark: histograms, causes, routes, consumers, words."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from analytics import words
 from analytics.causes import GAP, LONGEST, UNKNOWN, pattern_of
+from analytics.consumers import judged, meet
 from analytics.extent import began_us
 from analytics.histogram import ERROR, STEPS, percentile, percentiles
 from analytics.question import Question
@@ -124,3 +127,64 @@ def test_when_recording_began_is_read_off_the_files_of_the_first_hour(tmp_path):
         rows = pa.table({"kind": ["ack"] * len(moments), "ts": pa.array(moments, pa.timestamp("us", "UTC"))})
         pq.write_table(rows, folder / "part-1-0.parquet")
     assert began_us(tmp_path) == HOUR_US * 5 + 4
+
+
+@pytest.mark.parametrize(
+    ("acked", "verdict", "misplaced"),
+    [
+        ((50, 34, 17), "unevenly shared", 0.165),
+        ((74, 26), "unevenly shared", 0.24),
+        ((100, 0), "unevenly shared", 0.5),
+        ((55, 45), "evenly shared", 0.05),
+        ((34, 33, 33), "evenly shared", 0.0067),
+        ((9, 1), "too few messages to tell", 0.4),
+    ],
+)
+def test_shares_are_uneven_by_the_part_of_the_messages_that_others_would_have_to_take(acked, verdict, misplaced):
+    from analytics.jobs import skew
+
+    queue = skew.shared("queue://q", [{"client": f"c{number}", "acked": count} for number, count in enumerate(acked)])
+    assert (queue["verdict"], queue["misplaced"]) == (verdict, pytest.approx(misplaced, abs=1e-4))
+
+
+WINDOW = Window(0, HOUR_US)
+
+
+def _at(minutes: float) -> datetime:
+    return datetime.fromtimestamp(minutes * 60, UTC)
+
+
+def _consumer(client: str, **given) -> dict:
+    """A row of schemas.CLIENTS: who took ten messages and finished them in the first minute."""
+    done = {"dispatched": 10, "acked": 10, "ended": 10, "given": 10, "finished": 10, "held_ms": 100, "redelivered": 0}
+    lasts = {"last_dispatched": _at(1), "last_ended": _at(1), "began_at": _at(0), "left_at": None, "came_at": _at(0)}
+    return {"destination": "queue://q", "client": client, "arrived": 0, **done, **lasts, **given}
+
+
+def test_who_left_is_not_judged_and_who_came_back_is():
+    rows = [
+        _consumer("left", left_at=_at(2)),
+        _consumer("came-back", left_at=_at(2), began_at=_at(3)),
+        _consumer("came-back-unheard", left_at=_at(2), last_dispatched=_at(3), last_ended=_at(3)),
+        _consumer("stayed"),
+        {**_consumer("x", dispatched=0), "client": None, "arrived": 1000},
+    ]
+    found = {each.client: (str(each.state), each.left_us) for each in judged(rows, WINDOW, 300)}
+    assert found["left"] == ("fine", 120_000_000)
+    assert {found[each] for each in ("came-back", "came-back-unheard", "stayed")} == {("falls behind", None)}
+
+
+def test_whoever_consumed_before_the_broker_began_left():
+    began = {**_consumer("x", dispatched=0), "destination": "queue://>", "client": None, "left_at": _at(5)}
+    rows = [_consumer("killed-with-it", ended=9, finished=9), _consumer("later", began_at=_at(6)), began]
+    found = {each.client: (each.left_us, each.holds) for each in judged(rows, WINDOW, 300)}
+    assert found == {"killed-with-it": (300_000_000, 0), "later": (None, 0)}
+
+
+def test_consumers_are_slow_beside_those_that_were_there_with_them_only():
+    slow = {"held_ms": 100_000}
+    rows = [_consumer("first", left_at=_at(2), **slow), _consumer("second", came_at=_at(3), began_at=_at(3))]
+    assert {str(each.state) for each in judged(rows, WINDOW, 3600)} == {"fine"}
+    met = [rows[0], _consumer("second", came_at=_at(1))]
+    assert {each.client: str(each.state) for each in judged(met, WINDOW, 3600)} == {"first": "slow", "second": "fine"}
+    assert (meet(*rows), meet(*met)) == (False, True)

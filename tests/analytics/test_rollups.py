@@ -1,6 +1,8 @@
 """Rollups say what the events say, count each once, and answer over days at once."""
 
 import signal
+import sqlite3
+from collections import Counter
 
 import duckdb
 import pytest
@@ -10,14 +12,26 @@ from test_archiver import flush, record
 
 from analytics import rollups as rollups_module
 from analytics.archive import BrokerArchive
-from analytics.counting import COUNTED, Cell, Counted, Depth, count, merged, packed, percentile, unpacked
+from analytics.counting import COUNTED, NUMBERS, Cell, Counted, Depth, count, merged, packed, unpacked
 from analytics.files import HOUR_US, archived
+from analytics.histogram import early, percentile
 from analytics.past import WHOLE, Past, width_for
 from analytics.rollups import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, Rollups
 from brokerapp.recording.depths import Depths
 from brokerapp.recording.encoding import decode
 from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, ALL, CHANGED, DISPATCH, FORWARD
+from brokerapp.recording.schema import (
+    ACK,
+    ALL,
+    CHANGED,
+    DEAD_LETTER,
+    DISPATCH,
+    DROP,
+    EXPIRE,
+    FORWARD,
+    MOVE,
+    ROLLBACK,
+)
 from brokerapp.recording.schema import START as BEGAN
 
 START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US
@@ -99,12 +113,54 @@ def test_latencies_are_within_their_error_and_weights_are_counted():
     latency: dict = {}
     for cell in cells.values():
         latency |= cell.latency
-    assert percentile(latency, 0.5) == pytest.approx(1000, rel=0.023)
-    assert percentile(latency, 1.0) == pytest.approx(90_000_000, rel=0.023)
+    assert percentile(latency.items(), 0.5) == pytest.approx(1000, rel=0.023)
+    assert percentile(latency.items(), 1.0) == pytest.approx(90_000_000, rel=0.023)
     assert percentile({}, 0.5) is None
     place = events.schema.get_field_index("weight")
     weighted = events.set_column(place, "weight", [[10] * len(latencies)])
     assert sum(cell.numbers[COUNTED.index("ack")] for cell in count(weighted).cells.values()) == 60
+
+
+def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_counts_them():
+    recorder = Recorder(BROKER)
+    for number, us in enumerate([1000, 1000, -1, -40_000]):
+        recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
+    latency: Counter = Counter()
+    for cell in counted(recorder).cells.values():
+        latency.update(unpacked(packed(cell.latency)))
+    assert percentile(latency.items(), 0.01) == percentile(latency.items(), 1) == pytest.approx(1000, rel=0.023)
+    found = early(latency.items())
+    assert (found.count, found.most_us) == (2, pytest.approx(40_000, rel=0.023))
+    assert early({5: 1}.items()).count == 0
+
+
+def test_drops_of_what_was_never_stored_and_expiries_take_nothing_from_what_waits(tmp_path):
+    recorder = Recorder(BROKER)
+    made = [message(number, START_US) for number in range(4)]
+    recorder.run(FORWARD, START_US, made[:3], (A,), A)
+    for kind, one, reason in (
+        (EXPIRE, made[0], "expired"), (DEAD_LETTER, made[0], "expired"), (DROP, made[1], "removed by an operator"),
+        (DROP, made[3], "the queue is full"), (MOVE, made[2], "moved by an operator"),
+    ):  # fmt: skip
+        recorder.event(kind, START_US + 1, one, A, A, None, reason)
+    rollups = Rollups(tmp_path)
+    rollups.add([counted(recorder)], 1)
+    rollups.close()
+    [(_, _, came, left, _)] = Past(tmp_path).flows(START, START + HOUR, HOUR, [A])
+    assert (came, left) == (3, 3)
+
+
+def test_a_file_of_rollups_of_an_earlier_version_goes_on(tmp_path):
+    Rollups(tmp_path).close()
+    with sqlite3.connect(tmp_path / NAME) as db:
+        for name in ("rollback", "move", "delay", "never_stored"):
+            db.execute(f'ALTER TABLE cell DROP COLUMN "{name}"')
+    rollups, recorder = Rollups(tmp_path), Recorder(BROKER)
+    recorder.event(ROLLBACK, START_US, message(1, START_US), A, A, "c1", "ABORT")
+    rollups.add([counted(recorder)], 1)
+    rollups.close()
+    [point] = Past(tmp_path).points(START, START + HOUR, HOUR, A)
+    assert (point.cell["rollback"], point.cell["enqueue"]) == (1, 0)
 
 
 def test_kept_histograms_add_up():
@@ -122,8 +178,9 @@ def test_bytes_in_and_out_are_counted():
     recorder.event(DISPATCH, START_US + 5, made, A, A, "c1", None)
     recorder.event(ACK, START_US + 5, made, A, A, "c1", None)
     [(a, b)] = [(c.cells[A, "", START // 60], c.cells[A, "c1", START // 60]) for c in [counted(recorder)]]
-    assert a.numbers == [1, 1, 0, 0, 0, 0, 0, 0, 100, 100, 0]
-    assert b.numbers == [0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 100]
+    numbers = {name: a[name] for name in NUMBERS if a[name]}
+    assert numbers == {"enqueue": 1, "forward": 1, "enqueued_bytes": 100, "forwarded_bytes": 100}
+    assert {name: b[name] for name in NUMBERS if b[name]} == {"dispatch": 1, "ack": 1, "acked_bytes": 100}
 
 
 @pytest.fixture
@@ -192,7 +249,7 @@ def test_depths_are_told_as_a_node_notes_them(store, store_url, archive):
 
 
 def cells(*places: tuple[str, str]) -> Counted:
-    return Counted({(*place, START // 60): Cell([1] * 11) for place in places}, [])
+    return Counted({(*place, START // 60): Cell([1] * len(NUMBERS)) for place in places}, [])
 
 
 def test_names_that_clients_make_up_are_bounded(rollups, tmp_path, monkeypatch):

@@ -158,7 +158,7 @@ def test_archive_and_tail_are_one_table_with_the_schema_of_events(session, optio
     rows = events.toArrow().to_pylist()
     assert counted(rows) == expected(range(5))
     sent = next(row for row in rows if row["kind"] == "enqueue" and row["msg_id"].endswith(":3"))
-    assert (sent["ps"], sent["pn"], sent["weight"], sent["hour"]) == ([("n", "3")], [("n", 3.0)], 1, "09")
+    assert (sent["ps"], sent["pn"], sent["weight"], sent["hour"]) == ([("n", "3")], [("n", 3.0)], 1, 9)
     bound = datetime.fromtimestamp(START_US / 1e6 + 3600, UTC)
     assert events.where(events.ts >= bound).count() == EVENTS_A_MESSAGE
     assert events.where(events.ts < bound).count() == EVENTS_A_MESSAGE * 4

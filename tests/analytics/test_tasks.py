@@ -1,19 +1,23 @@
 """A real worker and a real Spark server: runs come to their end, whatever end that is."""
 
+import os
 import re
 import resource
+import shutil
 import signal
 import time
 from contextlib import contextmanager
 
 import generated_events
 import psutil
+import pyarrow.parquet as pq
 import pytest
 import redis
 from recorded_traffic import wait_until
 from spark_installation import PATIENCE, REQUEST, Installation
 
-from analytics import results
+from analytics import manifest, results
+from analytics.files import data_files, hour_folders
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -23,7 +27,7 @@ def installation(tmp_path_factory, store_url):
     data = tmp_path_factory.mktemp("data")
     with redis.Redis.from_url(store_url) as client:
         client.flushall()
-    made = Installation(data, store_url)
+    made = Installation(data, store_url, SLUICE_SPARK_PATIENCE="8")
     yield made
     made.stop()
 
@@ -70,6 +74,47 @@ def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation)
     assert progress == sorted(progress)
     stages = {info["stage"][:6] for state, info in installation.told(run_id) if state == "running"}
     assert stages == {"1 of 2", "2 of 2"}
+
+
+@pytest.fixture
+def second_archive(installation):
+    """An archive of another broker beside that of the installation, for damage that is no other test's business."""
+    folder = installation.data / "archive"
+    generated_events.write(folder, 300, broker="second")
+    yield hour_folders(folder / "broker=second")
+    shutil.rmtree(folder / "broker=second")
+
+
+def completeness_of(installation) -> dict:
+    run_id = installation.analyse(REQUEST)
+    state, info = installation.end_of(run_id)
+    assert state == "done", info
+    return results.stored(installation.data / "results", run_id)["completeness"]
+
+
+def test_a_result_says_that_it_is_complete_and_which_files_could_not_be_read(installation, second_archive):
+    before = completeness_of(installation)
+    assert (before["complete"], before["set_aside"]) == (True, [])
+    first, second, _ = (data_files(hour)[0].path for hour in second_archive)
+    rows = [manifest.read(path.parent)[path.name].rows for path in (first, second)]
+    first.unlink()
+    second.write_bytes(b"")
+    after = completeness_of(installation)
+    assert (after["complete"], after["files"], after["rows_missing"]) == (False, before["files"] - 2, sum(rows))
+    assert [(each["file"].rpartition("/")[2], each["reason"], each["rows"]) for each in after["set_aside"]] == [
+        (first.name, "missing", rows[0]), (second.name, "damaged", rows[1]),
+    ]  # fmt: skip
+
+
+def test_a_file_that_rotted_unseen_is_left_out_once_spark_cannot_read_it(installation, second_archive):
+    path = data_files(second_archive[1])[0].path
+    found = pq.read_metadata(path).row_group(0).column(0)
+    written, content = path.stat().st_mtime_ns, bytearray(path.read_bytes())
+    content[found.data_page_offset + 40 : found.data_page_offset + 60] = bytes(20)
+    path.write_bytes(content)
+    os.utime(path, ns=(0, written))
+    told = completeness_of(installation)
+    assert [(each["file"].rpartition("/")[2], each["reason"]) for each in told["set_aside"]] == [(path.name, "damaged")]
 
 
 def test_a_run_that_is_delivered_twice_is_computed_once(installation):
@@ -131,7 +176,7 @@ def test_a_worker_child_that_is_killed_is_a_failure_with_a_reason(installation):
     for child in psutil.Process(installation.worker.pid).children():
         child.kill()
     state, info = installation.end_of(run_id)
-    assert state == "failed"
+    assert state == "lost"
     assert info["reason"] == "The worker's process was killed; the machine may have run out of memory."
 
 
@@ -208,7 +253,7 @@ def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_
     installation.server.kill()
     assert installation.restart_server() == -signal.SIGKILL
     state, info = installation.end_of(stopped)
-    assert (state, info["reason"].partition(".")[0]) == ("failed", "The Spark server stopped while the analysis ran")
+    assert (state, info["reason"].partition(".")[0]) == ("lost", "The Spark server stopped while the analysis ran")
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
@@ -221,6 +266,26 @@ def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lo
     assert wait_until(installation.started_workers, PATIENCE)[-1] == name
     installation.send("cancel", run_id)  # as the console does with what is lost: it is not begun again
     assert installation.end_of(run_id)[0] == "cancelled"
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
+
+
+def test_a_server_that_is_frozen_is_killed_while_a_run_waits_for_it_and_the_next_one_works(installation):
+    stopped = installation.analyse({"kind": "dawdling"})
+    installation.wait_for_work(stopped)
+    os.kill(installation.server.pid, signal.SIGSTOP)
+    assert installation.restart_server() == -signal.SIGKILL
+    state, info = installation.end_of(stopped)
+    assert state == "lost"
+    assert re.fullmatch(r"The Spark server did not answer for \d+ seconds and was restarted\.", info["reason"])
+    assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
+
+
+def test_a_server_that_froze_while_nothing_ran_costs_the_next_run_a_restart(installation):
+    os.kill(installation.server.pid, signal.SIGSTOP)
+    run_id = installation.analyse(REQUEST)
+    assert installation.restart_server() == -signal.SIGKILL
+    state, info = installation.end_of(run_id)
+    assert state == "done" or info["reason"].startswith("The Spark server did not answer for"), info
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 

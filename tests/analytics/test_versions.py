@@ -39,11 +39,12 @@ def of_version_1() -> pa.Table:
 
 @pytest.fixture
 def archive(tmp_path) -> BrokerArchive:
-    """With a file of each version, in one hour."""
+    """With a file of each version, in one hour, the oldest first."""
     archive = BrokerArchive(tmp_path, BROKER)
-    archive.append(of_version_2(), Commit("2-0", schema=VERSION))
     folder = archive.folder / datetime.fromtimestamp(START_US / 1e6, UTC).strftime("day=%Y-%m-%d/hour=%H")
+    folder.mkdir(parents=True)
     pq.write_table(of_version_1().drop_columns("broker"), folder / "part-1-0.parquet")
+    archive.append(of_version_2(), Commit("2-0", schema=VERSION))
     return archive
 
 

@@ -145,6 +145,7 @@ def reader(node):
     """A consumer that wants some: it makes the broker choose for it what it copies."""
     client = StompClient(node.port)
     client.subscribe("/queue/Wanted.A.Aware.checked", selector="amount > 100", ack="client", prefetch=1)
+    client.subscribe("/topic/>", id="topics", selector="1 = 2")  # no topic is without a subscriber
     yield client
     client.connection.disconnect()
 

@@ -11,6 +11,7 @@ import pytest
 
 from analytics.request import Window
 from analytics.whatif import report, ways
+from analytics.whatif.coding import Coding
 from analytics.whatif.comparison import Comparison
 from analytics.whatif.conditions import Oracle, Routing, TooEntangled
 from analytics.whatif.tallies import Buckets, Classes, Tally
@@ -83,6 +84,32 @@ def random_circumstances(random: Random) -> Circumstances:
     )
 
 
+def test_what_reaches_only_topics_without_subscribers_reaches_nothing():
+    fan = Composite(Destination.queue("in"), (Leg(Destination.topic("Quiet")),))
+    kept = Kept(NamedSubscription("me", "one", (Destination.topic("Kept"),)), "subscription://me:one")
+    for sent, listened, lost in (
+        ("queue://in", (), True),
+        ("queue://in", ("Loud.>",), True),
+        ("queue://in", ("Quiet",), False),
+        ("topic://Loud.one", ("Loud.>",), False),
+        ("topic://Loud.one", (), True),
+        ("topic://Kept", (), False),
+        ("queue://other", (), False),
+        ("queue://in", None, False),  # asked by a console that does not say
+    ):
+        circumstances = Circumstances.from_json(Circumstances(kept=(kept,), listened=listened).to_json())
+        tally, none = _one(Definitions(1, (fan,)), circumstances, sent), not listened
+        assert (tally.count(tally.lost), sent, none) == (int(lost), sent, none)
+
+
+def _one(definitions: Definitions, circumstances: Circumstances, sent: str) -> Tally:
+    """What becomes of one message."""
+    one, none, oracle = np.array([1]), np.array([0]), Oracle()
+    classes = Classes([(sent, ())], one, none, none, sent=one, bytes=one, bare=0)
+    routing = Routing(circumstances.topology(definitions, oracle.compiling), oracle)
+    return Tally.of(routing, classes, Coding.of({sent: ()}), Buckets(0, 60, 1), circumstances.is_listened)
+
+
 def message(headers):
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
     return Message("ID:1", f"message-id:ID\\c1\n{lines}".encode(), b"")
@@ -115,7 +142,7 @@ def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
             expected = route(message(headers), destination, real)
             assert Counter(dict(way.targets)) + Counter(dict(way.shared)) == copies(expected, sharing), headers
             assert way.is_kept == bool(expected.queues)
-            assert way.is_lost == (not expected.queues and not expected.topics)
+            assert way.is_lost() == (not expected.queues and not expected.topics)
 
 
 def test_a_condition_is_the_same_wherever_it_is_asked_unless_it_asks_where():
@@ -242,7 +269,7 @@ def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_s
     trial = Trial(current, proposed, Circumstances())
     found = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000))
     assert ", as nothing was sent to queue in in this window" in found.sentence
-    flow = pa.table({"weight": [1]})
+    flow = pa.table({"weight": [1], "rolled_back": [0]})
     note, *_ = report.notes(comparison, trial, flow, [], [])
     assert note.startswith("Nothing was sent to queue in in this window")
 
@@ -266,7 +293,7 @@ def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_jud
     current = Definitions(1, (), (kept, gone), Redelivery((again,)))
     changed = Redelivery((replace(again, maximum_redeliveries=1),), fallback_to_dead_letter=False)
     proposed = Definitions(2, (), (kept, new), changed)
-    flow = pa.table({"weight": [1]})
+    flow = pa.table({"weight": [1], "rolled_back": [0]})
 
     def said(before: Definitions, after: Definitions) -> list[str]:
         trial = Trial(before, after, Circumstances())
@@ -284,5 +311,5 @@ def test_a_composite_queue_in_force_that_would_begin_to_keep_messages_is_not_sai
     current, proposed = Definitions(1, (forwards,)), Definitions(2, (replace(forwards, forward_only=False),))
     trial = Trial(current, proposed, Circumstances(("out",)))
     comparison = compared(current, proposed, "queue://in")
-    [note] = report.notes(comparison, trial, pa.table({"weight": [1]}), [], [])
+    [note] = report.notes(comparison, trial, pa.table({"weight": [1], "rolled_back": [0]}), [], [])
     assert note.startswith("Nothing is kept at these yet, and nobody consumed from them: queue://in.")

@@ -70,6 +70,8 @@ def test_points_are_kept_in_a_few_bytes_and_read_as_they_were():
     assert len(packed(point)) == 20
     seldom, told = point._replace(redelivered=7), whole._replace(memory=1, machine=2, temporary=3, nodes=4, **AWAY)
     assert (points([packed(seldom)]), wholes([packed(told)])) == ([seldom], [told])
+    watched = told._replace(disk=0)
+    assert wholes([packed(watched)]) == [watched]
     assert points([packed(Point(1, 2**40, 0, 0, 0))])[0].pending == 2**32 - 1  # what does not fit is cut, not refused
 
 

@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 import stomp
-from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, StorageState, expect, sync_playwright
 
 from brokerapp.environment import Environment
 from brokerapp.store.embedded import EmbeddedStore
@@ -50,15 +51,21 @@ def site(tmp_path_factory, migrated) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
+def drives() -> Iterator[Playwright]:
+    """What drives browsers: a process can have it once."""
+    with sync_playwright() as playwright:
+        yield playwright
+
+
+@pytest.fixture(scope="package")
+def chromium(drives) -> Iterator[Browser]:
     """Debian's Chromium."""
     if CHROMIUM is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
         missing("there is no Chromium: apt-get install chromium-headless-shell")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    browser = drives.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture(scope="package")
@@ -71,6 +78,13 @@ def logins() -> dict[str, StorageState]:
 def page_of(chromium, site, logins):
     """A function from a role to a page that is logged in; what the browser complains about fails the test, unless it
     has the words that are forgiven in it."""
+    with opening(chromium, site, logins) as open_page:
+        yield open_page
+
+
+@contextmanager
+def opening(browser: Browser, site: Site, logins: dict[str, StorageState]) -> Iterator[Callable[..., Page]]:
+    """Open pages of the console in this browser; see `page_of`."""
     contexts, complaints = [], []
 
     def complain(text: str, forgiven: str) -> None:
@@ -80,7 +94,7 @@ def page_of(chromium, site, logins):
     def open_page(role: str, forgiven: str = "", **options) -> Page:
         known = logins.get(role)
         look = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}  # frames cost work
-        context = chromium.new_context(**(look | options), storage_state=known)
+        context = browser.new_context(**(look | options), storage_state=known)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)

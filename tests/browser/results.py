@@ -22,8 +22,10 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(sep=" ")
 
 
-def finished_run(site: Any, sentence: str = "It was quiet.", queue: str = "quiet", **more: Any) -> str:
-    """A run of the traffic of a queue that is done, with its result."""
+def finished_run(
+    site: Any, sentence: str = "It was quiet.", queue: str = "quiet", found: dict[str, Any] | None = None, **more: Any
+) -> str:
+    """A run of the traffic of a queue that is done, with its result, in which `found` takes the place of the usual."""
     run, now, us = uuid.uuid4(), _now(), int(datetime.now(UTC).timestamp() * 1_000_000)
     folder = site.environment.results / str(run)
     folder.mkdir(parents=True)
@@ -46,12 +48,12 @@ def finished_run(site: Any, sentence: str = "It was quiet.", queue: str = "quiet
             {"title": "Traffic", "columns": columns, "rows": [[name, 7]], "total_rows": 1, "file": "traffic.parquet"}
         ],
     }  # fmt: skip
-    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "result.json").write_text(json.dumps(result | (found or {})))
     row = {
         "id": run.hex, "kind": "traffic", "title": "Traffic", "state": "done", "stage": "",
         "request": json.dumps({"kind": "traffic", "window": "1h"}),
         "reason": "", "progress": 1, "sentence": sentence, "asked_by": "ada", "created": now, "changed": now,
-        "finished": now, "pinned": 0, "worker": "", "result": f"{run}/result.json",
+        "finished": now, "pinned": 0, "worker": "", "tries": 0, "result": f"{run}/result.json",
     }  # fmt: skip
     _insert(site, "console_analysisrun", row | more)
     return str(run)

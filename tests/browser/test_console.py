@@ -34,7 +34,7 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     expect(page.locator("#check")).to_contain_text('<queue physicalName="orders.all"/>')
     picture(page, "definition")
     page.get_by_role("button", name="Apply now").click()
-    expect(page.locator(".note-success")).to_contain_text("In force on all nodes")
+    expect(page.locator(".note-success")).to_contain_text("is active on all nodes")
     picture(page, "routing")
 
     for number in range(8):
@@ -117,6 +117,36 @@ def test_keys_go_from_row_to_row_and_select_one(page_of, site, client):
     page.goto(f"{site.url}/reports/")
     page.keyboard.press("j")
     expect(page.get_by_role("link", name="Traffic of the hour")).to_be_focused()
+
+
+def test_properties_are_added_and_removed_by_button_on_the_forms_that_write_messages(page_of, site, client):
+    client.send("/queue/properties.none", "x", headers={"persistent": "true"})
+    page = page_of("admin")
+    page.goto(f"{site.url}/send/")
+    names = page.get_by_role("textbox", name=re.compile("^Name of property"))
+    expect(names).to_have_count(2)
+    names.nth(0).fill("first")
+    names.nth(1).fill("second")
+    picture(page, "send")
+    page.get_by_role("button", name="Remove property 1").click()
+    expect(names).to_have_count(1)
+    expect(page.get_by_role("textbox", name="Name of property 1")).to_have_value("second")
+    expect(names.first).to_be_focused()
+    page.get_by_role("button", name="Remove property 1").press("Enter")
+    expect(names).to_have_count(0)
+    page.get_by_role("button", name="Property", exact=True).click()
+    expect(page.get_by_role("textbox", name="Name of property 1")).to_be_focused()
+    assert barriers(page) == ""
+    link = page.get_by_role("link", name=re.compile("^Edit"))
+    row = page.locator("#rows a").first
+    until(lambda: page.goto(f"{site.url}/queues/properties.none/messages") and row.count(), "the message")
+    row.click()
+    link.first.click()
+    add = page.get_by_role("button", name="Property", exact=True)
+    expect(add).to_be_visible()
+    expect(names).to_have_count(0)
+    add.click()
+    expect(names).to_have_count(1)
 
 
 def test_what_destroys_waits_for_the_name_and_the_menu_stays_folded(page_of, site, client):

@@ -58,7 +58,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     tab_to(page, "Apply now")
     page.keyboard.press("Enter")
 
-    expect(page.locator(".note-success")).to_contain_text("In force on all nodes")
+    expect(page.locator(".note-success")).to_contain_text("is active on all nodes")
     assert 50 < page.evaluate("Number(sessionStorage.keys)") < MAX_KEYS
     way = page.locator('[data-fresh-way][data-row-of="queue://App.Billing.Trade.Orders"]')
     expect(way).to_have_count(1)
@@ -84,5 +84,5 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
 
     tab_to(page, "Undo")
     page.keyboard.press("Enter")
-    expect(page.locator(".note-success")).to_contain_text("The routing is as it was")
+    expect(page.locator(".note-success")).to_contain_text("Reverted to version")
     expect(other.locator('a[aria-label^="queue App.Billing.Trade.Orders"]')).to_have_count(0)

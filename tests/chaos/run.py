@@ -13,6 +13,7 @@ from brokerapp.store.redis import RedisStore
 from tests.chaos import work
 from tests.chaos.clients import Client, Clock, Session
 from tests.chaos.ledger import Ledger, Sent, Violation, Wrong
+from tests.chaos.patience import crowd, scaled
 from tests.chaos.plan import Fault, Kind, plan
 from tests.chaos.work import Flow
 from tests.chaos.world import BROKERS, SHAPE, World, running
@@ -23,6 +24,8 @@ DRAIN, QUIET = 45.0, 1.2
 LAST_RECEIPTS = 40.0
 #: Seconds between two looks, and until all bridges have heard of all consumers.
 LOOK, WARM_UP = 0.25, 45.0
+#: The most that may take on a busy machine.
+LONGEST_WARM_UP = 3600.0
 
 
 #: Broken promises of one kind and place that are told in full, and reasons why connections broke.
@@ -58,6 +61,7 @@ class Outcome:
         lines.append(f"  {drained}; {sum(self.ends.values())} connections of clients broke")
         if not self.is_fine:
             lines += [f"  {count} of them: {why}" for why, count in self.ends.most_common(SHOWN)]
+            lines.append(f"  {crowd()}")
         lines += [f"  ended by itself: {each}" for each in self.restarts]
         lines += [f"  left: {count} in {log}" for log, count in self.left.items()]
         for wrong, broken in groupby(sorted(self.violations, key=lambda each: (each.wrong, each.place)), _kind):
@@ -85,7 +89,7 @@ def run(
 
 
 async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]) -> Outcome:
-    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock(ahead=2 * WARM_UP)
+    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock(ahead=LONGEST_WARM_UP)
     consumers = list(work.consumers(world.addresses, ledger, seed))
     producers = list(work.producers(flows, world.addresses, ledger, seed))
     outcome = Outcome(seed, faults, ledger, world.restarts)
@@ -119,13 +123,13 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
 
 async def _ended(world: World, sending: Sequence[asyncio.Task], producers: Sequence[Client]) -> None:
     """Until producers have ended. Where one does not the nodes write into their logs what they wait for."""
-    _, stuck = await asyncio.wait(sending, timeout=LAST_RECEIPTS)
+    _, stuck = await asyncio.wait(sending, timeout=scaled(LAST_RECEIPTS))
     for each in stuck:
         each.cancel()
     if stuck:
         await _what_waits(world)
     names = [each.name for each, task in zip(producers, sending, strict=True) if task in stuck]
-    assert not stuck, f"no receipts within {LAST_RECEIPTS:g} s: {', '.join(names)}"
+    assert not stuck, f"no receipts within {scaled(LAST_RECEIPTS):.0f} s, {crowd()}: {', '.join(names)}"
     for each in sending:
         each.result()
 
@@ -156,10 +160,11 @@ async def _warm_up(world: World, ledger: Ledger, flows: Sequence[Flow]) -> None:
         for flow in flows
         for port in {port for broker in flow.sent_at for port in world.addresses(broker)}
     ]
-    _, cold = await asyncio.wait(probes, timeout=WARM_UP)
+    _, cold = await asyncio.wait(probes, timeout=scaled(WARM_UP))
     for each in cold:
         each.cancel()
-    assert not cold, f"not within {WARM_UP:g} s: {sorted(each.get_name() for each in cold)}; {ledger.numbers()}"
+    names = sorted(each.get_name() for each in cold)
+    assert not cold, f"not within {scaled(WARM_UP):.0f} s, {crowd()}: {names}; {ledger.numbers()}"
 
 
 async def _probe(flow: Flow, port: int, ledger: Ledger) -> None:
@@ -183,7 +188,7 @@ def _came(ledger: Ledger, sent: Sequence[Sent], place: str) -> bool:
 async def _drain(world: World, outcome: Outcome, clock: Clock) -> None:
     """Until all is consumed, and nothing is left anywhere."""
     began = clock()
-    while clock() - began < DRAIN:
+    while clock() - began < scaled(DRAIN):
         if not outcome.ledger.missing():
             outcome.left = await _left(world)
             if not outcome.left:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from brokerapp.store.embedded import EmbeddedStore
+from tests.chaos.patience import crowd, scaled
 from tests.chaos.plan import Fault, Kind, Shape
 from tests.chaos.serving import ASK, LISTENS, prepare
 from tests.interop.proxy import Proxy
+from tests.ports import KeptPort
 from tests.protocol.running_node import until
 from tests.runbroker import Run
 
-PATIENCE = 60.0
-#: Below those that connections get.
-PORTS = range(20_000, 32_000)
+#: Seconds in which a node takes clients, and between two looks whether it does.
+PATIENCE, LOOK = 60.0, 0.1
 #: Seconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
 NODE_TIMEOUT = 2.0
 #: Brokers with their nodes, and which of them has a duplex bridge to which.
@@ -74,7 +73,7 @@ class NodeProcess:
         with self._changing:
             if not self._is_wanted or self._run.is_alive:
                 return None
-            last_words = "\n".join(self._run.errors().splitlines()[-5:])
+            last_words = self._last_words()
             self.launch(redis_url)
             return last_words
 
@@ -85,9 +84,19 @@ class NodeProcess:
         elif word == "ready":
             self._ready.set()
 
-    def ready(self) -> None:
-        """Wait until it takes clients."""
-        assert self._ready.wait(PATIENCE), f"{self.name} does not start:\n{self.what_waits()}"
+    def ready(self, *, is_revived: bool) -> None:
+        """Wait until it takes clients; fail at once when it ends, unless somebody starts it again then."""
+        began = time.monotonic()
+        while not self._ready.wait(LOOK):
+            if not is_revived and not self._run.is_alive:
+                raise AssertionError(f"{self.name} ended as it started:\n{self._last_words()}")
+            if (waited := time.monotonic() - began) > scaled(PATIENCE):
+                raise AssertionError(
+                    f"{self.name} does not start within {waited:.0f} s; {crowd()}:\n{self.what_waits()}"
+                )
+
+    def _last_words(self) -> str:
+        return "\n".join(self._run.errors().splitlines()[-5:])
 
     def what_waits(self) -> str:
         """What its tasks wait for, behind what its log says already."""
@@ -123,7 +132,8 @@ class World:
     """All of it. Faults are begun and ended by `begin` and `end`, which block."""
 
     def __init__(self, folder: Path) -> None:
-        self.ports = {node: lasting_port() for nodes in BROKERS.values() for node in nodes}
+        self._ports = {node: KeptPort() for nodes in BROKERS.values() for node in nodes}
+        self.ports = {node: port.number for node, port in self._ports.items()}
         self.stores = {broker: EmbeddedStore(folder / f"{broker}.store") for broker in BROKERS}
         #: Of each bridge the proxies through which it reaches the nodes of the other broker.
         self.bridges = {
@@ -158,7 +168,8 @@ class World:
             list(pool.map(lambda each: each.start(), self.stores.values()))
         for node in self.nodes:
             self._launch(node)
-        self.ready()
+        for each in self.nodes.values():
+            each.ready(is_revived=False)
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -167,6 +178,8 @@ class World:
         for each in self.stores.values():
             each.stop()
         for each in (proxy for proxies in self.bridges.values() for proxy in proxies):
+            each.close()
+        for each in self._ports.values():
             each.close()
 
     def addresses(self, broker: str) -> list[int]:
@@ -224,9 +237,9 @@ class World:
                 self.restarts.append(f"{name}: {last_words}")
 
     def ready(self) -> None:
-        """Wait until all nodes take clients."""
+        """Wait until all nodes take clients, while `revive` is called again and again."""
         for each in self.nodes.values():
-            each.ready()
+            each.ready(is_revived=True)
 
 
 @contextmanager
@@ -238,11 +251,3 @@ def running(folder: Path) -> Iterator[World]:
         yield world
     finally:
         world.close()
-
-
-def lasting_port() -> int:
-    """A free TCP port that stays free while its node is away: none of those the system gives to who wants any."""
-    while True:
-        port = random.choice(PORTS)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port

@@ -27,6 +27,7 @@ CONFIG = """\
   sluice:autoDestroyAfter="{auto}" sluice:reconnectWindow="{window}" schedulerSupport="false">
   <destinationPolicy><policyMap><policyEntries>
     <policyEntry queue="closed.>" sluice:autoCreate="false"/>
+    <policyEntry queue="bounded.>" sluice:storeLimit="2048" sendFailIfNoSpace="true"/>
   </policyEntries></policyMap></destinationPolicy>
   {more}
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>

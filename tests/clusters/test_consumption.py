@@ -31,6 +31,66 @@ def test_consumers_of_all_brokers_share_a_queue_and_each_message_is_consumed_onc
     until(lambda: cluster.bodies("W", native(name)) == [], "all are settled")
 
 
+@pytest.mark.scenario("D06")
+def test_what_a_consumer_of_another_broker_holds_is_counted_once_and_shown_at_both(cluster, at, name):
+    consumer = at("X")
+    consumer.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)
+    cluster.serves("W", "X", native(name))
+    for number in range(5):
+        at("W").send(f"/queue/{name}", str(number), persistent="true")
+    held = consumer.take(3)
+    until(lambda: cluster["W"].has(native(name)) and cluster["X"].has(native(name)), "both tell of it")
+
+    def held_at_x():
+        return next(each.waiting for each in cluster["X"].status().members if each.name == "W")
+
+    until(lambda: (cluster["W"].stats(native(name)).InFlightCount, held_at_x()) == (3, 3), "both count three")
+    assert cluster["W"].stats(native(name)).QueueSize == 5
+    at_x = cluster["X"].stats(native(name))
+    assert (at_x.QueueSize, at_x.EnqueueCount) == (0, 0), "its consumer's broker stores none of them"
+    for each in held:
+        consumer.ack(each)
+    for each in consumer.take(2):
+        consumer.ack(each)
+    until(lambda: (cluster["W"].stats(native(name)).QueueSize, held_at_x()) == (0, 0), "all are acknowledged")
+
+
+@pytest.mark.scenario("D12")
+def test_a_slow_consumer_of_another_broker_holds_no_more_than_its_prefetch(cluster, at, name):
+    slow, fast = at("X"), at("Y")
+    slow.subscribe(f"/queue/{name}", ack="client-individual", prefetch=2)
+    fast.subscribe(f"/queue/{name}", ack="client-individual", prefetch=2)
+    for each in "XY":
+        cluster.serves("W", each, native(name))
+    producer = at("W")
+    for number in range(10):
+        producer.send(f"/queue/{name}", str(number), persistent="true")
+    held, done = slow.take(2), []
+    for _ in range(8):
+        [message] = fast.take()
+        done.append(message.body)
+        fast.ack(message)
+    assert sorted(done + [each.body for each in held]) == [str(number) for number in range(10)]
+    assert slow.has_no_more()
+
+
+@pytest.mark.scenario("Q10")
+def test_the_limit_of_a_queue_holds_at_each_broker_for_itself(cluster, at, name):
+    queue, sent = f"bounded.{name}", {}
+    for each in "XY":
+        producer, sent[each] = at(each), 0
+        while producer.errors.empty():
+            producer.send(f"/queue/{queue}", "x" * 500, persistent="true")
+            sent[each] += 1
+            assert sent[each] < 10
+        assert f"queue://{queue} is full" in producer.error().body
+        sent[each] -= 1
+    assert sent["X"] == sent["Y"] >= 2, "what is stored at X takes no space at Y"
+    consumer = at("W")
+    consumer.subscribe(f"/queue/{queue}")
+    assert len(consumer.take(sum(sent.values()))) == sum(sent.values())
+
+
 @pytest.mark.scenario("T16", "D03")
 def test_a_message_goes_to_the_consumer_whose_selector_takes_it_or_stays(cluster, at, name):
     for_a, for_b, producer = at("X"), at("Y"), at("W")

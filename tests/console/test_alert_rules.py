@@ -262,6 +262,15 @@ def test_a_replay_of_the_broker_and_of_dead_letters():
     assert [(each.subject, each.worst) for each in found] == [(str(DLQ), 9)]
 
 
+def test_a_disk_that_fills_up_breaks_a_rule_and_what_is_reserved_there_does_not_count():
+    rule = Rule(Metric.DISK, 80)
+    assert broken(rule, Readings(NOW, picture(store={"disk": {"total": 1000, "free": 100, "reserved": 50}}))) == {
+        BROKER: 85.0
+    }
+    assert broken(rule, Readings(NOW, picture(store={"disk": {"total": 1000, "free": 150, "reserved": 60}}))) == {}
+    assert broken(rule, Readings(NOW, picture())) == {}
+
+
 def test_a_replay_knows_nothing_of_what_was_not_kept_yet():
     before, after = looked(3, nodes=None), looked(6, nodes=1)[3:]
     found = replay(Rule(Metric.NODES, 2, below=True), {}, before + after, 60)

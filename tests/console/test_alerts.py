@@ -4,6 +4,7 @@ import http.server
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
@@ -31,6 +32,7 @@ from console.gateway import gateway
 from console.live.picture import Picture, first, ticked, troubled
 from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
 from console.rate_limit import RateLimit
+from tests.certificates import Authority
 from tests.console.conftest import waiting_tasks
 
 NOW = 1_700_000_000
@@ -293,6 +295,20 @@ def test_a_webhook_that_refuses_is_tried_again_later_and_gives_up_in_the_end(db,
     assert len(Receiver.got) == len(sending.RETRIES) + 1  # and nobody followed the redirect
 
 
+def test_the_end_of_an_alert_is_signed_with_the_secret_of_its_rule_after_the_rule_was_deleted(db, asked, receiver):
+    row = rule(hold=0, webhook=receiver, secret="hush")
+    looks(11)
+    row.delete()  # before the first notification was sent, and with the firing still open
+    looks(11)
+    AlertDelivery.objects.update(due=timezone.now())
+    numbers = AlertDelivery.objects.order_by("id").values_list("pk", flat=True)
+    assert [sending.deliver(each) for each in numbers] == ["sent", "sent"]
+    assert [json.loads(body)["event"] for _, body in Receiver.got] == ["fired", "ended"]
+    assert [headers[sending.SIGNATURE] for headers, _ in Receiver.got] == [
+        sending.signature("hush", body) for _, body in Receiver.got
+    ]
+
+
 def test_a_test_is_really_sent_marked_as_one_and_its_outcome_is_shown_and_recorded(
     admin, console, asked, receiver, settings
 ):
@@ -335,11 +351,38 @@ def test_a_test_that_fails_says_why_for_each_and_is_not_tried_again(admin, conso
     assert "500" in AuditEntry.objects.get(action="test alert rule").after[f"webhook {receiver}"]
 
 
-def test_a_program_that_is_not_there_is_said_in_plain_words():
+def test_a_closed_port_cannot_be_told_from_one_that_does_not_speak_http():
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    with pytest.raises(RequestRefused, match=r"^no answer$"):
-        webhook.post(f"http://127.0.0.1:{port}/hook", b"{}", {})
+    with Odd(b"SSH-2.0-OpenSSH_9.6\r\n") as other, Odd(b"") as silent:
+        for url in (f"http://127.0.0.1:{port}/hook", f"https://127.0.0.1:{port}/", other, other.replace("p:", "ps:"),
+                    silent):  # fmt: skip
+            with pytest.raises(RequestRefused) as refused:
+                webhook.post(url, b"{}", {})
+            assert str(refused.value) == "Could not connect by HTTP. Details are in the log."
+
+
+def test_a_certificate_that_is_not_trusted_is_named_with_the_reason(tmp_path):
+    identity = Authority(tmp_path).issue("receiver")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(identity.crt, identity.key)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            with suppress(OSError), server.accept()[0] as line:
+                context.wrap_socket(line, server_side=True)
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises(RequestRefused, match=r"^Certificate not trusted: .*certificate"):
+            webhook.post(f"https://127.0.0.1:{server.getsockname()[1]}/", b"{}", {})
+
+
+def test_a_receiver_that_does_not_answer_in_time_is_said_to_have_timed_out(monkeypatch):
+    monkeypatch.setattr(webhook, "TIMEOUT", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        with pytest.raises(RequestRefused, match=r"^Timed out after 0\.3 s$"):
+            webhook.post(url, b"{}", {})
 
 
 def test_a_rule_that_tells_nobody_has_nothing_to_test(admin, console):
@@ -370,12 +413,12 @@ def test_what_a_lost_worker_took_is_asked_for_again(db, asked):
     [
         ("ftp://example.org/", "no http"),
         ("file:///etc/passwd", "no http"),
-        ("http://169.254.169.254/latest", "no address to send"),
-        ("http://[::ffff:169.254.169.254]/latest", "no address to send"),
-        ("http://[fd00:ec2::254]/latest", "no address to send"),
+        ("http://169.254.169.254/latest", "never allowed"),
+        ("http://[::ffff:169.254.169.254]/latest", "never allowed"),
+        ("http://[fd00:ec2::254]/latest", "never allowed"),
         ("http://127.0.0.1:8000/", "Sluice itself"),
         ("http://127.0.0.1:15002/", "Sluice itself"),
-        ("http://nowhere.invalid/", "not known"),
+        ("http://nowhere.invalid/", r"^Host nowhere\.invalid not found\."),
         ("https:///x", "no http"),
         ("http://[x/", "no http"),
         ("http://127.0.0.1:99999/", "no http"),
@@ -423,10 +466,10 @@ def test_what_answers_otherwise_than_the_web_does_has_not_taken_it_and_is_not_to
     with Odd(answer) as url:
         row = rule(hold=0, mail="ada@example.org", webhook=url)
         page = admin.post(reverse("send-test-alert", args=[row.pk])).content.decode()
-        assert "no answer" in page
+        assert webhook.NO_CONNECTION in page
         assert "SSH" not in page
         after = AuditEntry.objects.get(action="test alert rule").after
-        assert after == {"mail ada@example.org": "sent", f"webhook {url}": "no answer"}
+        assert after == {"mail ada@example.org": "sent", f"webhook {url}": webhook.NO_CONNECTION}
         looks(11)
         delivery = AlertDelivery.objects.get(kind="webhook")
         for _ in sending.RETRIES:
@@ -445,12 +488,14 @@ def test_a_fault_at_one_of_those_who_are_told_is_noted_beside_what_was_sent(admi
     assert "fault" in after["webhook http://127.0.0.1:9/hook"]
 
 
-@pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\n"])
-def test_a_receiver_that_drips_is_cut_off_in_time(first, monkeypatch):
+@pytest.mark.parametrize(
+    ("first", "reason"), [(b"", webhook.NO_CONNECTION), (b"HTTP/1.1 200 OK\r\n", "Timed out after 0.5 s")]
+)
+def test_a_receiver_that_drips_is_cut_off_in_time(first, reason, monkeypatch):
     monkeypatch.setattr(webhook, "TIMEOUT", 0.5)
     with Odd(first, *[b"X-More: 1\r\n"] * 60, pause=0.1) as url:
         began = time.monotonic()
-        with pytest.raises(RequestRefused, match="no answer"):
+        with pytest.raises(RequestRefused, match=f"^{reason}$"):
             webhook.post(url, b"{}", {})
         assert time.monotonic() - began < 3
 

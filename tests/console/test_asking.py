@@ -13,7 +13,7 @@ AT_ONCE = re.compile(
     r"""<form method="post" action="\{% [^%]*?url '([\w-]+)'[^>]*>\{% csrf_token %\}(?:(?!</form>).)*?button-danger"""
 )
 #: What may act at once: work is stopped and can be begun again, or the same page gives back what it took.
-HARMLESS = {"cancel-run", "cancel-trial", "control-job", "take-role"}
+HARMLESS = {"cancel-run", "cancel-search", "cancel-trial", "control-job", "take-role"}
 
 
 def test_no_button_that_warns_acts_at_once_where_nothing_gives_it_back():

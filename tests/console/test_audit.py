@@ -4,6 +4,7 @@ import csv
 import getpass
 import json
 import socket
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
@@ -13,13 +14,19 @@ from django.test import RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
+from brokerapp.definitions import Composite, Leg
+from brokerapp.destination import Destination
 from brokerapp.errors import DefinitionRefused, StoreUnavailable
 from brokerapp.management.operations import telling
 from console import audit, audit_retention
+from console.audit_changes import changes_of
 from console.audit_query import PAGE_SIZE
 from console.differences import differences
 from console.models import AuditEntry
+from console.routing.changes import item_to_json
 from tests.console.conftest import make_user
+
+queue = Destination.queue
 
 
 @pytest.fixture
@@ -63,9 +70,60 @@ def test_a_time_that_is_none_is_named(admin, entries):
 
 def test_an_entry_shows_before_and_the_reason(admin, entries):
     text = admin.get(reverse("audit")).content.decode()
-    assert "QueueSize" in text
+    assert "depth" in text
     assert "<del>3</del>" in text
     assert "a loop" in text
+
+
+def shown(action: str, before, after, outcome: str = "done") -> list[tuple]:
+    """What a page shows of an entry."""
+    entry = AuditEntry(action=action, object="x", before=before, after=after, outcome=outcome)
+    return [(each.path, each.before, each.after, each.kind) for each in changes_of(entry)]
+
+
+def test_the_reason_of_an_operation_is_not_shown_as_removed():
+    before = {"message": "ID:1", "reason": "typing error"}
+    assert shown("edit", before, {"message": "ID:2", "places": ["queue://a", "queue://b"]}) == [
+        ("original message", "ID:1", "ID:1", "same"),
+        ("reason", "typing error", "typing error", "same"),
+        ("new message", "ID:2", "ID:2", "same"),
+        ("sent to", "queue://a, queue://b", "queue://a, queue://b", "same"),
+    ]
+    asked = {"target": "", "selector": "n > 1", "messages": []}
+    assert shown("retry", asked, {"job": "j", "reason": "fixed"}) == [
+        ("selector", "n > 1", "n > 1", "same"), ("job", "j", "j", "same"), ("reason", "fixed", "fixed", "same"),
+    ]  # fmt: skip
+    assert shown("send", {"count": 2, "properties": {"n": "5"}}, None, "refused") == [
+        ("messages", "2", "2", "same"), ("properties", "n = 5", "n = 5", "same"),
+    ]  # fmt: skip
+
+
+def test_a_change_of_the_routing_is_shown_by_names_and_not_by_places():
+    def orders(*legs: Leg) -> dict:
+        return item_to_json(Composite(queue("orders"), legs))
+
+    eu, us = Leg(queue("orders.eu"), "region = 'eu'"), Leg(queue("orders.us"), "region = 'us'")
+    changed = [
+        (
+            "Composite queue orders, target orders.us", "region = 'us'", "region = 'USA'", "changed",
+        )
+    ]  # fmt: skip
+    before, after = orders(eu, us), orders(eu, replace(us, selector="region = 'USA'"))
+    assert shown("apply routing", [before], [after]) == changed
+    assert shown("draft", before, after) == changed
+    whole = [{**each, "version": version} for version, each in enumerate((before, after), start=3)]
+    assert shown("define", *whole) == changed
+    assert shown("apply routing", [None], [orders(eu)])[:2] == [
+        ("Composite queue orders", "created", "created", "same"),
+        ("Composite queue orders, target orders.eu", None, "region = 'eu'", "added"),
+    ]
+    assert shown("draft", before, None)[0] == ("Composite queue orders", "deleted", "deleted", "same")
+    assert shown("draft", {"virtualDestinations": [{"kind": "unknown"}]}, None) != []
+
+
+def test_the_place_of_a_value_is_shown_in_words():
+    before, after = {"roles": [{"scopes": ["a.>"]}]}, {"roles": [{"scopes": ["b.>"]}], "isActive": True}
+    assert [each[0] for each in shown("give role", before, after)] == ["role 1, scope 1", "is active"]
 
 
 def test_pages_go_by_key_to_older_entries_and_back(admin, db):

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import CAUSE, COUNT, FAILED_AT, signed
+from brokerapp.engine.brokers_word import CAUSE, COUNT, EARLIER_CAUSE, FAILED_AT, FIRST_FAILED_AT, signed
 from brokerapp.selectors import compile_selector
 from brokerapp.snapshot import BrowsedMessage, BrowsePage, DestinationStats
 from console.dead_letters import Cluster, clustered, histogram, pattern_of, survey
@@ -94,6 +94,38 @@ def test_the_times_of_a_group_are_those_the_broker_wrote_and_its_history_counts_
     assert (sorted(group.times), group.worst) == ([1100, 1500], ["w"])
     assert group.bars(1000, 2000, 4) == [1, 0, 1, 0]
     assert histogram([999, 1000, 1999, 2000, 2001], 1000, 2000, 2) == [1, 2], "what lies outside is not counted"
+
+
+def dead_letter(seq: int, **written: str) -> tuple[Destination, BrowsedMessage]:
+    headers = {**written, **signed({}, written)}
+    queue = Destination.queue("DLQ")
+    return queue, BrowsedMessage(seq, f"ID:{seq}", queue.stomp, None, headers, b"", 0)
+
+
+def test_a_group_is_as_old_as_the_first_failure_of_messages_that_were_resubmitted_and_failed_alike():
+    again = {CAUSE: "order 17 timed out", FAILED_AT: "9000"}
+    alike, otherwise = "order 4 timed out", "no such customer"
+    [group] = clustered([dead_letter(1, **again, **{EARLIER_CAUSE: alike, FIRST_FAILED_AT: "2000"})])
+    assert (group.first.timestamp(), group.last.timestamp()) == (2, 9)
+    [other] = clustered([dead_letter(1, **again, **{EARLIER_CAUSE: otherwise, FIRST_FAILED_AT: "2000"})])
+    assert other.first.timestamp() == 9, "it failed of something else before"
+
+
+def test_a_group_that_was_seen_is_not_new_after_a_resubmission_failed_alike(admin, console, monkeypatch):
+    minute_ago = str(int(time.time() * 1000) - 60_000)
+    badge = '<span class="badge badge-act">new</span>'
+
+    def page(**written: str) -> str:
+        stats = [DestinationStats(Destination.queue("DLQ"), QueueSize=1)]
+        read = survey(stats, lambda *_: BrowsePage([dead_letter(1, **written)[1]], 1, None))
+        monkeypatch.setattr("console.views.dead_letters.survey_for", lambda _: read)
+        return admin.get(reverse("dlq")).content.decode()
+
+    assert badge not in page(**{CAUSE: "boom", FAILED_AT: minute_ago})
+    now = str(int(time.time() * 1000) + 1)
+    resubmitted = {EARLIER_CAUSE: "boom", FIRST_FAILED_AT: minute_ago}
+    assert badge not in page(**{CAUSE: "boom", FAILED_AT: now}, **resubmitted)
+    assert badge in page(**{CAUSE: "no such customer", FAILED_AT: str(int(now) + 60_000)}, **resubmitted)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from console.gateway import gateway
 from console.live.mirror import mirror
 from console.models import AuditEntry
 from tests.conftest import until
+from tests.console.test_tokens import caller, token_of
 
 
 @pytest.fixture
@@ -336,3 +337,15 @@ def test_pages_and_operations_of_queues_called_like_pages_are_reached(admin, con
 def _segment(name: str) -> str:
     """The name as it stands in addresses."""
     return reverse("queue", kwargs={"name": name}).removeprefix("/queues/").removesuffix("/")
+
+
+@pytest.mark.parametrize("named", ["Orders.*", "y.>", "/topic/prices.>"])
+def test_page_and_api_send_to_no_name_that_cannot_be_created(admin, console, named):
+    page = admin.post(reverse("send"), {"destination": named, "body": "x"})
+    assert page.status_code == 400
+    assert "makes a pattern, which names many" in page.context["error"]
+    wanted = {"destination": named, "body": "x"}
+    program = caller(token_of("admin", "send"))
+    answer = program.post("/api/v1/messages", wanted, content_type="application/json")
+    assert answer.status_code == 422
+    assert "makes a pattern, which names many" in answer.json()["detail"]

@@ -96,11 +96,11 @@ def test_all_rights_are_worked_out_of_the_destinations_shown_alone_whatever_they
 
 def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two_queues):
     editor = admin.get(reverse("new-definition", kwargs={"kind": "virtualTopic"})).content.decode()
-    assert "You see the console as" not in editor
+    assert "Viewing as" not in editor
     sam = make_user("support", "orders.>", name="sam")
     Star.objects.create(user=sam, subject="queue://orders.eu")
     page = look(admin, "user", "sam").content.decode()
-    assert "You see the console as the <strong>user sam</strong>" in page
+    assert "Viewing as <strong>user sam</strong>" in page
     listed = admin.get(reverse("queues")).content.decode()
     assert "orders.eu" in listed
     assert "bills" not in listed
@@ -114,7 +114,7 @@ def test_nothing_is_changed_meanwhile_and_the_attempt_is_the_admins(admin, lonel
     make_user("operator", name="olga")
     look(admin, "user", "olga")
     response = admin.post(reverse("purge", kwargs={"name": "q"}), {"name": "q"})
-    assert (response.status_code, "nothing can be changed" in response.content.decode()) == (403, True)
+    assert (response.status_code, "is read-only" in response.content.decode()) == (403, True)
     refused = admin.post("/api/v1/messages", {"destination": "/queue/q"}, content_type="application/json")
     assert (refused.status_code, refused["Content-Type"]) == (403, "application/problem+json")
     assert [
@@ -145,6 +145,7 @@ def test_it_ends_by_itself_and_with_the_right(admin, lonely_console, monkeypatch
         now = time.time() + seen_as.MINUTES * 60 + 1
         later.setattr("console.seen_as.time.time", lambda: now)
         assert admin.get(reverse("audit")).status_code == 200
+    look(admin, "role", "viewer")
     assert admin.get(reverse("audit")).status_code == 403
     make_user("admin", name="other")
     Assignment.objects.filter(user__username="admin").update(role="operator")
@@ -160,26 +161,50 @@ def a_look_that_ended(admin, lonely_console, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/queues/q/purge", "/api/v1/messages", "/theme"])
-def test_what_is_sent_from_a_page_that_outlived_its_look_changes_nothing(path, admin, a_look_that_ended):
-    assert "You saw the console as the <strong>role viewer</strong>" in admin.get(reverse("audit")).content.decode()
+def test_a_change_that_is_the_first_request_after_an_impersonation_expired_is_refused(path, admin, a_look_that_ended):
     refused = admin.post(path, {"theme": "dark"})
-    assert (refused.status_code, "which has ended" in refused.content.decode()) == (403, True)
+    assert refused.status_code == 403
+    assert "Impersonation of the role viewer has ended" in refused.content.decode()
     assert (AuditEntry.objects.first().who, AuditEntry.objects.first().outcome) == ("admin", "denied")
-    assert admin.post(reverse("theme"), {"theme": "dark"}).status_code == 302  # whoever was told does it themselves
-    assert "You saw the console as" not in admin.get(reverse("overview")).content.decode()
+    assert admin.post(reverse("theme"), {"theme": "dark"}).status_code == 302  # the refusal said who changes things now
+
+
+def test_an_expired_impersonation_is_announced_on_one_page_and_then_over(admin, a_look_that_ended):
+    notice = "Impersonation of the <strong>role viewer</strong> ended"
+    part = admin.get(reverse("queues"), headers={"HX-Request": "true"})
+    script = admin.get(reverse("overview"), headers={"Sec-Fetch-Dest": "empty"})
+    assert notice not in part.content.decode() + script.content.decode(), "no user reads these as a page"
+    assert notice in admin.get(reverse("audit")).content.decode()
+    assert notice not in admin.get(reverse("overview")).content.decode()
+    assert seen_as.KEY not in admin.session
+
+
+def test_a_form_rendered_while_impersonating_cannot_be_sent_after_its_end_was_announced(
+    admin, lonely_console, monkeypatch
+):
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = admin.cookies
+    look(admin, "role", "viewer")
+    shown = csrf_token(strict.get(reverse("overview")))
+    now = time.time() + seen_as.MINUTES * 60 + 1
+    monkeypatch.setattr("console.seen_as.time.time", lambda: now)
+    assert "Impersonation of the" in strict.get(reverse("overview")).content.decode()
+    stale = strict.post(reverse("theme"), {"theme": "dark", "csrfmiddlewaretoken": shown})
+    assert (stale.status_code, "This page is out of date" in stale.content.decode()) == (403, True)
+
+
+def csrf_token(page) -> str:
+    return page.content.decode().partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
 
 
 def test_a_form_that_was_shown_to_other_eyes_cannot_be_sent_after_them(admin, lonely_console):
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = admin.cookies
 
-    def token(page) -> str:
-        return page.content.decode().partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
-
-    of_admin = token(strict.get(reverse("overview")))
+    of_admin = csrf_token(strict.get(reverse("overview")))
     look_at = {"kind": "role", "name": "viewer", "csrfmiddlewaretoken": of_admin}
     assert strict.post(reverse("see-as"), look_at).status_code == 302
-    shown = token(strict.get(reverse("overview")))
+    shown = csrf_token(strict.get(reverse("overview")))
     assert strict.post(reverse("stop-seeing-as"), {"csrfmiddlewaretoken": shown}).status_code == 302
     stale = strict.post(reverse("theme"), {"theme": "dark", "csrfmiddlewaretoken": shown})
     assert (stale.status_code, "This page is out of date" in stale.content.decode()) == (403, True)

@@ -16,6 +16,7 @@ from console.assets import fingerprint
 from console.celery import transport_url
 from console.database import databases
 from console.secret import secret_key
+from console.supervisor import Supervisor
 
 #: Seconds that what must come may take on a busy machine; and in which what must not would have come.
 PATIENCE, SHORT = 20, 0.2
@@ -27,6 +28,14 @@ def test_the_secret_is_made_once_and_is_for_its_owner_only(tmp_path):
     assert len(made) >= 50
     assert secret_key(path) == made
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_data_folder_that_others_may_enter_is_closed_when_sluice_starts(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    Supervisor([], folder, say=print)._claim.release()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_processes_that_start_together_agree_on_the_secret(tmp_path):

@@ -60,7 +60,7 @@ class Socket(ApplicationCommunicator):
         await self.wait(PATIENCE)
 
 
-def socket(session: str = "", origin: str = "http://testserver", shown_to: str = "") -> Socket:
+def socket(session: str = "", origin: str = "http://testserver", shown_to: str = "", **loaded_by: str) -> Socket:
     from console.asgi import application
 
     headers = [
@@ -69,7 +69,7 @@ def socket(session: str = "", origin: str = "http://testserver", shown_to: str =
         (b"cookie", f"{settings.SESSION_COOKIE_NAME}={session}".encode()),
     ]
     scope = {"type": "websocket", "path": "/live", "headers": headers, "subprotocols": []}
-    return Socket(application, {**scope, "query_string": urlencode({"as": shown_to}).encode()})
+    return Socket(application, {**scope, "query_string": urlencode({"as": shown_to, **loaded_by}).encode()})
 
 
 async def frame_with(live: Socket, topic: str, wanted=lambda cells: True) -> dict:
@@ -368,6 +368,13 @@ async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the
     await asyncio.to_thread(lambda: Assignment.objects.filter(role="admin").delete())
     assert await end_of(live) == SEEN_OTHERWISE
     assert set(clocks) == {"admin"}
+
+
+async def test_a_page_that_another_user_loaded_gets_no_frame(console, session_of):
+    key = await asyncio.to_thread(session_of, "viewer")
+    live = socket(key, user="somebody-else")
+    await live.connect()
+    assert (await live.receive_output(PATIENCE))["code"] == SEEN_OTHERWISE
 
 
 async def test_tabs_that_were_open_when_a_look_begins_or_ends_get_no_more_of_what_they_may_not_see(console, session_of):

@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from django.urls import reverse
 
 from brokerapp.definitions import DeadLetterStrategy
 from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import CAUSE, EARLIER_CAUSE, FIRST_FAILED_AT, signed
 from brokerapp.engine.dead_letters import Death, dead_letter
 from brokerapp.errors import RequestRefused
 from brokerapp.message import Message
@@ -16,6 +18,7 @@ from console.listed import Listed
 from console.masking import COVER, check_selector, masked
 from console.masking_rules import MAX_BODY
 from console.models import AuditEntry, MaskingRule
+from console.searching import matching
 from tests.console.conftest import make_user
 
 
@@ -114,6 +117,21 @@ def test_a_header_is_masked_by_its_name_and_those_that_pages_need_are_not(db):
     shown = masked(make_user("admin"), one)
     assert shown.headers == {"customer": "••••6789", "message-id": "m-1"}
     assert shown.masked == ("Region", "customer")
+
+
+def test_the_cause_of_a_failure_is_masked_also_where_a_resubmission_repeats_it(db):
+    rule(place="header", pattern=CAUSE.lower(), action="remove")
+    said = {CAUSE: "card 4111 refused", EARLIER_CAUSE: "card 4111 refused", FIRST_FAILED_AT: "1"}
+    shown = masked(make_user("admin"), replace(message(b""), headers=said))
+    assert (shown.headers, shown.masked) == ({FIRST_FAILED_AT: "1"}, (CAUSE, EARLIER_CAUSE))
+
+
+def test_what_a_search_finds_says_nothing_that_is_masked(db):
+    rule(place="header", pattern=CAUSE, action="remove")
+    said, place = {"order": "4711", CAUSE: "card 4111 refused"}, Destination.queue("ActiveMQ.DLQ")
+    dead = replace(message(b"", place.name), headers=said | signed({}, said))
+    [hit] = matching([dead], place, True, "4711", ("order",), partial(masked, make_user("admin")))
+    assert (hit.why, hit.cause) == ("order", "")
 
 
 @pytest.mark.parametrize(

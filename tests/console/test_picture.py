@@ -7,6 +7,7 @@ import pytest
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.destination import Destination, Kind
 from brokerapp.snapshot import DestinationStats, NodeStatus
+from brokerapp.store.disk_space import MIB, DiskSpace, Level
 from console import figures, health
 from console.listing import ListQuery, page_of
 from console.live import picture as pictures
@@ -236,11 +237,32 @@ def test_what_is_well_is_left_alone(row):
     assert health.verdict(picture, []).state == "good"
 
 
+def test_a_store_whose_disk_is_full_is_named_with_what_to_do():
+    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(Level.ENOUGH)
+    node = replace(NODE, store={"disk": disk.to_json()})
+    said = health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), [])
+    assert said.state == "act"
+    assert said.sentence == (
+        "Sends are blocked: the disk of the store is almost full: 3.0 MiB free, messages are accepted again at "
+        "320.0 MiB."
+    )
+
+
 def test_a_store_that_may_lose_what_was_confirmed_is_named():
     node = replace(NODE, store={"fsync": "off"})
     assert "memory only" in health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), []).sentence
     meant = replace(NODE, store={"fsync": "off", "kept": False})
     assert health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [meant]), []).state == "good"
+
+
+def test_a_store_that_was_rolled_back_is_reported_for_a_day():
+    day = 24 * 3600 * 1000
+    node = replace(NODE, seen_ms=10 * day, store={"rollbacks": 1, "rollback_ms": 10 * day - 1, "rollback_changes": 12})
+    verdict = health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), [])
+    assert verdict.state == "act"
+    assert verdict.sentence.startswith("The store was rolled back at 23:59:59 UTC: at least 12 confirmed changes")
+    later = replace(node, seen_ms=11 * day)
+    assert health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [later]), []).state == "good"
 
 
 def test_dead_letters_and_a_broker_that_is_away_are_not_hidden_by_a_store_that_is_always_so():
@@ -265,6 +287,20 @@ def test_the_most_urgent_comes_first_and_the_fuller_before_the_emptier():
     ]
     found = health.findings(first(100, 1, rows, Picture()))
     assert [each.destination.name for each in found] == ["dead", "many", "few"]
+
+
+def test_a_queue_that_grew_by_thousands_comes_before_queues_with_a_few_messages():
+    dead = stats(Destination.queue("dead"), QueueSize=2, DLQ=True)
+    idle = stats(Destination.queue("idle"), QueueSize=1)
+    grown = Destination.queue("grown")
+    before = first(100, 1, [dead, idle, stats(grown, QueueSize=14_000, ConsumerCount=1)], Picture())
+    picture = updated(before, 101, 2, [stats(grown, 400, 8, QueueSize=14_392, ConsumerCount=1)], [])
+    found = health.findings(picture)
+    assert [(each.destination.name, each.label) for each in found] == [
+        ("grown", "Growing"),
+        ("dead", "Dead letters"),
+        ("idle", "No consumer"),
+    ]
 
 
 # -- figures

@@ -1,6 +1,6 @@
 """Charts of results as pages show them: in words, and with the pages their marks lead to. No I/O."""
 
-from analytics import charts
+from analytics import axes, charts
 from console.plots import Plot, named_in, places, plots, words
 
 TIMES = ["2026-05-01T05:00:00Z", "2026-05-01T06:00:00Z"]
@@ -45,5 +45,7 @@ def test_each_chart_of_a_result_has_an_id_of_its_own_and_is_drawn_with_where_it_
     result = {"charts": [{"title": "One", "figure": {"data": []}}] * 2, "tables": [], "window": WINDOW}
     first, second = plots(result, "part-1")
     assert (first.id, second.id) == ("part-1-0", "part-1-1")
-    assert first.drawn == {"figure": {"data": []}, "opens": {"": f"/{AT}"}}
+    assert first.drawn["figure"] == {"data": []}
+    assert first.drawn["opens"] == {"": f"/{AT}"}
+    assert first.drawn["time"] == axes.for_page([], "UTC")
     assert Plot("x", "X", {"data": []}).drawn["opens"] == {}, "one without a window leads nowhere"

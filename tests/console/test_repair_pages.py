@@ -15,6 +15,7 @@ from analytics.trace import Event, Found
 from brokerapp.destination import Destination
 from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.errors import DestinationNotFound
+from console import bell
 from console.gateway import gateway
 from console.journey import Deed, Journey, Step
 from console.live.mirror import mirror
@@ -164,6 +165,44 @@ def test_a_job_says_how_many_of_what_it_sent_again_failed_again(browser_of, cons
     cells = FROM_DATABASE["job"](User.objects.get(username="operator"), live)
     assert (cells["back"], cells["has_back"]) == ("2 came back", True)
     assert operator.get(f"/api/v1/jobs/{live.argument}").json()["came_back"] == 2
+
+
+def test_the_bell_warns_of_a_job_whose_messages_failed_again_also_when_they_are_gone(
+    browser_of, console, dead, monkeypatch
+):
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    monkeypatch.setattr("console.bell.FEW", 1)
+    operator, chosen = browser_of("operator"), [each.seq for each in failed(dead)][:2]
+    operator.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": chosen, "reason": "fixed"})
+    user = User.objects.get(username="operator")
+    assert 'data-state="good"' in bell.cells(user)["bell_html"]
+    refuse_all(console, dead)
+    until(lambda: len(failed(dead)) == 3, "they failed again")
+    monkeypatch.setattr("console.repair.returned.RECOUNT", 0)
+    monkeypatch.setattr("console.repair.returned.SPARING", 0)
+    for _ in range(2):
+        cells = bell.cells(user)["bell_html"]
+        assert "2 messages done, 2 failed again" in cells
+        assert 'data-state="look"' in cells
+        assert 'data-state="good"' not in cells
+        gateway().run(gateway().admin.remove(queue("ActiveMQ.DLQ")))
+
+
+def test_a_job_is_done_with_the_messages_that_its_button_counted(browser_of, console, dead, monkeypatch):
+    monkeypatch.setattr("console.repair.jobs.ask", lambda *_args: None)
+    operator = browser_of("operator")
+    selector = f"order LIKE '{dead}-%'"
+    page = operator.get(act("ActiveMQ.DLQ", action="retry", selector=selector))
+    count = page.context["chosen"].count
+    console.send(f"/queue/{dead}", "later", order=f"{dead}-9")
+    refuse_all(console, dead)
+    until(lambda: len(failed(dead)) == count + 1, "one more failed meanwhile")
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', text(page)))
+    operator.post(act("ActiveMQ.DLQ"), fields | {"selector": selector, "reason": "fixed"})
+    job = Job.objects.get()
+    work.work(str(job.id))
+    job.refresh_from_db()
+    assert (job.state, job.done) == ("done", count)
 
 
 def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, monkeypatch):

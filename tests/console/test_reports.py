@@ -84,6 +84,47 @@ def test_a_run_is_skipped_while_the_one_before_is_under_way(workers):
     assert not second.runs.exists()
 
 
+def test_a_run_of_a_report_whose_worker_ends_is_tried_again_a_few_times(workers):
+    made(due=DUE, addresses="")
+    [edition] = editions.begin_due(DUE)
+    run = edition.runs.get()
+    for number in range(1, runs.MOST_TRIES):
+        waiting_tasks("spark")
+        tasks.run_changed(str(run.id), "starting", {"worker": "spark@one"})
+        tasks.run_changed(str(run.id), "lost", {"reason": "The worker's process was killed."})
+        run.refresh_from_db()
+        assert (run.state, run.tries, bool(run.sent)) == ("queued", number, True)
+        assert [args[0] for _, args in waiting_tasks("spark")] == [str(run.id)]
+        assert f"attempt {number + 1} of 3. The worker's process was killed." in runs.cells_of(run)["stage"]
+    tasks.run_changed(str(run.id), "starting", {"worker": "spark@one"})
+    tasks.worker_started("spark@one", timezone.now().timestamp())
+    run.refresh_from_db()
+    tasks.look_at_reports()
+    edition.refresh_from_db()
+    assert (run.state, edition.state) == ("failed", "failed")
+    assert run.reason == "The worker was killed or restarted while the analysis ran. It was tried 3 times."
+
+
+def test_a_run_that_was_tried_again_and_is_done_gives_no_reason_any_more(workers, settings):
+    made(due=DUE)
+    [edition] = editions.begin_due(DUE)
+    run = edition.runs.get()
+    tasks.run_changed(str(run.id), "lost", {"reason": "The worker's process was killed."})
+    find(settings, edition)
+    run.refresh_from_db()
+    assert (run.state, run.reason, run.tries, edition.state) == ("done", "", 1, "done")
+
+
+def test_a_run_that_was_cancelled_is_not_tried_again(workers):
+    made(due=DUE)
+    [edition] = editions.begin_due(DUE)
+    run = edition.runs.get()
+    runs.cancel(run, "ada")
+    assert not tasks.run_changed(str(run.id), "lost", {"reason": "The worker's process was killed."})
+    run.refresh_from_db()
+    assert (run.state, run.tries) == ("cancelled", 0)
+
+
 @pytest.mark.parametrize(
     ("missed", "states"),
     [("once", [("running", 2)]), ("all", [("running", 0)] * 3), ("skip", [("skipped", 3)])],

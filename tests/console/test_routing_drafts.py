@@ -284,6 +284,26 @@ def test_a_conflict_keeps_the_draft_and_shows_three_sides(admin, defined):
     assert definition.legs == (Leg(Q("mine")),)
 
 
+def test_a_draft_in_conflict_shows_how_it_differs_from_the_active_version(admin, defined):
+    draft = keep(admin, "both", target="mine")
+    step(admin, keep(admin, "both", target="theirs"), "apply")
+    text = step(admin, draft, "apply")
+    difference = text.partition("activemq.xml diff")[2].partition("</figure>")[0]
+    assert "theirs" in difference
+    assert "mine" in difference
+    assert "o difference" not in text
+    note = text.partition("Not applied: the same definitions were changed by another user")[0].rpartition("<div")[2]
+    assert "#warn" in note
+    assert "note-warning" in note
+
+
+def test_a_draft_whose_changes_are_active_already_says_so(admin, defined):
+    draft = keep(admin, "both")
+    step(admin, keep(admin, "both"), "apply")
+    text = admin.get(reverse("draft", args=[draft.pk])).content.decode()
+    assert "No difference: the active version already contains these changes." in text
+
+
 def test_a_change_by_somebody_else_since_the_form_was_opened_is_not_lost(admin, defined):
     step(admin, keep(admin, "mine"), "apply")
     opened = gateway().definitions().version

@@ -89,7 +89,7 @@ def test_a_trial_takes_what_the_draft_says_and_what_is_in_force_along(draft, adm
     ids = [each["kind"] for each in request["trial"]["proposed"]["virtualDestinations"]]
     assert ids[-1] == "compositeQueue"
     assert "compositeQueue" not in [each["kind"] for each in request["trial"]["current"]["virtualDestinations"]]
-    assert set(request["trial"]["circumstances"]) == {"queues", "bindings", "kept", "wanted"}
+    assert set(request["trial"]["circumstances"]) == {"queues", "bindings", "kept", "wanted", "listened"}
     assert run.request["revision"] == str(draft.revision)
     assert AuditEntry.objects.filter(action="try draft", object="Split by region").exists()
     page = admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()

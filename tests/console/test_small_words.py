@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from analytics.trace import Event
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
-from console.journey import Copy, Deed, Journey, Step
+from console.journey import Copy, Deed, Journey, Step, journey
 from console.rights import Verb, lacking
 from console.routing.changes import Change
 from console.routing.facts import rows_of
@@ -88,6 +89,25 @@ def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes
     new, other = PolicyEntry(QUEUE, prioritized_messages=True), PolicyEntry(QUEUE)
     assert [each.name for each in rows_of(Change(None, new))] == ["prioritizedMessages"]
     assert [(each.was, each.now) for each in rows_of(Change(new, other))] == [("true", "")]
+
+
+def test_what_was_rolled_back_was_sent_and_is_nowhere():
+    events = [Event(1, "rollback", "m", "queue://a", "queue://a", "c1", 6, 0, "ABORT", {})]
+    found = journey("m", events, [], {}, complete=True)
+    assert found.fate == "It was sent in a transaction that was rolled back."
+    assert [(step.words, step.detail) for step in found.steps] == [("Rolled back, sent to", "ABORT")]
+
+
+def test_what_is_put_off_waits_and_what_was_moved_is_taken():
+    def fate(*kinds: str) -> str:
+        events = [
+            Event(number, kind, "m", "queue://a", "queue://a", None, 6, 0, None, {})
+            for number, kind in enumerate(kinds)
+        ]
+        return journey("m", events, [], {}, complete=True).fate
+
+    assert fate("enqueue", "forward", "dispatch", "redeliver", "delay") == "It waits."
+    assert fate("enqueue", "forward", "move") == "It was taken away by an operator."
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state
     said = "The link of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
     assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.verdict(picture, []).sentence)
     assert f'href="{reverse("connector", args=["to_b"])}"' in cells["attention_html"]
-    assert "Nothing does" not in cells["attention_html"]
+    assert "No issues" not in cells["attention_html"]
 
 
 @pytest.mark.parametrize(
@@ -256,4 +256,4 @@ def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state
 def test_a_link_that_is_up_not_yet_tried_or_of_a_stopped_connector_is_none_that_is_down(state, running, attempts):
     _, cells = overview_with(state, running=running, attempts=attempts)
     assert cells["state"] == "good"
-    assert "Nothing does" in cells["attention_html"]
+    assert "No issues" in cells["attention_html"]

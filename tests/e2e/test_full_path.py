@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sqlite3
 import stat
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
@@ -18,6 +20,7 @@ import stomp
 from playwright.sync_api import expect, sync_playwright
 
 from analytics.archive import BrokerArchive
+from brokerapp.recording.schema import KINDS, WITHOUT_MESSAGE
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.conftest import until
 from tests.e2e.installation import STOP_SECONDS, Browser, Installation
@@ -106,7 +109,8 @@ def archived(sluice: Installation) -> int:
     archive, now_us = BrokerArchive(sluice.folder / "archive", "sluice"), time.time_ns() // 1000
     until(lambda: (archive.as_of_us or 0) >= now_us, "all is archived", ANALYSIS_SECONDS)
     files = dataset.dataset(list(archive.folder.rglob("part-*.parquet")))
-    return files.count_rows(filter=dataset.field("kind") != "depth")
+    of_no_message = [KINDS[kind] for kind in WITHOUT_MESSAGE]
+    return files.count_rows(filter=~dataset.field("kind").isin(of_no_message))
 
 
 #: Lets the report be due once an hour, and next at a moment: the first look at reports from then on begins it.
@@ -188,7 +192,7 @@ def test_a_draft_that_was_tried_on_recorded_traffic_does_what_was_foretold(sluic
     assert foretold == SENT["eu"]
     page.get_by_role("link", name="Define shop.in").first.click()
     page.get_by_role("button", name="Apply 1 change").click()
-    expect(page.locator(".note-success")).to_contain_text("In force on all nodes")
+    expect(page.locator(".note-success")).to_contain_text("is active on all nodes")
     send_orders(sluice)
     page.goto(f"{site(sluice)}/queues/?q=shop.split")
     live = page.locator('tr[data-row="shop.split"] [data-cell="QueueSize"]')
@@ -266,14 +270,55 @@ def sent(sluice: Installation, recipient: str):
     raise AssertionError(f"nobody wrote to {recipient}")
 
 
+#: A report that is begun at once.
+BEGINS = """
+from console.models import Report
+from console.reports.editions import begin_now
+begin_now(Report.objects.create(name="Tried again", questions=[{"kind": "traffic", "window": "1h"}]), "admin")
+"""
+
+
+def spark_server(sluice: Installation) -> psutil.Process:
+    return psutil.Process(int((sluice.folder / "spark" / "server.pid").read_text().split()[0]))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_edition_whose_worker_is_killed_is_tried_again_and_comes_to_its_end(sluice, story):
+    def run() -> tuple[str, int, str]:
+        with closing(sqlite3.connect(sluice.folder / "console.sqlite3", timeout=30)) as db:
+            asked = (
+                "SELECT run.state, run.tries, edition.state FROM console_analysisrun run "
+                "JOIN console_edition edition ON edition.id = edition_id WHERE run.asked_by LIKE '%Tried again'"
+            )
+            return db.execute(asked).fetchone()
+
+    server = spark_server(sluice)
+    server.suspend()  # so that the run is under way for as long as this takes
+    try:
+        sluice.run("shell", "-c", BEGINS)
+        until(lambda: run()[0] in ("starting", "running"), "a worker has it", ANALYSIS_SECONDS)
+        started = psutil.Process(sluice.process.pid).children()
+        [worker] = [each for each in started if "-n spark@%h" in " ".join(each.cmdline())]
+        for each in (worker, *worker.children(recursive=True)):
+            each.kill()
+        until(lambda: run()[1] == 1, "it is tried again", ANALYSIS_SECONDS)
+    finally:
+        server.resume()
+    until(lambda: run()[2] != "running", "it is over", ANALYSIS_SECONDS)
+    assert run() == ("done", 1, "done")
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_every_process_and_the_next_start_finds_it_all_again(sluice):
     send(sluice, "/queue/first.order", 1)
     before, password = destinations(sluice), sluice.password
     family = psutil.Process(sluice.process.pid).children(recursive=True)
     assert len(family) >= PARTS
+    spark_server(sluice).suspend()  # as one that is busy with nothing but its garbage: it does not end when asked
     sluice.process.send_signal(signal.SIGINT)
     assert sluice.process.wait(STOP_SECONDS) == 0, sluice.output.read_text()
+    assert re.findall(r"(\S+) does not end: killed", sluice.output.read_text()) == ["spark"]
     assert [each.pid for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
 
     started = time.monotonic()

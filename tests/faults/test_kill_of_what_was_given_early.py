@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 
 import pytest
 
@@ -71,3 +72,22 @@ def test_after_kill_9_of_the_store_what_was_given_early_is_stored_confirmed_and_
     early.consumer.break_off()
     assert left(broker, "/queue/early.store", 2) == (["stored", "c"], ["stored", "c"])
     early.leave()
+
+
+def test_after_kill_9_of_the_node_either_all_queues_of_a_virtual_topic_have_a_message_or_none(broker):
+    queues = [f"Consumer.{each}.VirtualTopic.early" for each in "pq"]
+    consumers = [StompClient(broker.port) for _ in queues]
+    for client, each in zip(consumers, queues, strict=True):
+        client.subscribe(f"/queue/{each}", ack="client-individual")
+    sender, store = StompClient(broker.port), broker.store_process()
+    os.kill(store.pid, signal.SIGSTOP)
+    sender.connection.send("/topic/VirtualTopic.early", "a", headers={"persistent": "true"})
+    time.sleep(0.5)  # in which it would come
+    assert all(client.has_no_more() for client in consumers)
+    broker.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(store.pid, signal.SIGCONT)
+    broker.start()
+    assert len(set(broker.depths("Consumer.").values())) == 1
+    for each in queues:
+        left(broker, f"/queue/{each}", broker.depths(each)[each])

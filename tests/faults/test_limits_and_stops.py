@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 BODY = "x" * 250_000
 
 
+@pytest.mark.scenario("Q18")
 def test_a_full_store_refuses_with_an_error_and_goes_on_after_consuming(broker):
     producer, consumer = StompClient(broker.port), StompClient(broker.port)
     sent = 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 
 
 class Proxy:
     """Listens on a port of its own and passes on to `target`, another or the path of a socket, which may change.
 
     `refusing`: who comes now is turned away. `answers_are_lost_from`: the question, such as `b"COMMIT"`, to which and
-    after which no answer comes any more, until the link is cut. `swallow` and `let_through`: a network that drops what
-    is sent, and says nothing of it.
+    after which no answer comes any more, until the link is cut. `hold_from`: the question from which on a link passes
+    on nothing until `let_through`. `swallow` and `let_through`: a network that drops what is sent, and says nothing of
+    it.
     """
 
     def __init__(self, target: int | str) -> None:
@@ -22,6 +24,7 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.answers_are_lost = self.questions_are_lost = False
         self.answers_are_lost_from: bytes | None = None
+        self.hold_from: bytes | None = None
         self._open, self._swallowed = threading.Event(), 0  # how often
         self._open.set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -44,6 +47,7 @@ class Proxy:
 
     def let_through(self) -> None:
         """Serve who comes, and who came meanwhile."""
+        self.hold_from = None
         self._open.set()
 
     def close(self) -> None:
@@ -75,6 +79,8 @@ class Proxy:
             while data := source.recv(1 << 16):
                 if lost == "questions_are_lost" and self.answers_are_lost_from and self.answers_are_lost_from in data:
                     self.answers_are_lost = True
+                while lost == "questions_are_lost" and self.hold_from and self.hold_from in data:
+                    time.sleep(0.05)
                 if not getattr(self, lost) and swallowed == self._swallowed:
                     target.sendall(data)
         for each in (source, target):

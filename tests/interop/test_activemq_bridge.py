@@ -251,8 +251,7 @@ def test_who_gets_a_request_of_the_other_broker_answers_it(ours, at, name, here,
     assert asking.bodies() == ["!"]
 
 
-def test_an_activemq_without_advisories_gets_what_is_included_statically(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("brokerapp.network.activemq.NAME_SECONDS", 0.5)
+def test_an_activemq_without_advisories_gets_what_is_included_statically(store, tmp_path):
     silent = ActiveMQ(tmp_path)
     silent.plain("silent", advisorySupport="false")
     silent.start()

@@ -104,6 +104,21 @@ def test_what_our_broker_stored_is_kept_once_when_the_activemq_gives_it_again(ou
     ours.ask(lambda admin: admin.purge(IN))
 
 
+def test_an_activemq_that_tells_its_name_late_is_not_known_by_another_one_meanwhile(ours, activemq, proxy):
+    proxy.questions_are_lost = True
+    send(activemq.port, IN, *NUMBERS)
+    until(lambda: ours.depth(IN.name) == len(NUMBERS), "the messages")
+    proxy.hold_from = b"ActiveMQ.Advisory.Connection"  # what the bridge asks from there on is late
+    proxy.cut()
+    send(activemq.port, IN, "one more")
+    with pytest.raises(AssertionError, match="not within"):
+        until(lambda: "one more" in ours.bodies(IN.name), "a message of a broker without a name", patience=6.0)
+    proxy.let_through()
+    until(lambda: "one more" in ours.bodies(IN.name), "what comes after those that come again")
+    assert ours.bodies(IN.name) == [*NUMBERS, "one more"]
+    ours.ask(lambda admin: admin.purge(IN))
+
+
 def test_an_activemq_that_is_killed_while_messages_cross_gets_each_once(ours, activemq, proxy):
     sent = [str(number) for number in range(300)]
     sending = threading.Thread(target=send, args=(ours.port, OUT, *sent))

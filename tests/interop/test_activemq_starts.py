@@ -1,6 +1,7 @@
 """The files Sluice writes, read by ActiveMQ Classic itself (Debian's package, when it is installed)."""
 
 import shutil
+import ssl
 
 import pytest
 
@@ -17,6 +18,7 @@ from brokerapp.config import (
     User,
     export_config,
 )
+from brokerapp.connector import KeyStore, TlsStores
 from brokerapp.definitions import (
     Composite,
     DeadLetterStrategy,
@@ -27,6 +29,7 @@ from brokerapp.definitions import (
     VirtualTopic,
 )
 from brokerapp.destination import Destination
+from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import RawClient, StompClient
 
 pytestmark = [
@@ -62,11 +65,17 @@ DEFINITIONS = Definitions(
 )  # fmt: skip
 
 
-def configuration(port: int) -> BrokerConfig:
+def configuration(port: int, secure_port: int, key_store: KeyStore) -> BrokerConfig:
     """One of everything."""
     return BrokerConfig(
         name="exported",
-        connectors=(TransportConnector("stomp", "stomp", "127.0.0.1", port, TRANSPORT),),
+        connectors=(
+            TransportConnector("secure", "stomp+ssl", "127.0.0.1", secure_port),
+            TransportConnector("stomp", "stomp", "127.0.0.1", port, TRANSPORT),
+        ),
+        tls=TlsStores(key_store),
+        populate_jmsx_user_id=True,
+        use_authenticated_principal=True,
         definitions=DEFINITIONS,
         destinations=(queue("EARLY"), topic("EARLY")),
         network_connectors=(
@@ -128,9 +137,13 @@ def login():
         client.connection.disconnect()
 
 
-def test_activemq_starts_with_a_whole_configuration_and_does_what_it_says(start, login):
-    port = free_port()
-    start(export_config(configuration(port)), port)
+def test_activemq_starts_with_a_whole_configuration_and_does_what_it_says(start, login, tmp_path):
+    port, secure_port, authority = free_port(), free_port(), Authority(tmp_path)
+    key_store = KeyStore(str(authority.issue("broker").p12), PASSWORD)
+    start(export_config(configuration(port, secure_port, key_store)), port)
+    tls = ssl.create_default_context(cafile=authority.pem)
+    secure = RawClient(secure_port, tls=tls, login="alice", passcode="w&<er")
+    secure.close()
     alice = login(port, login="alice", passcode="w&<er")
     alice.subscribe("/queue/OUT", id="out")
     alice.subscribe("/queue/BIG", id="big")
@@ -139,7 +152,9 @@ def test_activemq_starts_with_a_whole_configuration_and_does_what_it_says(start,
     alice.send("/queue/IN", "large", size="50", a="b")
     alice.send("/topic/Own.x", "fanned out")
     got = {}
-    for message in alice.take(4):
+    messages = alice.take(4)
+    assert {each.headers["JMSXUserID"] for each in messages} == {"alice"}
+    for message in messages:
         got.setdefault(message.headers["subscription"], []).append(message.body)
     assert got == {"out": ["small", "large"], "big": ["large"], "own": ["fanned out"]}
     visitor = login(port)

@@ -27,6 +27,7 @@ def node(**more) -> NodeStatus:
             "temp_limit": 400,
             "temp_used": 100,
         },
+        "memory": {"used": 60, "limit": 200},
         "trace": {"recorded": 5, "dropped": 0},
     }
     return NodeStatus("n1", "sluice", 1_700_000_000_000, 1_700_000_100_000, **{**values, **more})

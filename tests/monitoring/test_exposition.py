@@ -8,6 +8,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from brokerapp.snapshot import DestinationStats
+from brokerapp.store.disk_space import MIB, DiskSpace, Level
 from console.monitoring.exposition import open_metrics, plain, snake
 from console.monitoring.options import MonitorOptions
 from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans, node
@@ -52,7 +53,28 @@ def test_each_destination_has_its_numbers():
     assert found["activemq_queue_memory_percent_usage", "Orders.In"] == 20
     assert found["activemq_topic_consumer_count", "Prices"] == 1
     assert found["activemq_store_usage_ratio", None] == 0.25
+    assert found["activemq_memory_usage_ratio", None] == 0.3
     assert found["activemq_queue_queue_size", AWKWARD.destination.name] == 1
+
+
+@pytest.mark.parametrize("exposed", [plain, open_metrics])
+def test_the_disk_of_a_store_is_told_where_a_node_watches_it(exposed):
+    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(Level.ENOUGH).to_json()
+    watching = node(store={**node().store, "disk": disk})
+    parse = text_string_to_metric_families if exposed is plain else openmetrics.text_string_to_metric_families
+    found = samples(exposed(beans(node=watching)), parse)
+    assert found["sluice_store_disk_free_bytes", None] == 3 * MIB
+    assert found["sluice_store_disk_limit_bytes", None] == 256 * MIB
+    assert found["sluice_store_disk_blocked", None] == 1
+    assert ("sluice_store_disk_free_bytes", None) not in samples(exposed(beans()), parse)
+
+
+@pytest.mark.parametrize("form", [plain, open_metrics])
+def test_rollbacks_of_the_store_are_counted(form):
+    parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
+    rolled_back = node(store={**node().store, "rollbacks": 2, "rollback_ms": 1, "rollback_changes": 9})
+    assert samples(form(beans(node=rolled_back)), parse)["sluice_store_rollbacks_total", None] == 2
+    assert samples(form(beans()), parse)["sluice_store_rollbacks_total", None] == 0
 
 
 def test_the_open_form_keeps_the_rules_of_openmetrics():

@@ -123,7 +123,8 @@ def test_the_broker_lists_its_destinations_and_counts_all():
     expected = {
         "BrokerName": "localhost", "BrokerVersion": "5.17.2", "Uptime": "1 minute", "UptimeMillis": 100_000,
         "CurrentConnectionsCount": 3, "TotalConnectionsCount": 9, "TotalEnqueueCount": 1010, "TotalMessageCount": 42,
-        "TotalConsumerCount": 3, "StorePercentUsage": 25, "StoreLimit": 10_000, "MemoryPercentUsage": 50,
+        "TotalConsumerCount": 3, "StorePercentUsage": 25, "StoreLimit": 10_000, "MemoryPercentUsage": 30,
+        "MemoryLimit": 200,
         "TempPercentUsage": 25, "TempLimit": 400, "AverageMessageSize": 19, "MaxMessageSize": 90, "TotalQueuesCount": 1,
         "TotalTopicsCount": 2, "Slave": False, "Persistent": True, "JMSJobScheduler": None,
         "TransportConnectors": {"stomp": "stomp://127.0.0.1:61613"},

@@ -11,8 +11,10 @@ import stomp
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from brokerapp.config.reader import parse_config
 from brokerapp.destination import Destination
 from brokerapp.snapshot import SubscriptionStats
+from console import figures
 from console.gateway import gateway
 from console.models import AuditEntry
 from console.monitoring import guard, operations
@@ -20,6 +22,7 @@ from console.monitoring.endpoints import Consumer
 from console.monitoring.jolokia import Failure
 from console.monitoring.options import MonitorOptions, OriginRule, WrongOption
 from console.monitoring.urls import urlpatterns
+from console.nodes import gauges_of
 from console.rate_limit import RateLimit
 from console.rights import ROLES_BY_VERB, Role, Verb
 from tests.conftest import until
@@ -159,6 +162,18 @@ def test_jolokia_answers_by_path_by_parameter_and_by_body(monitor, orders):
         document = response.json()
         assert (document["status"], document["value"]) == (200, 2)
         assert document["request"] == {"type": "read", "mbean": mbean, "attribute": "QueueSize"}
+
+
+def test_overview_jolokia_and_import_give_the_same_memory_limit(monitor, console):
+    until(lambda: gateway().nodes()[0].memory, "the node's memory")
+    found = monitor.get(f"{JOLOKIA}/read/{BROKER}/MemoryLimit,MemoryPercentUsage").json()["value"]
+    [gauge] = [each for each in gauges_of(gateway().nodes()) if each.label == "Memory"]
+    limits = '<memoryUsage><memoryUsage percentOfJvmHeap="70"/></memoryUsage>'
+    config = parse_config(f"<broker><systemUsage><systemUsage>{limits}</systemUsage></systemUsage></broker>", {})
+    [imported] = [each.why for each in config.report if "percentOfJvmHeap" in str(each)]
+    assert found["MemoryLimit"] == gateway().nodes()[0].memory["limit"]
+    assert figures.size(found["MemoryLimit"]) == gauge.text.partition(" of ")[2]
+    assert f"{found['MemoryLimit']} bytes are the limit" in imported
 
 
 def test_the_bytes_of_a_queue_are_those_of_its_messages(monitor, orders):

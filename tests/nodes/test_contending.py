@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp import clock
+from brokerapp.destination import Destination
 from brokerapp.named_subscription import NamedSubscription
 from brokerapp.nodes import contending
 from brokerapp.nodes.contending import Contending
@@ -239,4 +240,4 @@ def test_a_consumer_that_its_node_knows_nothing_of_is_in_nobodys_way_for_ever(re
 
 
 def _log(client_id, name):
-    return NamedSubscription(client_id, name, ()).log(1)
+    return NamedSubscription(client_id, name, (Destination.topic(name),)).log(1)

@@ -6,7 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from brokerapp.destination import Destination
+from brokerapp.engine.brokers_word import CAUSE
 from brokerapp.engine.entry import Entry
+from brokerapp.failures import DAMAGED
 from brokerapp.message import Message
 from brokerapp.nodes import deposits
 from brokerapp.nodes.homes import Homes
@@ -300,6 +303,31 @@ def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_ord
     assert not any("redelivered" in each.headers for each in messages)
     assert any(isinstance(each, int) for each in away.gifts)
     until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
+
+
+def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter(broker, away, monkeypatch):
+    store = broker["b"].node._store
+    call = store._call
+
+    async def spoilt(function, *which):
+        rows = await call(function, *which)
+        if function != "read_these":
+            return rows
+        return [[value.replace(b"spoil this", b"spoil thus") for value in row] for row in rows]
+
+    monkeypatch.setattr(store, "_call", spoilt)
+    monkeypatch.setattr(broker["b"].node.broker.homes.deposits, "take", lambda _log, _number: None)
+    away.taker.subscribe(f"/queue/{away.queue}", prefetch=1)  # one that is not replaced would be its last
+    followed(broker, away)
+    for body in ("first", "spoil this", "last"):
+        away.sender.send(f"/queue/{away.queue}", body, persistent="true")
+    messages = away.taker.take(2)
+    assert [(each.body, each.headers.get("redelivered")) for each in messages] == [("first", None), ("last", None)]
+    assert any(isinstance(each, int) for each in away.gifts)
+    until(lambda: broker.depth(away.queue) == 0, "it is no longer in its queue")
+    letters = broker.admin(lambda admin: admin.browse(Destination.queue("ActiveMQ.DLQ"), limit=1000)).messages
+    [letter] = [each for each in letters if each.original_destination == f"/queue/{away.queue}"]
+    assert (letter.body, letter.headers[CAUSE]) == (b"spoil thus", DAMAGED)
 
 
 def test_what_its_node_forgot_is_given_to_it_whole(broker, away, monkeypatch):

@@ -74,6 +74,17 @@ def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_a
     assert list(abroad._waiting[consumer]) == [held[3]]
 
 
+@pytest.mark.parametrize("record", [{"session": "2"}, {"session": "2", "last_word": Word.SENT_OUT}])
+def test_a_node_is_told_what_was_sent_out_unless_its_version_does_not_know_that_word(monkeypatch, record):
+    homes, told = Homes(SimpleNamespace(session=ME.session, queues={})), []
+    homes.join(Members(2, (ME, Member.from_record("b", record)), ME.session))
+    monkeypatch.setattr(homes, "tell", lambda _session, *facts: told.append(facts))
+    log = next(each for each in NAMES if not homes.is_here(each))
+    homes.leaving._sent_out[log] = [(7, 0)]
+    homes.leaving._say_sent_out(OTHER.session)
+    assert told == ([(Word.SENT_OUT, log, [(7, 0)])] if "last_word" in record else [])
+
+
 class Asking:
     """A client, as far as what it waits for knows it."""
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from brokerapp.destination import Destination
 from brokerapp.node import DRAIN_SECONDS
 from brokerapp.nodes.members import Members
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
@@ -211,6 +212,90 @@ def test_of_three_nodes_two_die_and_the_third_has_all_but_what_was_not_committed
     assert broker.members() == {"c"}
 
 
+@pytest.mark.scenario("K08")
+def test_when_the_node_that_takes_over_is_killed_too_the_third_one_has_all_of_it_once(broker, client, name):
+    broker.start("c")
+    queue = broker.queue_at("a", name)
+    hold(broker, client, queue)
+    broker.crash("a")
+    until(lambda: broker.members() == {"b", "c"}, "a is expelled")
+
+    def owners():
+        return [node for node in "bc" if not broker[node].look(lambda node=node: is_away(broker[node], queue))]
+
+    until(lambda: len(owners()) == 1, "one of them owns the queue")
+    [taker] = owners()
+    broker.crash(taker)  # it has just begun: what it has read and promised is gone with it
+    [last] = {"b", "c"} - {taker}
+    consumer = client(last)
+    consumer.subscribe(f"/queue/{queue}", ack="client-individual")
+    messages = consumer.take(6)
+    assert [each.body for each in messages] == list("012345")
+    assert all("redelivered" in each.headers for each in messages[:3])
+    assert consumer.has_no_more()
+    for each in messages:
+        consumer.ack(each)
+    until(lambda: broker.depth(queue) == 0, "all are acknowledged")
+
+
+def is_away(node, queue):
+    """Whether a node gives a queue's messages to another one, its owner; so it is while it does not know the queue."""
+    log = node.node.broker.queues.get(f"queue://{queue}")
+    return log is None or log.away
+
+
+@pytest.mark.scenario("K09")
+def test_a_killed_node_that_starts_before_others_missed_it_joins_as_a_new_one_with_nothing_of_its_own(
+    broker, client, name
+):
+    queue = broker.queue_at("a", name)
+    hold(broker, client, queue)
+    other = client("b")
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    before = broker.ask(lambda store: store.members())[1]["a"]["session"]
+    broker.crash("a")
+    broker.start("a")
+    after = broker.ask(lambda store: store.members())[1]["a"]["session"]
+    assert before != after
+    messages = other.take(6)
+    assert sorted(each.body for each in messages) == list("012345")
+    assert {each.body for each in messages if "redelivered" in each.headers} >= set("012")
+    assert other.has_no_more()
+
+
+@pytest.mark.scenario("K11")
+def test_while_queues_of_a_silent_node_wait_clients_connect_and_operators_create_at_the_others(broker, client, name):
+    waiting = broker.queue_at("b", name)
+    client("a").send(f"/queue/{waiting}", "waits", persistent="true")
+    go_on = broker["b"].stall()
+    try:
+        newcomer = client("a")
+        here = broker.queue_at("a", f"{name}.here")
+        newcomer.subscribe(f"/queue/{here}")
+        newcomer.send(f"/queue/{here}", "at once", persistent="true")
+        assert newcomer.bodies() == ["at once"]
+        broker.admin(lambda admin: admin.create(Destination.queue(f"{name}.declared")))
+        newcomer.send(f"/queue/{waiting}", "too", persistent="true")
+        newcomer.subscribe(f"/queue/{waiting}", id="w")
+        assert newcomer.bodies(2) == ["waits", "too"], "they come when the queue has been taken over"
+    finally:
+        go_on()
+
+
+@pytest.mark.scenario("K15")
+def test_a_queue_that_a_client_made_at_a_killed_node_is_listed_with_its_messages(broker, client, name):
+    queue = broker.queue_at("b", name)
+    client("b").send(f"/queue/{queue}", "kept", persistent="true")
+    broker.crash("b")
+    until(lambda: broker.members() == {"a"}, "b is expelled")
+
+    def listed():
+        found = broker.admin(lambda admin: admin.stats())[1]
+        return {each.destination.name: each.QueueSize for each in found}.get(queue)
+
+    until(lambda: listed() == 1, "it is listed with its message")
+
+
 def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):
     broker.stop("b")
     hold(broker, client, name)
@@ -245,6 +330,31 @@ def test_logs_move_to_a_node_that_joins_with_what_is_held(broker, client, name):
     more = keeper.take(8)
     assert sorted(each.body for each in more) == sorted(f"{queue} 1" for queue in queues)
     assert not any("redelivered" in each.headers for each in more)
+
+
+def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flagged(broker, client, name):
+    queues = [broker.queue_at("a", f"{name}.{place}.{{}}") for place in range(8)]
+    taker = client("b")
+    for queue in queues:
+        taker.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
+    until(lambda: broker["a"].node.broker.homes.guests.count == len(queues), "their owner knows the consumers")
+    abroad, former = broker["b"].node.broker.homes.abroad, broker["a"].node.broker.session
+    given = abroad.given  # what comes from a former owner is dropped; here all is that comes from it
+    abroad.given = lambda session, *what: None if session == former else given(session, *what)
+    for queue in queues:
+        for number in range(2):
+            taker.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
+    guests = broker["a"].node.broker.homes.guests
+    until(lambda: all(list(guests.sent_out(f"queue://{each}")) for each in queues), "one of each is on its way")
+    broker.start("c")
+    del abroad.given
+    moved = [each for each in queues if not broker["c"].look(lambda each=each: is_away(broker["c"], each))]
+    assert moved
+    other = client("c")
+    for queue in moved:
+        other.subscribe(f"/queue/{queue}", id=queue)
+    got = flagged(other.take(len(moved)) + taker.take(len(moved)))
+    assert set(got) == {(f"{queue} {number}", number == 0) for queue in moved for number in range(2)}
 
 
 @pytest.mark.parametrize("holder", ["a", "b"])

@@ -133,6 +133,43 @@ def test_prefetch_holds_across_nodes(broker, client, name):
         taker.ack(message)
 
 
+@pytest.mark.parametrize("lists", ["a list", "a pattern"])
+def test_the_prefetch_of_a_consumer_of_several_queues_holds_once_for_all_of_their_owners(broker, client, name, lists):
+    queues = [broker.queue_at(node, f"{name}.{node}") for node in "ab"]
+    sender, taker = client("a"), client("b")
+    for queue in queues:
+        for number in range(3):
+            sender.send(f"/queue/{queue}", f"{queue[-3]}{number}", persistent="true")
+    wanted = ",".join(f"/queue/{each}" for each in queues) if lists == "a list" else f"/queue/{name}.>"
+    taker.subscribe(wanted, ack="client-individual", prefetch=1)
+    bodies, sources = [], []
+    for _ in range(6):
+        [message] = taker.take()
+        assert taker.has_no_more(), "it holds one of whichever queue, not one of each owner"
+        assert "redelivered" not in message.headers
+        bodies.append(message.body)
+        sources.append(message.headers["destination"])
+        taker.ack(message)
+    assert len(set(bodies)) == 6
+    assert len(set(sources[:4])) == 2, "neither queue waits until the other one is empty"
+
+
+def test_what_an_owner_sent_beyond_a_consumers_prefetch_goes_to_others_unflagged_when_it_leaves(broker, client, name):
+    queues = [broker.queue_at(node, f"{name}.{node}") for node in "ab"]
+    sender, taker = client("a"), client("b")
+    for queue in queues:
+        sender.send(f"/queue/{queue}", queue, persistent="true")
+    taker.subscribe(",".join(f"/queue/{each}" for each in queues), ack="client-individual", prefetch=1)
+    [held] = taker.take()
+    assert taker.has_no_more()
+    taker.break_off()
+    other = client("a")
+    other.subscribe(",".join(f"/queue/{each}" for each in queues), ack="client-individual", prefetch=10)
+    assert {(each.body, "redelivered" in each.headers) for each in other.take(2)} == {
+        (queue, queue == held.body) for queue in queues
+    }
+
+
 def test_an_operator_sees_the_connections_of_both_nodes_whichever_answers(broker, client, name):
     for node in ("a", "b"):
         client(node).subscribe(f"/topic/{name}.{node}")

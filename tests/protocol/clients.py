@@ -182,8 +182,8 @@ class RawClient:
         self._frames: Iterator[frames.Frame] = iter(())
         if version is not None:
             self.tell("CONNECT", {"accept-version": version, "host": "here", **headers})
-            connected = self.hear()
-            assert connected.command == "CONNECTED", connected
+            self.connected = self.hear()
+            assert self.connected.command == "CONNECTED", self.connected
             self._parser.version = version
 
     def write(self, data: bytes) -> None:

@@ -49,7 +49,7 @@ FATAL = [
     (b"STOMP\naccept-version:1.2\n\n\0", "1.2", "connected already"),
     (b"MESSAGE\ndestination:/queue/a\n\nx\0", "1.2", "'MESSAGE' is not a command of a client"),
     (b"DANCE\n\n\0", "1.2", "'DANCE' is not a command of a client"),
-    (b"SEND\nno colon here\n\n\0", "1.2", "no colon"),
+    (b"SEND\n:no name here\n\n\0", "1.2", "no name"),
     (b"SEND\ndestination:/queue/a\ncontent-length:-1\n\nx\0", "1.2", "content-length"),
     (b"SEND\ndestination:/queue/a\ncontent-length:x\n\nx\0", "1.2", "content-length"),
     (b"SEND\ndestination:/queue/a\ncontent-length:2\n\nxyz\0", "1.2", "no NUL"),

@@ -37,7 +37,7 @@ def listening(store) -> Iterator[Callable[..., RunningNode]]:
 # -- sizes
 
 
-@pytest.mark.scenario("SC-10")
+@pytest.mark.scenario("SC-10", "Q06")
 @pytest.mark.parametrize("option", ["wireFormat.maxDataLength", "transport.maxDataLength"])
 def test_a_body_longer_than_max_data_length_gets_an_error_that_names_it_and_the_end(listening, option):
     node = listening((option, "1000"))
@@ -224,6 +224,18 @@ def test_messages_say_whom_the_login_made_of_the_sender_where_that_is_asked_for(
     assert received(listening(**flags)) is None
     assert received(listening(**flags, use_authenticated_principal=True)) == "guest"
     assert received(listening(**flags, use_authenticated_principal=True), login="ada", passcode="lovelace") == "ada"
+
+
+def test_a_dead_letter_says_who_sent_the_message(listening):
+    node = listening(populate_jmsx_user_id=True)
+    sender, consumer = StompClient(node.port, login="ada"), StompClient(node.port, login="bob")
+    sender.send("/queue/a", "x", persistent="true")
+    consumer.subscribe("/queue/a", ack="client-individual")
+    consumer.nack(consumer.take()[0])
+    consumer.subscribe("/queue/ActiveMQ.DLQ", id="dead")
+    assert consumer.take()[0].headers["JMSXUserID"] == "ada"
+    sender.leave()
+    consumer.leave()
 
 
 # -- prefetch, as policies say

@@ -119,7 +119,7 @@ def test_what_fails_among_dead_letters_is_dropped_and_makes_no_queue_of_their_ow
     assert not [each for each in node.node.broker.queues if each.destination.name.startswith(f"DLQ.{where}")]
 
 
-@pytest.mark.scenario("DL-02")
+@pytest.mark.scenario("DL-02", "Q14")
 def test_dead_letters_expire_where_their_strategy_says_so(connect, node, name):
     reject(connect(), f"short.{name}", "a")
     where = queue(f"DLQ.short.{name}.dead")

@@ -193,7 +193,7 @@ def test_members_of_a_group_go_to_its_owner_before_as_after(store, node, connect
     assert sorted(heard) == [["a", "c"], ["b", "d"]]
 
 
-def test_consumers_of_a_virtual_topic_have_it_early_though_another_queue_of_it_is_away(
+def test_what_is_copied_to_several_queues_is_given_to_none_before_all_copies_are_stored(
     store, node, connect, sender, name
 ):
     topic = f"VirtualTopic.{name}"
@@ -204,15 +204,23 @@ def test_consumers_of_a_virtual_topic_have_it_early_though_another_queue_of_it_i
     consumers[2].unsubscribe()
     with stopped(store):
         receipts = send(sender, f"/topic/{topic}", *"abc")
-        for client in consumers[:2]:
-            heard = client.take(3)
-            assert named(heard) == list("abc")
-            for each in heard:
-                client.ack(each, wait=False)
+        assert all(client.has_no_more() for client in consumers)
     assert all(is_confirmed(sender, each, 10) for each in receipts)
-    for each in queues[:2]:
-        until(lambda each=each: node.bodies(each) == [], "it is removed")
+    assert [client.bodies(3) for client in consumers[:2]] == 2 * [list("abc")]
     assert node.bodies(queues[2]) == list("abc")
+
+
+def test_the_only_consumer_queue_of_a_virtual_topic_is_given_it_early(store, node, connect, sender, name):
+    topic, client = f"VirtualTopic.{name}", connect()
+    client.subscribe(f"/queue/Consumer.p.{topic}", ack="client-individual")
+    with stopped(store):
+        receipts = send(sender, f"/topic/{topic}", *"abc")
+        heard = client.take(3)
+        assert named(heard) == list("abc")
+        for each in heard:
+            client.ack(each, wait=False)
+    assert all(is_confirmed(sender, each, 10) for each in receipts)
+    until(lambda: node.bodies(f"Consumer.p.{topic}") == [], "it is removed")
 
 
 def test_a_durable_subscriber_has_it_early(store, node, connect, sender, name):

@@ -52,6 +52,7 @@ def test_what_nobody_reads_expires_and_is_counted(connect, node, name):
     assert sorted(map(int, dead(node, name))) == list(range(100))
 
 
+@pytest.mark.scenario("Q11")
 def test_expired_dead_letters_say_where_they_were_and_expire_no_more(connect, node, name):
     connect().send(f"/queue/{name}", "late", persistent="true", expires=(expires := in_ms(200)))
     until(lambda: dead(node, name), "it is a dead letter")
@@ -102,6 +103,7 @@ def test_a_browser_finds_what_is_late_too(connect, node):
     until(lambda: dead(node, "kept.browsed") == ["late"], "it was late when somebody looked")
 
 
+@pytest.mark.scenario("Q20")
 def test_what_a_consumer_holds_expires_when_it_comes_back(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}", ack="client-individual")

@@ -85,6 +85,7 @@ def consume(raw, queue, count):
     return found
 
 
+@pytest.mark.scenario("Q05")
 def test_a_producer_of_a_full_queue_waits_for_its_receipt_until_there_is_room(raw, node, name):
     queue, producer, consumer = f"held.{name}", raw(), raw()
     confirmed = fill(producer, node, queue)
@@ -143,10 +144,12 @@ def test_producers_of_a_full_queue_take_turns_and_each_keeps_its_order(raw, node
         assert [number for number in found if first <= number < first + count] == list(range(first, first + count))
 
 
-def test_a_full_queue_that_is_to_fail_refuses_at_once(connect, node, name):
+@pytest.mark.scenario("Q01", "Q02", "Q08")
+@pytest.mark.parametrize("persistent", ["true", "false"])
+def test_a_full_queue_that_is_to_fail_refuses_at_once(connect, node, name, persistent):
     queue, client, sent = f"fails.{name}", connect(), 0
     while client.errors.empty():
-        client.send(f"/queue/{queue}", BODY)
+        client.send(f"/queue/{queue}", BODY, persistent=persistent)
         sent += 1
         assert sent <= 2 * ROOM
     error = client.error()

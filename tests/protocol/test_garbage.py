@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import socket
 
 import pytest
 
+from tests.brokerapp.stomp.test_foreign import OPENWIRE
 from tests.protocol.clients import RawClient
 
 COMMANDS = (
@@ -63,3 +65,26 @@ def test_garbage_gets_an_error_and_never_makes_the_broker_fail(node, caplog, ver
     last.tell("BEGIN", {"transaction": "t", "receipt": "alive"})
     assert last.hear().headers["receipt-id"] == "alive"
     last.close()
+
+
+def test_a_header_line_without_a_colon_is_told_in_the_log_once_a_connection(raw, caplog):
+    client = raw()
+    for number in range(2):
+        client.write(b"BEGIN\nactivemq.prefetchSize=1\nreceipt:r\ntransaction:%d\n\n\0" % number)
+        assert client.hear().headers["receipt-id"] == "r"
+    told = [each.getMessage() for each in caplog.records if "has no colon" in each.getMessage()]
+    assert [each.partition(": ")[2] for each in told] == [
+        "header line 'activemq.prefetchSize=1' of BEGIN has no colon: passed over"
+    ]
+
+
+def test_a_client_of_openwire_is_told_of_in_the_log_in_a_sentence(raw, caplog):
+    for _ in range(3):
+        client = raw(version=None)
+        client.write(OPENWIRE)
+        assert client.is_closed()
+    told = [each.getMessage() for each in caplog.records if "OpenWire" in each.getMessage()]
+    assert len(told) == 1
+    assert re.fullmatch(
+        r"connector stomp: the client at 127\.0\.0\.1:\d+ speaks OpenWire: only STOMP is served here", told[0]
+    )

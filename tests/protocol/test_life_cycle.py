@@ -10,7 +10,9 @@ from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
 from brokerapp.definitions import Composite, Leg, PolicyEntry
 from brokerapp.destination import Destination
-from brokerapp.errors import BrokerError, LimitExceeded
+from brokerapp.errors import BrokerError, InvalidDestination, LimitExceeded, RequestRefused
+from brokerapp.handwritten import TestSend
+from brokerapp.named_subscription import NamedSubscription
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -188,6 +190,22 @@ def test_operators_create_a_queue_called_like_a_pattern_only_where_that_collects
                 node.ask(lambda admin, each=each: admin.create(each))
 
 
+def test_operators_send_and_move_messages_to_a_queue_called_like_a_pattern_only_where_they_may_create_it(store):
+    def send(to: str) -> dict:
+        return node.ask(lambda admin: admin.send(TestSend(to, body=b"m").to_json(), 1, "kim"))
+
+    with running(store) as node:
+        assert send("/queue/Consumer.A.VirtualTopic.>")["queues"] == ["queue://Consumer.A.VirtualTopic.>"]
+        send("plain")
+        for each in ("Orders.*", "y.>", "/queue/plain,/queue/y.>", "/topic/prices.>"):
+            with pytest.raises(InvalidDestination, match="makes a pattern, which names many"):
+                send(each)
+        with pytest.raises(BrokerError, match="makes a pattern, which names many"):
+            node.ask(lambda admin: admin.move(queue("plain"), queue("y.>")))
+        assert not any(exists(node, each) for each in (queue("Orders.*"), queue("y.>")))
+        assert node.bodies("plain") == ["m"]
+
+
 def test_dead_letters_find_their_queue_where_clients_may_create_none(store):
     with running(store, PolicyEntry(queue(">"), auto_create=False), destinations=(queue("q"),)) as node:
         client = StompClient(node.port)
@@ -282,3 +300,21 @@ def test_the_file_says_it_in_activemqs_words():
     assert config.schedule_period_for_destination_purge == 300
     assert config.max_purged_destinations_per_sweep == 7
     assert config.delete_all_messages_on_startup
+
+
+def test_a_subscription_without_topics_is_refused_and_one_in_the_store_does_not_keep_a_node_from_starting(store):
+    with pytest.raises(RequestRefused, match="needs at least one topic"):
+        NamedSubscription("client", "empty", ())
+    subscription = NamedSubscription("client", "once", (topic("t"),))
+    with running(store, name="without-topics") as node:
+        log = node.ask(lambda admin: admin.create_subscription(subscription))
+        broker = node.node.broker
+
+        async def leave_without_topics() -> None:
+            durable = broker.durables.known(str(log))
+            broker.queues.describe(durable.log, {**subscription.attributes(), "topics": []})
+            await broker.committer.barrier()
+
+        node.do(leave_without_topics)
+    with running(store, name="without-topics") as node:
+        assert node.look(lambda: node.node.broker.durables.known(str(log))) is None

@@ -102,6 +102,24 @@ def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect,
             assert consumer.has_no_more()
 
 
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_of_what_the_consumer_of_a_wider_pattern_wants_that_part_crosses_which_is_included(
+    store, b, connect, name, kind
+):
+    included = (Destination(Kind(kind), f"{name}.in.>"), Destination(Kind(kind), f"*.both.{name}"))
+    with running(store, replace(to(b.port), dynamically_included=included)) as a:
+        until(lambda: bridged(a), "the bridge")
+        wide = connect(port=b.port)
+        wide.subscribe(f"/{kind}/{name}.>", id="wide")
+        wide.subscribe(f"/{kind}/all.*.{name}", id="crossed")
+        wait_for_demand(a, f"{kind}://{name}.in.>", f"{kind}://all.both.{name}")
+        sender = connect(port=a.port)
+        for each in (f"{name}.out", f"{name}.in.x", f"all.neither.{name}", f"all.both.{name}"):
+            sender.send(f"/{kind}/{each}", each, persistent="true")
+        assert sorted(wide.bodies(2)) == sorted([f"{name}.in.x", f"all.both.{name}"])
+        assert wide.has_no_more()
+
+
 @pytest.mark.parametrize("kind", ["queue", "topic", "durable"])
 def test_what_is_excluded_stays_also_when_a_pattern_that_is_consumed_there_takes_it_in(store, b, connect, name, kind):
     kept = Destination(Kind.QUEUE if kind == "queue" else Kind.TOPIC, f"{name}.kept.>")

@@ -340,7 +340,8 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     assert '<networkConnector name="far" uri="tcp://far:1" userName="u"/>' in xml
     brokerctl("network-remove", "far")
     assert brokerctl("purge", "/queue/other") == {"purged": 1}
-    until(lambda: "queues: 2 messages in and 1 out since the node started, 1 pending" in brokerctl.said("stats"), "it")
+    flow = "queues and subscriptions: 2 messages in and 1 out since the node started, 1 pending"
+    until(lambda: flow in brokerctl.said("stats"), "it")
     assert ", 1 connection, store uses " in brokerctl.said("stats")
     with pytest.raises(CommandError, match="there is no queue://nowhere"):
         brokerctl("purge", "/queue/nowhere")

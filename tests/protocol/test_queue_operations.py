@@ -142,7 +142,7 @@ def test_a_transfer_ends_also_where_its_messages_come_back(connect, node, name):
     assert node.bodies(name) == ["0", "1", "2"]
 
 
-@pytest.mark.scenario("AD-13")
+@pytest.mark.scenario("AD-13", "Q20")
 def test_a_long_queue_with_a_consumer_is_purged_but_for_what_that_holds(connect, node, name):
     client = connect()
     client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)
@@ -156,6 +156,37 @@ def test_a_long_queue_with_a_consumer_is_purged_but_for_what_that_holds(connect,
     assert node.depth(name) == 0
     client.send(f"/queue/{name}", "next")
     assert client.bodies() == ["next"]
+
+
+@pytest.mark.scenario("Q17")
+@pytest.mark.parametrize("action", ["purge", "delete"])
+def test_what_an_operator_purges_or_deletes_is_no_dead_letter(connect, node, name, action):
+    fill(connect(), name, persistent="true")
+    node.ask(lambda admin: getattr(admin, action)(queue(name)))
+    assert f"/queue/{name}" not in {each.original_destination for each in node.browse("ActiveMQ.DLQ")}
+
+
+@pytest.mark.scenario("Q15")
+def test_the_dead_letter_queue_can_be_sent_to_paused_browsed_purged_and_deleted_as_any_queue(connect, node, name):
+    dlq, client = "ActiveMQ.DLQ", connect()
+    node.ask(lambda admin: admin.purge(queue(dlq)))
+    client.send(f"/queue/{name}", "failed", persistent="true")
+    client.subscribe(f"/queue/{name}", id="w", ack="client-individual")
+    client.nack(client.take()[0])
+    client.send(f"/queue/{dlq}", "sent", persistent="true")
+    until(lambda: node.bodies(dlq) == ["failed", "sent"], "both are there")
+    node.ask(lambda admin: admin.pause(queue(dlq)))
+    client.subscribe(f"/queue/{dlq}", id="d")
+    assert client.has_no_more()
+    node.ask(lambda admin: admin.pause(queue(dlq), False))
+    assert client.bodies(2) == ["failed", "sent"]
+    client.unsubscribe("d")
+    client.send(f"/queue/{dlq}", "sent again", persistent="true")
+    assert node.ask(lambda admin: admin.purge(queue(dlq))) == 1
+    node.ask(lambda admin: admin.delete(queue(dlq)))
+    client.send(f"/queue/{name}", "failed after that", persistent="true")
+    client.nack(client.take()[0])
+    until(lambda: node.bodies(dlq) == ["failed after that"], "the next dead letter creates the queue again")
 
 
 @pytest.mark.scenario("GR-01")

@@ -9,7 +9,7 @@ from brokerapp.config import default_config
 from brokerapp.definitions import PolicyEntry
 from brokerapp.destination import Destination
 from brokerapp.recording.encoding import decode
-from brokerapp.recording.schema import KINDS
+from brokerapp.recording.schema import ORDER
 from brokerapp.store.keys import trace_key
 from console.nodes import NodeFacts
 from tests.protocol.clients import StompClient
@@ -89,7 +89,7 @@ def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_th
     finally:
         node.stop()
     assert (quiet.EnqueueCount, quiet.QueueSize) == (1, 1)  # what is counted does not depend on what is recorded
-    events = [row for row in recorded(store, f"{BROKER}-chosen") if row["kind"] != "depth"]
+    events = [row for row in recorded(store, f"{BROKER}-chosen") if row["msg_id"]]
     assert {row["destination"] for row in events} == {"queue://told"}
 
 
@@ -137,8 +137,8 @@ def test_what_another_broker_does_not_take_is_recorded_with_what_becomes_of_it(s
 
 def journey(store, broker: str, destination: str) -> list[dict]:
     """What happened to messages there, in order."""
-    rows = [row for row in recorded(store, broker) if row["destination"] == destination and row["kind"] != "depth"]
-    return sorted(rows, key=lambda row: (row["ts"], KINDS.index(row["kind"])))
+    rows = [row for row in recorded(store, broker) if row["destination"] == destination and row["msg_id"]]
+    return sorted(rows, key=lambda row: (row["ts"], ORDER.index(row["kind"])))
 
 
 async def _record(admin, policy):

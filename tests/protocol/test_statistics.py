@@ -51,8 +51,10 @@ def test_the_numbers_of_a_queue_come_to_who_asked(client, name, node, persistent
     client.send(f"/queue/{name}", "123")
     client.subscribe("/temp-queue/answers")
     client.send(f"/queue/ActiveMQ.Statistics.Destination.{name}", reply_to="/temp-queue/answers", persistent=persistent)
+    asked_ms = time.time() * 1000
     [answer] = client.take()
     assert answer.headers["transformation"] == "jms-map-json"
+    assert abs(int(answer.headers["timestamp"]) - asked_ms) < 60_000
     found = numbers(answer)
     assert (found["destinationName"], found["brokerName"]) == (f"queue://{name}", "counting")
     assert (found["size"], found["enqueueCount"], found["averageMessageSize"]) == (2, 2, 4)

@@ -142,7 +142,8 @@ def test_frames_as_a_human_types_them_into_telnet(raw, name, version):
     ("transformation", "body", "error"),
     [
         ("jms-map-json", b'{"map":{"entry":[{"string":["name","James"]}]}}', False),
-        ("jms-json", b'["any", "JSON"]', False),
+        ("jms-json", b'["any", "JSON"]', True),
+        ("jms-object-xml", b"Hello World", True),
         ("jms-map-xml", b"<map><entry><string>name</string><string>James</string></entry></map>", False),
         ("jms-map-json", b"this is not JSON", True),
         ("nobody-knows-this", b"plain text", False),

@@ -37,6 +37,7 @@ python = sys.executable
 FIRST = '''
 import pathlib, signal, sys, time
 def goodbye(*_):
+    time.sleep(float(sys.argv[2]))
     print("first says goodbye")
     sys.exit()
 signal.signal(signal.SIGTERM, goodbye)
@@ -60,7 +61,8 @@ while True:
 '''
 parts = [
     Part(
-        "first", [python, "-c", FIRST, str(folder / "ready")], unsaid=WORKER_UNSAID,
+        "first", [python, "-c", FIRST, str(folder / "ready"), "1.5" if "writing" in sys.argv else "0"],
+        unsaid=WORKER_UNSAID,
         ready=lambda: (folder / "ready").exists() and ("slow" not in sys.argv or (folder / "go").exists()),
         is_needed="needed" in sys.argv,
     ),
@@ -250,6 +252,19 @@ def test_a_second_signal_stops_without_grace(started):
     run.process.terminate()
     assert run.process.wait(PATIENCE) == 0
     assert "stubborn does not end: killed" in run.said
+
+
+def test_what_others_cannot_do_without_ends_in_its_own_time_however_often_one_asks(started):
+    run = started("stubborn", "60", "needed", "writing")
+    run.until_said("all are ready")
+    run.until_said("stubborn is up")
+    for _ in range(3):
+        run.process.terminate()
+        time.sleep(0.1)
+    assert run.process.wait(PATIENCE) == 0
+    assert "stubborn does not end: killed" in run.said
+    assert "first does not end" not in run.said
+    assert "first says goodbye" in run.said
 
 
 def test_the_children_of_a_killed_supervisor_end_and_the_next_one_waits_for_them(started):

@@ -292,7 +292,8 @@ async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
     queues = [each for each in stats if each.destination.is_queue]
     arrived, left, pending = (sum(getattr(each, name) for each in queues) for name in FLOW)
     lines = [_node_line(node) for node in nodes]
-    lines.append(f"queues: {_messages(arrived)} in and {left:,} out since the node started, {pending:,} pending")
+    flow = f"{_messages(arrived)} in and {left:,} out since the node started, {pending:,} pending"
+    lines.append(f"queues and subscriptions: {flow}")
     return [node.to_json() for node in nodes], lines if nodes else ["no node is running"]
 
 

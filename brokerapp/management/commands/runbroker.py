@@ -26,16 +26,19 @@ from brokerapp.listeners import check_free
 from brokerapp.node import Node
 from brokerapp.nodes.reach import Reach, check_reach
 from brokerapp.nodes.rejoining import Rejoining
-from brokerapp.ownership import OURS_ALONE
+from brokerapp.ownership import OURS_ALONE, private_folder
 from brokerapp.reloading import follow, period_ms
+from brokerapp.store.address import check_address
 from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
-from brokerapp.wiring import authenticator, check_exposure, link_tls, listens, node_config
+from brokerapp.wiring import authenticator, check_exposure, check_served, link_tls, listens, node_config
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between looks at whether our own store still runs.
 WATCH_SECONDS = 0.2
+#: The most between two attempts to start one that does not start.
+LONGEST_WATCH_SECONDS = 10.0
 #: Seconds after which what is to end is told so again.
 CANCEL_SECONDS = 1.0
 
@@ -82,6 +85,8 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
+            if options["redis"]:
+                check_address(options["redis"])
             properties = {"activemq.data": str(options["data"].resolve())}
             config = read_config(options["config"], properties)
             if options["print_config"]:
@@ -90,6 +95,7 @@ class Command(BaseCommand):
                 return
             check_exposure(config, options["anonymous"])
             self._report(config)
+            check_served(config)
             uvloop.run(self._run(config, options, properties))
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
@@ -106,7 +112,7 @@ class Command(BaseCommand):
         os.umask(OURS_ALONE)
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
             await check_free(listens(config)[0])
-        data.path.mkdir(parents=True, exist_ok=True)
+        private_folder(data.path)
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)
         try:
@@ -117,6 +123,7 @@ class Command(BaseCommand):
             wanted = replace(
                 wanted,
                 node=options["node"],
+                store_folder=data.store if store is not None else None,
                 node_timeout_ms=int(options["node_timeout"] * 1000),
                 link_host=reach.host,
                 link_tls=link_tls(config) if reach.tls else None,
@@ -193,11 +200,19 @@ def _told_to_stop() -> asyncio.Event:
 
 
 async def _keep_alive(store: EmbeddedStore) -> None:
-    """Start our store again when it died; the node waits for it meanwhile."""
+    """Start our store again when it died; the node waits for it meanwhile.
+
+    Why it does not start is logged once. Each attempt may read its whole file, so they become rarer.
+    """
+    problem, pause = "", WATCH_SECONDS
     while True:
-        await asyncio.sleep(WATCH_SECONDS)
+        await asyncio.sleep(pause)
         try:
             if await asyncio.to_thread(store.restart_if_dead):
-                logger.warning("the store died and was started again")
+                logger.warning("the store died and was started again; its last words: %s", store.died_with)
         except (BrokerError, OSError) as error:
-            logger.error("the store does not start: %s", error)
+            if str(error) != problem:
+                logger.error("the store does not start: %s", error)
+            problem, pause = str(error), min(2 * pause, LONGEST_WATCH_SECONDS)
+        else:
+            problem, pause = "", WATCH_SECONDS

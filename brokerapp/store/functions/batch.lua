@@ -1,10 +1,11 @@
 -- The batch of a commit: what the call says, and what has become of the broker so far.
 --
 -- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, ...)
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, batch before, ...)
 --
 -- `limit` and the limit of what is volatile: bytes that may be stored (0: no limit). `full` (0: nobody needs to look): how many bytes
--- the server may use, by whatever takes them, before nothing more is kept. ARGV goes on with
+-- the server may use, by whatever takes them, before nothing more is kept. `batch before` ('': not said): what the session was answered
+-- last; a store that knows of another one was rolled back. ARGV goes on with
 --   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
@@ -26,21 +27,23 @@ local FIRST_LOG = 10
 local RUN = 'run'
 local MINUS = 45
 local ASKED = -1
+local ROLLED_BACK = 'ROLLEDBACK the store does not hold the last batch of this session'
 
 -- The batch as it begins; nil with an answer when there is nothing to do: the session is fenced, or the batch was done before.
 local function begin(keys, args)
   local state, session = keys[1], args[1]
-  local known = redis.call('HMGET', state, 'session:' .. session, 'batch:' .. session, 'reply:' .. session, 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp')
+  local known = redis.call('HMGET', state, 'session:' .. session, 'batch:' .. session, 'reply:' .. session, 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp', 'changes')
   if not known[1] then return nil, redis.error_reply(FENCED) end
   if known[2] == args[2] then return nil, cjson.decode(known[3]) end
+  if args[11] ~= '' and (known[2] or '0') ~= args[11] then return nil, redis.error_reply(ROLLED_BACK) end
   local batch = {
-    keys = keys, args = args, at = 11, -- where the next argument stands
+    keys = keys, args = args, at = 12, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
     prioritized = keys[8], audit = keys[9],
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
     limit = tonumber(args[3]), temp_limit = tonumber(args[10]),
     -- the broker's counters: the last number, bytes of all messages and of the volatile ones, entries that expire and that were returned
-    base = tonumber(known[4]) or 0, seq = tonumber(known[4]) or 0, bytes = tonumber(known[5]) or 0, temp = tonumber(known[9]) or 0,
+    base = tonumber(known[4]) or 0, seq = tonumber(known[4]) or 0, bytes = tonumber(known[5]) or 0, temp = tonumber(known[9]) or 0, changes = (tonumber(known[10]) or 0) + 1,
     expiring = tonumber(known[6]) or 0, returned = tonumber(known[7]) or 0,
     some_prioritized = (tonumber(known[8]) or 0) > 0,
     jobs_of = {}, -- by unit: what becomes of jobs

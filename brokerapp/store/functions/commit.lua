@@ -3,7 +3,7 @@
 -- log's index, STORE, TEMP (what is volatile), or GONE for a job that is no more; of each copy not kept for want of room the numbers
 -- of unit, message and copy; the bytes that all messages take now; of each log with a limit its index and the bytes it holds;
 -- the bytes that are volatile; of each copy not kept because it was handed over before the numbers of unit, message and copy; and,
--- if asked, of each log appended to its index and the SEQ that stood last in it before (0: none).
+-- if asked, of each log appended to its index and the SEQ that stood last in it before (0: none). Last, how many changes were made.
 
 -- Do a run, whose first argument is read. Returns the number of its last unit.
 local function do_run(batch, unit)
@@ -57,9 +57,9 @@ local function commit(keys, args)
   end
   if batch.some_handed_over then forget_handovers(batch) end
   add_to_used(batch.used, keys, batch.grown)
-  local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated, last }
+  local reply = { batch.base, batch.refused, batch.dropped, batch.bytes, held, temp, batch.repeated, last, batch.changes }
   redis.call('HSET', batch.state, 'batch:' .. args[1], args[2], 'reply:' .. args[1], cjson.encode(reply), 'seq', batch.seq, 'bytes', batch.bytes,
-    'expiring', batch.expiring, 'returned', batch.returned, 'temp', temp)
+    'expiring', batch.expiring, 'returned', batch.returned, 'temp', temp, 'changes', batch.changes)
   return reply
 end
 writes('commit', commit)

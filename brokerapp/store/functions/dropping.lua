@@ -27,6 +27,7 @@ local function drop(keys, args)
     return redis.error_reply(FENCED)
   end
   if args[8] == '1' and is_there(logs, args[3]) then return { 0, 0 } end
+  count_change(state)
   local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', args[4])
   local freed, temp_freed, held, ids = 0, 0, 0, {}
   for position, entry in ipairs(entries) do

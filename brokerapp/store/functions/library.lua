@@ -1,4 +1,4 @@
-#!lua name=sluice_v1
+#!lua name=@LIBRARY@
 
 -- The broker's writes, and reads that take more than one command: one function a verb. `keys.py` says what each key holds; all
 -- keys share one hash tag. A function checks first, then writes, so that a refusal leaves nothing behind (scripts are not rolled
@@ -10,7 +10,7 @@
 -- Fields in one call: Lua hands a command at most some thousand arguments.
 local AT_ONCE = 500
 
-local FENCED = 'FENCED this node was taken for dead, or replaced: it may write no more'
+local FENCED = 'FENCED this node was taken for dead or replaced, or the store was rolled back: it may write no more'
 
 -- Whether this session may not write any more.
 local function is_fenced(state, session)
@@ -22,7 +22,7 @@ local function seq_of(id)
   return string.match(id, '^%d+')
 end
 
-local PREFIX = 'sluice_v1_'
+local PREFIX = '@LIBRARY@_'
 
 -- What only reads: a function of this name for those who call the server.
 local function reads(name, callback)

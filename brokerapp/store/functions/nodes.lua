@@ -16,6 +16,7 @@ end
 -- The members are others: say so to all. Returns the epoch.
 local function changed_members(state, channel)
   local epoch = redis.call('HINCRBY', state, 'epoch', 1)
+  count_change(state)
   redis.call('PUBLISH', channel, 'nodes')
   return epoch
 end
@@ -25,8 +26,8 @@ local function session_of(nodes, name)
   return record and cjson.decode(record).session
 end
 
--- claim(KEYS = state, nodes, its beat, ARGV = session, name, JSON with the session, channel, milliseconds): be the member of this
--- name, whose former session is fenced. It lives from now on, though it has no status yet. Returns the last SEQ.
+-- claim(KEYS = state, nodes, its beat, lives, ARGV = session, name, JSON with the session, channel, milliseconds, format): be the
+-- member of this name, whose former session is fenced. It lives from now on, though it has no status yet. Returns the last SEQ.
 local function claim(keys, args)
   local former = session_of(keys[2], args[2])
   if former then fence(keys[1], former) end
@@ -34,7 +35,9 @@ local function claim(keys, args)
   admit(keys[1], args[1], args[2])
   redis.call('HSET', keys[2], args[2], args[3])
   redis.call('SET', keys[3], '', 'PX', args[5])
+  redis.call('HSET', keys[1], 'format', args[6])
   changed_members(keys[1], args[4])
+  note_life(keys[1], keys[4])
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
 end
 writes('claim', claim)
@@ -74,10 +77,11 @@ end
 reads('members', members)
 
 -- beat(KEYS = state, its beat, ARGV = session, JSON, milliseconds): say that the session's node lives.
+-- Returns how many changes were made so far.
 local function beat(keys, args)
   if is_fenced(keys[1], args[1]) then return redis.error_reply(FENCED) end
   redis.call('SET', keys[2], args[2], 'PX', args[3])
-  return 1
+  return (counters(keys[1]))
 end
 writes('beat', beat)
 

@@ -35,11 +35,11 @@ function rateText(value) {
   return value >= 1000 ? grouped.format(value) : decimal.format(value);
 }
 
-// The next round number at or above: 1, 2, 5 times a power of ten.
+// The next round number at or above, whose half is round, too: axes are labelled at 0, the half and the whole.
 function ceiling(value, least) {
   if (value <= least) return least;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((each) => each >= value);
+  return [1, 2, 4, 6, 8, 10].map((step) => step * power).find((each) => each >= value);
 }
 
 function element(name, attributes, parent) {
@@ -52,7 +52,7 @@ function element(name, attributes, parent) {
 // Milliseconds between two labels of the time axis, so that as many have room as there are.
 function tickOf(span, most) {
   const minute = 60000;
-  return [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 10080].map((minutes) => minutes * minute)
+  return [1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 10080].map((minutes) => minutes * minute)
     .find((step) => span / step <= most) ?? 20160 * minute;
 }
 
@@ -203,7 +203,7 @@ class Chart {
     const ahead = aheadOfUtc(from);
     for (let at = Math.ceil((from + ahead) / tick) * tick - ahead; at <= to; at += tick) {
       const label = element("text", { x: this.x(at), y: height - 6, "text-anchor": "middle" }, this.svg);
-      label.textContent = (tick < DAY ? clock : date).format(at);
+      label.textContent = (tick < 60000 ? clockWithSeconds : tick < DAY ? clock : date).format(at);
     }
     const zone = element("text", { class: "zone", x: 12, y: height - 6 }, this.svg);
     zone.textContent = named.formatToParts(from).find((part) => part.type === "timeZoneName").value;

@@ -70,6 +70,12 @@ document.addEventListener("htmx:responseError", (event) => {
   document.getElementById("main").prepend(note);
 });
 
+// What is open over a page is closed when the page is left: the browser may keep the page and show it again.
+window.addEventListener("pagehide", () => {
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+  for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     for (const menu of document.querySelectorAll(".menu[open]")) {

@@ -27,6 +27,7 @@ let trouble = "";
 let isOver = false;
 let isPaused = false;
 let wasOpen = false;
+let wasCached = false; // whether the browser kept the page while others were shown
 
 function topicsOnPage() {
   return [...document.querySelectorAll("[data-topic]")];
@@ -56,8 +57,9 @@ function subscribe() {
 function connect() {
   clearTimeout(retryTimer);
   if (isPaused || isOver) return;
-  const seenAs = document.body.dataset.seenAs ? `?as=${encodeURIComponent(document.body.dataset.seenAs)}` : "";
-  const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live${seenAs}`);
+  const { user, seenAs = "" } = document.body.dataset;
+  const shownTo = new URLSearchParams({ user, as: seenAs });
+  const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live?${shownTo}`);
   socket = mine;
   mine.addEventListener("open", () => {
     retry = RETRY_FIRST;
@@ -76,6 +78,7 @@ function lost(code) {
   socket = null;
   if (code === LOGGED_OUT || code === SEEN_OTHERWISE) {
     isOver = true;
+    if (wasCached) return location.reload(); // it is not for who is signed in now
     show("offline", code === LOGGED_OUT ? "Logged out" : "Out of date");
     return;
   }
@@ -254,6 +257,16 @@ if (pill) {
   document.addEventListener("visibilitychange", () => {
     send({ type: "visible", value: !document.hidden });
     if (!document.hidden && !socket) connect();
+  });
+  // A browser that keeps the page for Back cuts its socket; shown again, the page connects at once.
+  window.addEventListener("pagehide", () => {
+    clearTimeout(retryTimer);
+    drop();
+  });
+  window.addEventListener("pageshow", (event) => {
+    if (!event.persisted) return;
+    wasCached = true;
+    connect();
   });
   document.addEventListener("htmx:afterSettle", subscribe);
 }

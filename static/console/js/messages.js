@@ -45,7 +45,7 @@ document.addEventListener("click", async (event) => {
   const closer = event.target.closest("[data-panel-close]");
   if (closer) {
     event.preventDefault();
-    history.pushState({}, "", closer.href);
+    history.pushState({ htmx: true }, "", closer.href); // htmx shows what Back leads to
     close();
   }
   const copy = event.target.closest("[data-copy-shown]");
@@ -99,16 +99,47 @@ count();
 
 // -- writing a message
 
+// A body that is too large is named before it is sent: the form stays as it is.
+function weigh(form) {
+  const body = form.querySelector("[data-max-bytes]");
+  if (!body) return;
+  const isCoded = form.querySelector("[name=encoding]:checked")?.value === "base64";
+  const size = isCoded ? Math.floor((body.value.length * 3) / 4) : new Blob([body.value]).size;
+  const most = Number(body.dataset.maxBytes);
+  const isTooLarge = size > most;
+  body.setCustomValidity(isTooLarge ? `The body has ${size.toLocaleString("en")} bytes. At most ${most.toLocaleString("en")} bytes can be sent from here.` : "");
+}
+
+document.addEventListener("change", (event) => { if (event.target.form) weigh(event.target.form); });
+
 document.addEventListener("click", (event) => {
-  if (!event.target.closest("[data-add-property]")) return;
   const rows = document.querySelector("[data-property-rows]");
-  const row = rows.lastElementChild.cloneNode(true);
-  for (const field of row.querySelectorAll("input")) field.value = "";
-  const number = rows.childElementCount + 1;
-  for (const field of row.querySelectorAll("[aria-label]")) field.setAttribute("aria-label", field.getAttribute("aria-label").replace(/\d+$/, number));
-  rows.append(row);
-  row.querySelector("input").focus();
+  if (event.target.closest("[data-add-property]")) addProperty(rows);
+  const removing = event.target.closest("[data-remove-property]");
+  if (removing) removeProperty(rows, removing.closest(".property-row"));
 });
+
+function addProperty(rows) {
+  rows.append(document.querySelector("template[data-property-row]").content.cloneNode(true));
+  numberProperties(rows);
+  rows.lastElementChild.querySelector("input").focus();
+}
+
+function removeProperty(rows, row) {
+  const next = row.nextElementSibling ?? row.previousElementSibling;
+  row.remove();
+  numberProperties(rows);
+  (next?.querySelector("input") ?? document.querySelector("[data-add-property]")).focus();
+  rows.dispatchEvent(new Event("change", { bubbles: true })); // the preview of an edit follows
+}
+
+function numberProperties(rows) {
+  for (const [index, row] of [...rows.children].entries()) {
+    for (const field of row.querySelectorAll("[aria-label]")) {
+      field.setAttribute("aria-label", field.getAttribute("aria-label").replace(/\d*$/, index + 1));
+    }
+  }
+}
 
 // -- following: the live socket says that messages came, then the page asks for those after the last it has
 

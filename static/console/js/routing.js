@@ -58,6 +58,12 @@ function start() {
     check();
   });
   for (const part of editor.querySelectorAll("[data-kinds]")) showKinds(part);
+  // What was wrong with the form as it was sent is out of date once the form as it stands was checked.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.id !== "check") return;
+    for (const error of editor.querySelectorAll(":is(.note-error, p.error)")) if (!error.closest("#check")) error.remove();
+    for (const field of editor.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  });
   const first = editor.querySelector("input[type=text]");
   if (first && !first.value) first.focus();
   // What was typed stays when the look changes.

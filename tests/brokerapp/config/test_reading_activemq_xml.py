@@ -663,6 +663,22 @@ def test_what_cannot_be_used_is_refused_with_line_and_rule(text, line, rule):
         assert f"line {line}:" in str(refused.value)
 
 
+@pytest.mark.scenario("Q19")
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("16", 16), ("16b", 16), ("16k", 16 << 10), ("16 kb", 16 << 10), ("16m", 16 << 20), ("1 GB", 1 << 30),
+     ("-1", None), ("x", None), ("1.5 mb", None), ("16 tb", None)],
+)  # fmt: skip
+def test_a_size_is_a_number_of_bytes_with_or_without_a_unit(text, size):
+    entry = f'<policyEntry topic="A" memoryLimit="{text}"/>'
+    broker = f"<destinationPolicy><policyMap><policyEntries>{entry}</policyEntries></policyMap></destinationPolicy>"
+    if size is not None:
+        assert read(broker).definitions.policies[0].memory_limit == size
+        return
+    with pytest.raises(ConfigurationRefused, match=re.escape(f"memoryLimit={text!r} is not a size")):
+        read(broker)
+
+
 def test_a_loop_is_refused_by_its_name():
     text = (
         '<compositeQueue name="A"><forwardTo><queue physicalName="B"/></forwardTo></compositeQueue>'

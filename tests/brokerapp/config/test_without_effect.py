@@ -5,7 +5,7 @@ from brokerapp.config.reader import parse_config
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false" advisorySupport="true">
 <destinationPolicy><policyMap><policyEntries>
-  <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" queuePrefetch="5"/>
+  <policyEntry queue="A.>" useCache="false" gcWithNetworkConsumers="true" queuePrefetch="5" optimizedDispatch="true"/>
   <policyEntry queue="B.>" memoryLimit="1mb"/>
   <policyEntry topic="C.>">
     <dispatchPolicy><strictOrderDispatchPolicy/></dispatchPolicy>
@@ -34,6 +34,7 @@ def test_what_acts_is_not_mentioned():
 def test_what_has_no_effect_is_named_with_its_line():
     assert ignored(XML) == [
         (3, "policyEntry@gcWithNetworkConsumers"),
+        (3, "policyEntry@optimizedDispatch"),
         (4, "policyEntry@memoryLimit"),
         (6, "dispatchPolicy"),
         (10, "networkConnector@durableDestinations"),

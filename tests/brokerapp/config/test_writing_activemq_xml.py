@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from brokerapp.cluster.terms import ClusterTerms, read_members
 from brokerapp.config import (
     Authentication,
     BrokerConfig,
@@ -19,8 +20,9 @@ from brokerapp.config import (
     export_xml,
     import_definitions,
 )
+from brokerapp.config.broker_attributes import SAID_BY_SECTION, WRITTEN
 from brokerapp.config.reader import parse_config
-from brokerapp.config.writer import WRITTEN_FLAGS, WRITTEN_NUMBERS
+from brokerapp.connector import KeyStore, TlsStores
 from brokerapp.definitions import (
     Composite,
     DeadLetterStrategy,
@@ -36,7 +38,7 @@ from brokerapp.definitions import (
 from brokerapp.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.engine.loops import find_loop
 from brokerapp.errors import DefinitionRefused
-from brokerapp.settings import Discarding
+from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
 from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
@@ -172,7 +174,35 @@ usages = st.builds(
     SystemUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 1 << 50), st.none() | st.integers(0, 9),
     flags, st.integers(0, 9),
 )  # fmt: skip
-plugins = (Plugin("statisticsBrokerPlugin"), Plugin("loggingBrokerPlugin", (("logAll", "true"),)))
+#: Fields about plugins: those without effect, and those that act, which are kept with their attributes, too.
+PLUGINS = (
+    {"plugins": ()},
+    {"plugins": (Plugin("statisticsBrokerPlugin"), Plugin("loggingBrokerPlugin", (("logAll", "true"),)))},
+    {
+        "plugins": (
+            Plugin("timeStampingBrokerPlugin", (("ttlCeiling", "7"),)),
+            Plugin("forcePersistencyModeBrokerPlugin", (("persistenceFlag", "true"),)),
+            Plugin("destinationPathSeparatorPlugin", (("pathSeparator", "/"),)),
+            Plugin("virtualSelectorCacheBrokerPlugin", (("persistInterval", "7"),)),
+        ),
+        "time_stamping": TimeStamping(ttl_ceiling=7),
+        "force_persistency": True,
+        "path_separator": "/",
+        "selector_cache": SelectorCacheSettings(persist_interval=7),
+    },
+)
+stores = st.builds(KeyStore, texts.map("/etc/{}.p12".format), st.none() | texts)
+key_stores = st.builds(KeyStore, texts.map("{}.pem".format), st.none() | texts, st.none() | texts)
+tls = st.builds(TlsStores, st.none() | key_stores, st.none() | stores, st.none() | stores)
+connectors = st.builds(
+    TransportConnector, texts, st.sampled_from(["stomp", "wss", "amqp"]), st.sampled_from(["127.0.0.1", "::1", "h"]),
+    st.integers(0, 65_535), st.sampled_from([(), (("maximumConnections", "3"),)]),
+    st.sampled_from([(), (("allowLinkStealing", "true"),)]),
+)  # fmt: skip
+MEMBERS = read_members("a=tcp://h:1,b=ssl://h:2")
+clusters = st.builds(
+    ClusterTerms, st.just(MEMBERS), st.sampled_from(["", "a"]), st.none() | texts, st.none() | texts, st.integers(1, 9)
+)
 discarding = st.builds(
     Discarding, flags, flags, flags, st.sampled_from([(), ("A.*", "B")]), report_interval=st.integers(0, 9)
 )
@@ -184,20 +214,27 @@ def with_what_redelivery_needs(config):
     return replace(config, scheduler_support=config.scheduler_support or needs)
 
 
+#: Field of a configuration -> its values, but for those about plugins.
+FIELDS = {
+    **{each.name: plain.get(each.type, st.integers(0, 9)) for each in fields(BrokerConfig) if each.name in WRITTEN},
+    "name": texts,
+    "definitions": all_definitions,
+    "destinations": bridged,
+    "network_connectors": st.lists(bridges, max_size=2, unique_by=lambda each: each.name).map(tuple),
+    "authentication": st.none() | authentications,
+    "authorization": st.none() | authorizations,
+    "discarding": st.none() | discarding,
+    "system_usage": usages,
+    "tls": tls,
+    "connectors": st.lists(connectors, max_size=2, unique_by=lambda each: each.name).map(tuple),
+}
 configs = st.builds(
-    BrokerConfig,
-    name=texts,
-    definitions=all_definitions,
-    destinations=bridged,
-    network_connectors=st.lists(bridges, max_size=2, unique_by=lambda each: each.name).map(tuple),
-    authentication=st.none() | authentications,
-    authorization=st.none() | authorizations,
-    plugins=st.sampled_from([(), plugins]),
-    discarding=st.none() | discarding,
-    system_usage=usages,
-    **dict.fromkeys(WRITTEN_NUMBERS, st.integers(0, 9)),
-    **dict.fromkeys(WRITTEN_FLAGS, flags),
-).map(with_what_redelivery_needs)
+    lambda fields, plugins: with_what_redelivery_needs(BrokerConfig(**fields, **plugins)),
+    st.fixed_dictionaries(FIELDS),
+    st.sampled_from(PLUGINS),
+)
+#: A broker is in a cluster by its name.
+in_clusters = st.builds(lambda config, cluster: replace(config, name="a", cluster=cluster), configs, clusters)
 
 
 def as_read(text):
@@ -207,13 +244,21 @@ def as_read(text):
 
 
 @settings(max_examples=40, deadline=None)
-@given(configs)
+@given(configs | in_clusters)
 def test_a_whole_configuration_survives_the_way_out_and_in(config):
-    names = [each.name for each in config.network_connectors] + [*map(name_of, config.definitions.virtual_destinations)]
+    names = [each.name for each in (*config.network_connectors, *config.connectors)]
+    names += map(name_of, config.definitions.virtual_destinations)
     assume(len(set(names)) == len(names))  # names are unique in a file
     text = export_config(config)
     assert as_read(text) == config
     assert export_config(as_read(text)) == text
+
+
+def test_every_field_of_a_configuration_is_tried():
+    """So that none can be read and not be written."""
+    about_plugins = {name for fields in PLUGINS for name in fields}
+    tried = {*FIELDS, *about_plugins, "cluster"}
+    assert {each.name for each in fields(BrokerConfig)} - tried == {"report", *SAID_BY_SECTION}
 
 
 def test_who_cannot_connect_is_not_written():

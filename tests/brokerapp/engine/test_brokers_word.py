@@ -9,12 +9,15 @@ from brokerapp.engine.brokers_word import (
     CAUSE,
     CLAIMED,
     COUNT,
+    EARLIER_CAUSE,
     FAILED_AT,
+    FIRST_FAILED_AT,
     NAMES,
     ORIGIN,
     ROUTE,
     WROTE,
     brokers_word,
+    failure_history,
     signed,
 )  # fmt: skip
 from brokerapp.engine.dead_letters import Death, dead_letter, way_from
@@ -49,6 +52,26 @@ def test_a_death_believes_nothing_that_the_message_came_with():
     word = brokers_word(dead.headers)
     assert word == {CAUSE: "rejected", "dlqDeliveryCount": "1", "dlqTime": "5", ROUTE: "/queue/orders"}
     assert dead.headers["resubmittedBy"] == "boss"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({}, (None, None)),
+        ({CAUSE: "boom", FAILED_AT: "5"}, ("boom", "5")),
+        ({CAUSE: "boom", FAILED_AT: "5", EARLIER_CAUSE: "boom", FIRST_FAILED_AT: "2"}, ("boom", "2")),
+        ({CAUSE: "boom", FAILED_AT: "5", EARLIER_CAUSE: "expired", FIRST_FAILED_AT: "2"}, ("boom", "5")),
+    ],
+    ids=["never failed", "failed once", "failed alike before", "failed otherwise before"],
+)
+def test_a_resubmitted_message_says_what_it_failed_of_and_since_when(said, kept):
+    history = failure_history({**said, WROTE: ",".join(said)})
+    assert (history[EARLIER_CAUSE], history[FIRST_FAILED_AT]) == kept
+
+
+def test_the_history_of_failures_that_a_client_claims_is_not_carried_on():
+    claimed = {CAUSE: "boom", FAILED_AT: "5", EARLIER_CAUSE: "boom", FIRST_FAILED_AT: "2"}
+    assert set(failure_history(claimed).values()) == {None}
 
 
 def test_places_that_a_message_came_with_are_kept_as_a_claim_however_often_the_broker_writes_its_way():

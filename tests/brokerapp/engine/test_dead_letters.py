@@ -49,6 +49,7 @@ WHERE = [
 ]
 
 
+@pytest.mark.scenario("Q12")
 @pytest.mark.parametrize(("strategy", "source", "persistent", "expired", "expected"), WHERE)
 def test_where_a_failed_message_goes(strategy, source, persistent, expired, expected):
     assert dead_letter_destination(strategy, source, message(persistent), expired=expired) == expected

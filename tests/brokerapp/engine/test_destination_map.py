@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.engine.destination_map import DestinationMap, covers, matches, specificity
+from brokerapp.engine.destination_map import DestinationMap, covers, intersection, matches, specificity
 
 NAMES = ("A", "A.B", "A.B.C", "B")
 #: Pattern, and whether it matches each of the names.
@@ -132,6 +132,30 @@ def test_what_a_pattern_covers_it_matches(pattern, other, name):
 )
 def test_a_pattern_covers_those_whose_names_it_all_matches(pattern, other, expected):
     assert covers(pattern, other) is expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(ELEMENTS, ELEMENTS, CONCRETE)
+def test_what_two_patterns_have_in_common_is_what_both_match(pattern, other, name):
+    common = intersection(pattern, other)
+    assert (common is not None and matches(common, name)) is (matches(pattern, name) and matches(other, name))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "expected"),
+    [
+        ("A.>", "*.B", "A.B"),
+        ("A.>", "A.B.>", "A.B.>"),
+        (">", "A.*", "A.*"),
+        ("A.>", "A", "A"),
+        ("*.B.*", "A.>", "A.B.*"),
+        ("A.*", "*.B.C", None),
+        ("A.*", "A", None),
+        ("A.B", "A.C", None),
+    ],
+)
+def test_the_common_part_of_two_patterns_is_a_pattern_or_a_name(pattern, other, expected):
+    assert intersection(pattern, other) == intersection(other, pattern) == expected
 
 
 def test_patterns_are_ordered_by_how_specific_they_are():

@@ -7,36 +7,58 @@ import asyncio
 import pytest
 
 from brokerapp.network import activemq
+from brokerapp.network.link import LinkLost
 from brokerapp.stomp.frames import Frame
+
+ADVISORY = ("name", Frame("MESSAGE", {"originBrokerName": "classic"}))
+ECHO = ("echo", Frame("MESSAGE", {}))
+
+
+def refusal(receipt):
+    return receipt, Frame("ERROR", {"receipt-id": receipt, "message": "not authorized"})
 
 
 class Answering:
-    """A link at whose other end a subscription is answered so, or not at all."""
+    """A link at whose other end it is answered so, some time after it is asked."""
 
-    def __init__(self, answer: Frame | None) -> None:
-        self.name, self._answer = "old", answer
-        self.lost, self.refused = asyncio.get_running_loop().create_future(), None
-        self.unsubscribed: list[str] = []
+    def __init__(self, *answers: tuple[str, Frame]) -> None:
+        self.name, self._answers = "old", answers
+        loop = asyncio.get_running_loop()
+        self.lost, self.refused, self._told = loop.create_future(), None, {}
+        self.unsubscribed: set[str] = set()
 
     def subscribe(self, id, destination, told, headers) -> None:
-        if self._answer is not None:
-            (told if self._answer.command == "MESSAGE" else self.refused)(self._answer)
+        self._told[id] = told
+
+    def send(self, command, headers) -> None:
+        asyncio.get_running_loop().call_later(0.02, self._answer)
+
+    def _answer(self) -> None:
+        for id, frame in self._answers:
+            (self._told[id] if frame.command == "MESSAGE" else self.refused)(frame)
 
     def unsubscribe(self, id) -> None:
-        self.unsubscribed.append(id)
+        self.unsubscribed.add(id)
 
 
 @pytest.mark.parametrize(
-    ("answer", "name", "ended"),
+    ("answers", "name", "ended"),
     [
-        (Frame("MESSAGE", {"originBrokerName": "classic"}), "classic", ["name"]),
-        (Frame("ERROR", {"message": "not authorized"}), None, []),
-        (None, None, ["name"]),
+        ([ADVISORY, ECHO], "classic", {"name", "echo"}),
+        ([refusal("echo"), ADVISORY], "classic", {"name"}),
+        ([refusal("name"), ECHO], None, {"echo"}),
+        ([ECHO], None, {"name", "echo"}),
     ],
-    ids=["told", "refused", "silent"],
+    ids=["told", "told although there are no temporary queues", "refused", "without advisories"],
 )
-async def test_an_advisory_names_it_and_only_a_subscription_that_is_there_is_ended(monkeypatch, answer, name, ended):
-    monkeypatch.setattr(activemq, "NAME_SECONDS", 0.01)
-    link = Answering(answer)
+async def test_an_advisory_names_it_and_only_a_subscription_that_is_there_is_ended(answers, name, ended):
+    link = Answering(*answers)
     assert await activemq.ask_name(link) == name
     assert link.unsubscribed == ended
+
+
+@pytest.mark.parametrize("answers", [[], [refusal("echo")]], ids=["silent", "refuses to be asked"])
+async def test_one_that_does_not_answer_is_not_taken_for_one_without_a_name(monkeypatch, answers):
+    monkeypatch.setattr(activemq, "ANSWER_SECONDS", 0.1)
+    with pytest.raises(LinkLost, match="it does not tell its name"):
+        await activemq.ask_name(Answering(*answers))

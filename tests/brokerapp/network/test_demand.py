@@ -276,3 +276,35 @@ def test_what_is_kept_for_durable_subscribers_that_are_away_is_known_whether_it_
         found = demand(dynamic_only=only)
         found.started(asleep)
         assert found.durable == {"t"}
+
+
+Q, T = Destination.queue, Destination.topic
+
+
+@pytest.mark.parametrize(
+    ("included", "excluded", "wanted"),
+    [
+        ((Q("orders.eu.>"),), (), ["queue://orders.eu.>"]),
+        ((Q("orders.*"), Q("bills.>")), (), ["queue://orders.*"]),
+        ((Q("orders.eu"), Q("*.us"), T("orders.x")), (), ["queue://orders.eu", "queue://orders.us"]),
+        ((Q("orders.eu.>"), Q("*.eu.*")), (), ["queue://orders.eu.>"]),
+        ((Q(">"),), (), ["queue://orders.>"]),
+        ((Q("bills.>"),), (), []),
+        ((T(">"),), (), []),
+        ((), (Q("orders.*"),), ["queue://orders.>"]),  # the source leaves those out
+        ((), (Q("orders.>"),), []),
+        ((Q("orders.eu.>"), Q("orders.us.>")), (Q("orders.us.>"),), ["queue://orders.eu.>"]),
+    ],
+)
+def test_for_a_consumer_of_a_pattern_crosses_what_of_it_is_included_and_not_excluded(included, excluded, wanted):
+    found = demand(dynamically_included=included, excluded=excluded)
+    assert begun(found, consumer(1, "queue://orders.>")) == wanted
+    assert [str(each.destination) for each in found.stopped(gone(1)).end] == wanted
+
+
+def test_the_consumer_of_a_pattern_that_a_narrower_one_does_not_cover_is_served_in_full():
+    found = demand()
+    assert begun(found, consumer(1, "queue://orders.*"), consumer(2, "queue://orders.>")) == [
+        "queue://orders.*",
+        "queue://orders.>",
+    ]

@@ -8,7 +8,7 @@ import pytest
 from brokerapp.message import Message
 from brokerapp.recording import recorder as recorder_module
 from brokerapp.recording.encoding import decode
-from brokerapp.recording.recorder import Recorder
+from brokerapp.recording.recorder import NoRecorder, Recorder
 from brokerapp.recording.schema import (
     ACK,
     DEAD_LETTER,
@@ -174,3 +174,20 @@ def a_batch() -> bytes:
     recorder.enqueue(START, [message(1, region="eu")], TOPIC)
     recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
     return recorder.take()[0]
+
+
+def test_what_depths_count_already_stays_before_them_and_all_else_after():
+    recorder = Recorder("sluice")
+    recorder.since_us = START + 5
+    recorder.run(FORWARD, START, [message(1)], [EU], TOPIC)
+    recorder.run(FORWARD, START, [message(2)], [EU], TOPIC, in_depths=True)
+    moments = decode(recorder.take()[0])["ts"].cast(pa.int64()).to_pylist()
+    assert moments == [START + 5, START]
+
+
+def test_where_recording_is_off_the_same_calls_record_nothing():
+    recorder = NoRecorder("sluice")
+    recorder.enqueue(START, [message(1)], TOPIC, "client")
+    recorder.event(FORWARD, START, message(1), EU, TOPIC, None, None)
+    recorder.run(FORWARD, START, [message(1)], [EU], TOPIC, None, None, in_depths=True)
+    assert recorder.take() is None

@@ -34,6 +34,10 @@ CASES = [
     ("a length of minus nothing", "1.1", b"SEND\ncontent-length:-0\n\n\0", counted("-0", b"")),
     ("a length with a sign", "1.1", b"SEND\ncontent-length:+2\n\nab\0", counted("+2", b"ab")),
     ("a nonsense content-length without a body", "1.2", b"ACK\ncontent-length:99\n\n\0", counted(99, command="ACK")),
+    ("a line without a colon", "1.2", b"SEND\na=1\nb:2\n\nc\0", F("SEND", {"b": "2"}, b"c", ("a=1",))),
+    ("lines without a colon", "1.0", b"SEND\na\nb:2\n \n\nc\0", F("SEND", {"b": "2"}, b"c", ("a", " "))),
+    ("a NUL before it", "1.2", b"\0BEGIN\na:b\n\n\0", F("BEGIN", {"a": "b"})),
+    ("NULs and blanks before it", "1.1", b"\0\n\0 \t\r\nSEND\na:b\n\n\0", F("SEND", {"a": "b"})),
     ("newlines before it", "1.2", b"\n\n\nBEGIN\na:b\n\n\0", F("BEGIN", {"a": "b"})),
     ("carriage returns before it", "1.2", b"\r\n\r\nBEGIN\na:b\n\n\0", F("BEGIN", {"a": "b"})),
     ("carriage returns at the line ends", "1.2", b"SEND\r\na:b\r\n\r\nbody\r\n\0", F("SEND", {"a": "b"}, b"body\r\n")),
@@ -124,7 +128,6 @@ def test_the_version_may_change_between_frames_of_one_read():
 
 #: Name, bytes, what the error says.
 BAD = [
-    ("no colon", b"SEND\nabc\n\n\0", "no colon"),
     ("no name", b"SEND\n:abc\n\n\0", "no name"),
     ("a NUL instead of the empty line", b"SEND\na:b\0", "NUL inside the headers"),
     ("a NUL in a header", b"SEND\na:b\0c\n\n\0", "NUL inside the headers"),
@@ -151,11 +154,32 @@ def test_what_is_no_frame_is_refused(data, says):
     assert says in error
 
 
-@pytest.mark.parametrize(("data", "says"), [case[1:] for case in BAD[:11]], ids=[case[0] for case in BAD[:11]])
+@pytest.mark.parametrize(("data", "says"), [case[1:] for case in BAD[:10]], ids=[case[0] for case in BAD[:10]])
 def test_what_is_no_frame_is_refused_byte_by_byte_too(data, says):
     found, error = parse([data[n : n + 1] for n in range(len(data))], max_body=1000)
     assert found == []
     assert says in error
+
+
+#: Name, bytes, what exceeds a frame of 100 bytes.
+TOO_LONG = [
+    ("a command line", b"S" * 101 + b"\na:b\n\n\0", "the command line exceeds"),
+    ("a command line that does not end", b"S" * 101, "the command line exceeds"),
+    ("a header", b"SEND\na:" + b"b" * 100 + b"\n\n\0", "the headers exceed"),
+    ("headers", b"SEND\n" + b"a:b\n" * 50 + b"\n\0", "the headers exceed"),
+    ("headers that do not end", b"SEND\n" + b"a:b\n" * 50, "the headers exceed"),
+    ("a body", b"SEND\na:b\n\n" + b"c" * 94 + b"\0", "the body exceeds"),
+    ("a counted body", b"SEND\ncontent-length:99\n\n", "content-length:99 exceeds"),
+]
+
+
+@pytest.mark.parametrize(("data", "says"), [case[1:] for case in TOO_LONG], ids=[case[0] for case in TOO_LONG])
+def test_what_exceeds_the_length_of_a_frame_is_named(data, says):
+    for pieces in ([data], [data[at : at + 1] for at in range(len(data))]):
+        found, error = parse(pieces, max_frame=100)
+        assert found == []
+        assert error.startswith(says)
+        assert "a frame of 100 bytes (maxFrameSize)" in error
 
 
 def test_an_uncounted_body_past_the_limit_is_refused_while_it_comes():

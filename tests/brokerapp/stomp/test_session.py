@@ -275,8 +275,9 @@ BY_VERSION = [
         Subscribe("1", "/topic/a", "auto", None, False, {"subscriptionName": "n"}, None),
     ),
     ("1.0", "ACK", {"message-id": "m"}, Settle("m", None, True, None, None)),
-    ("1.0", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", None, True, None, None)),
+    ("1.0", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", True, None, None)),
     ("1.1", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", True, None, None)),
+    *(("1.1", verb, {"message-id": "m"}, f"{verb} without the header subscription") for verb in ("ACK", "NACK")),
     ("1.2", "ACK", {"id": "7", "transaction": "t", "receipt": "r"}, Settle("7", None, True, "t", "r")),
     ("1.0", "ACK", {"id": "7"}, "ACK without the header message-id"),
     ("1.1", "ACK", {"id": "7"}, "ACK without the header message-id"),
@@ -348,7 +349,7 @@ def test_each_message_carries_the_stamp_of_its_sender():
 def test_text_announced_as_json_that_is_none_says_so():
     headers = {"destination": "a", "transformation": "jms-map-json"}
     wrong = connected().receive(Frame("SEND", headers, b"<map/>"))
-    assert "transformation-error:jms-map-json\\c the body is not JSON" in wrong.properties
+    assert "transformation-error:jms-map-json\\c the body cannot be read" in wrong.properties
     assert "transformation-error" not in connected().receive(Frame("SEND", headers, b'{"map":{}}')).properties
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from brokerapp.errors import Fenced
+from brokerapp.errors import Fenced, StoreRolledBack
 from brokerapp.store import Batch, Limits, Unit
 from tests.brokerapp.store.committing import UNLIMITED, Session, append, bodies, entries
 
@@ -132,3 +132,40 @@ async def test_who_leaves_takes_no_other_member_along(store, session):
     await session.append("a")
     with pytest.raises(Fenced):
         await Session(store, "you").append("a")
+
+
+async def test_a_commit_that_names_another_last_batch_than_the_store_knows_ends_the_session(store, session):
+    await session.append("a")
+    await session.commit(Unit([append("a")]), after=1)
+    with pytest.raises(StoreRolledBack):
+        await session.commit(Unit([append("a")]), after=4)
+    with pytest.raises(Fenced):
+        await session.append("a")
+    assert len(await bodies(store, "a")) == 2
+    assert (await store.rollbacks())["rollbacks"] == 1
+    assert await store.claim("successor") > 1 << 32
+
+
+async def test_what_was_read_has_to_be_there_at_the_next_connection(store, session):
+    await session.append("a")
+    await store.read("a", 0, 1)
+    await store._leave()
+    assert await store.last() == 1
+    await store._do("HSET", store.keys.state, "seq", 0)
+    await store._leave()
+    with pytest.raises(StoreRolledBack):
+        await store.last()
+    assert await store.last() > 1 << 32
+
+
+async def test_lives_of_the_server_are_noted_once_each_and_of_the_oldest_some_are_forgotten(store):
+    await store.claim("again")
+    assert await store._do("LLEN", store.keys.lives) == 1
+    assert store.continuity.known.life
+    store.continuity.greeted("f" * 40)  # as if it had known that one, and none since
+    for number in range(70):
+        await store._do("RPUSH", store.keys.lives, f"{number:040x} 5 5")
+    await store._leave()
+    with pytest.raises(StoreRolledBack):
+        await store.last()
+    assert await store._do("LLEN", store.keys.lives) == 64

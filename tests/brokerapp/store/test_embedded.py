@@ -1,5 +1,6 @@
 """The embedded store with real servers, real kills and real files."""
 
+import asyncio
 import os
 import signal
 import stat
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,7 @@ import pytest
 import redis
 
 from brokerapp.errors import StoreUnavailable
+from brokerapp.management.commands import runbroker
 from brokerapp.ownership import claim
 from brokerapp.store import embedded
 from brokerapp.store.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
@@ -87,6 +90,32 @@ def test_a_killed_server_is_restarted_with_all_it_held(folder):
         until(lambda: not store.alive, "the server is dead")
         assert store.restart_if_dead() is True
         assert client(store.url).get("order") == "1"
+
+
+async def test_a_server_that_cannot_be_restarted_is_tried_ever_more_rarely_and_logged_once(folder, caplog):
+    with EmbeddedStore(folder) as store:
+        for number in range(3):
+            client(store.url).set("order", str(number))
+        os.kill(store.pid, signal.SIGKILL)
+        until(lambda: not store.alive, "the server is dead")
+        [file] = folder.glob("appendonlydir/*.incr.aof")
+        whole = file.read_bytes()
+        file.write_bytes(whole.replace(b"$5\r\norder", b"$9\r\norder", 1))
+        restart, attempts = store.restart_if_dead, []
+        store.restart_if_dead = lambda: attempts.append(time.monotonic()) or restart()
+        keeping = asyncio.create_task(runbroker._keep_alive(store))
+        async with asyncio.timeout(PATIENCE):
+            while len(attempts) < 4:
+                await asyncio.sleep(0.05)
+        assert caplog.text.count("the store does not start") == 1
+        pauses = [later - sooner for sooner, later in pairwise(attempts)]
+        assert all(pause >= runbroker.WATCH_SECONDS * 2 ** (at + 1) for at, pause in enumerate(pauses))
+        file.write_bytes(whole)
+        async with asyncio.timeout(PATIENCE):
+            while "the store died and was started again" not in caplog.text:
+                await asyncio.sleep(0.05)
+        keeping.cancel()
+        assert client(store.url).get("order") == "2"
 
 
 def test_the_server_ends_when_its_owner_is_killed_and_the_next_owner_finds_everything(folder, owner):

@@ -2,33 +2,10 @@
 import { readFileSync } from "node:fs";
 import { Client, Versions } from "@stomp/stompjs";
 import { WebSocket } from "ws";
+import { Waiting } from "./waiting.mjs";
 
 const task = JSON.parse(process.argv[2]);
 const told = {};
-const PATIENCE = 20_000;
-
-// A list one can wait for the next of.
-class Waiting {
-  constructor() {
-    this.items = [];
-    this.takers = [];
-  }
-  put(item) {
-    const taker = this.takers.shift();
-    taker ? taker(item) : this.items.push(item);
-  }
-  take(what) {
-    return new Promise((resolve, reject) => {
-      if (this.items.length) return resolve(this.items.shift());
-      const timer = setTimeout(() => reject(new Error(`nothing came: ${what}`)), PATIENCE);
-      this.takers.push((item) => {
-        clearTimeout(timer);
-        resolve(item);
-      });
-    });
-  }
-}
-
 const connected = new Waiting();
 const errors = new Waiting();
 const closed = new Waiting();

@@ -1,0 +1,92 @@
+"""Axes of time: where marks stand and how they read, for charts on pages (Plotly) and in mails (matplotlib). Pure.
+
+Charts carry moments in UTC. Whoever draws one names the time zone of its reader; marks then stand at round moments of
+that clock, and the axis says which clock it is. The script of the page takes the same table (`for_page`), because it
+chooses the marks anew when somebody zooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+_SECONDS, _CLOCK, _DATE = "%H:%M:%S", "%H:%M", "%-d %b"
+#: Seconds between two marks and how these read, as strftime and Plotly both understand it.
+STEPS = (
+    *((seconds, _SECONDS) for seconds in (1, 2, 5, 10, 15, 30)),
+    *((minutes * MINUTE, _CLOCK) for minutes in (1, 2, 5, 10, 15, 30)),
+    *((hours * HOUR, _CLOCK) for hours in (1, 2, 3, 6, 12)),
+    *((days * DAY, _DATE) for days in (1, 2, 7, 14, 28, 91, 364)),
+)
+#: Marks that have room on a wide chart, and on a narrow one.
+MOST, MOST_NARROW = 7, 4
+#: A round moment from which marks are counted: a Monday.
+_ORIGIN = datetime(2001, 1, 1)
+
+
+def step_of(seconds: float, most: int = MOST) -> tuple[int, str]:
+    """The shortest step with which a range of time has no more marks than that, and how they read."""
+    return next((each for each in STEPS if seconds / each[0] <= most), STEPS[-1])
+
+
+def marks(first: datetime, last: datetime, zone: str = "UTC", most: int = MOST) -> list[tuple[datetime, str]]:
+    """Round moments within a range by the clock of a zone, as they read; the day stands below the first one of it."""
+    step, form = step_of((last - first).total_seconds(), most)
+    found, before = [], ""
+    for moment in _round(first, last, ZoneInfo(zone), timedelta(seconds=step)):
+        below = f"{moment:%Y}" if form == _DATE else f"{moment:{_DATE}}"
+        found.append((moment, f"{moment:{form}}" if below == before else f"{moment:{form}}\n{below}"))
+        before = below
+    return found
+
+
+def _round(first: datetime, last: datetime, zone: ZoneInfo, step: timedelta) -> Iterator[datetime]:
+    """Multiples of a step by the clock of the zone. What a change of the clock skips or repeats comes once."""
+    local = first.astimezone(zone).replace(tzinfo=None)
+    clock = _ORIGIN + -(-(local - _ORIGIN) // step) * step
+    before = None
+    while (moment := clock.replace(tzinfo=zone)).astimezone(UTC) <= last:
+        if first <= moment and (before is None or moment.astimezone(UTC) > before):
+            before = moment.astimezone(UTC)
+            yield moment.astimezone(UTC).astimezone(zone)
+        clock += step
+
+
+def zone_label(first: datetime, last: datetime, zone: str = "UTC") -> str:
+    """What an axis says of its clock: CET; the zone's name where that changes in the range, or has no abbreviation."""
+    names = {each.astimezone(ZoneInfo(zone)).tzname() for each in (first, last)}
+    [name] = names if len(names) == 1 else [zone]
+    return name if name[:1].isalpha() else zone
+
+
+def hover_format(times: Sequence[str]) -> str:
+    """How a moment of a chart reads beside the pointer: with seconds where its slots are shorter than a minute."""
+    return f"{_DATE}, {_SECONDS if any(map(_has_seconds, times)) else _CLOCK}"
+
+
+def _has_seconds(text: str) -> bool:
+    return text[16:19] not in ("", ":00", "Z")
+
+
+def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
+    """The first and the last moment of a chart over time; None of another one."""
+    if figure.get("layout", {}).get("xaxis", {}).get("type") != "date":
+        return None
+    ends = [parsed(each) for trace in figure["data"] for each in (*list(trace["x"])[:1], *list(trace["x"])[-1:])]
+    return (min(ends), max(ends)) if ends else None
+
+
+def parsed(text: str) -> datetime:
+    """A moment of a chart; in UTC unless it says otherwise."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def for_page(figures: Iterable[dict[str, Any]], zone: str) -> dict[str, Any]:
+    """What the script of a page needs to draw the time axes of charts by the clock of this zone."""
+    ranges = [found for figure in figures if (found := range_of(figure))]
+    label = zone_label(min(first for first, _ in ranges), max(last for _, last in ranges), zone) if ranges else zone
+    return {"steps": [list(each) for each in STEPS], "most": [MOST, MOST_NARROW], "zone": zone, "label": label}

@@ -1,0 +1,39 @@
+"""Foreign: clients that speak another protocol than STOMP, known by the first bytes they send. Pure."""
+
+from __future__ import annotations
+
+import re
+
+#: Protocol -> how a connection begins: OpenWire with the length of its first command, WireFormatInfo, and its magic.
+_BEGINNINGS = {
+    "OpenWire": re.compile(rb".{4}\x01ActiveMQ", re.DOTALL),
+    "AMQP": re.compile(rb"AMQP[\x00-\x03]"),
+    "MQTT": re.compile(rb"\x10.{1,4}\x00(\x04MQTT|\x06MQIsdp)", re.DOTALL),
+    "TLS": re.compile(rb"\x16\x03[\x00-\x04]"),
+}
+#: Seconds after which the log tells of the same clients again: many try to connect again at once, and for ever.
+PAUSE = 60.0
+#: Addresses that are remembered for that.
+MAX_REMEMBERED = 1000
+
+
+def protocol_of(beginning: bytes) -> str | None:
+    """Return the protocol that a connection which begins so speaks; None: it may be STOMP."""
+    return next((name for name, pattern in _BEGINNINGS.items() if pattern.match(beginning)), None)
+
+
+class Reported:
+    """Which foreign clients the log told of lately."""
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[str, str], float] = {}
+
+    def is_due(self, protocol: str, host: str, now: float) -> bool:
+        """Whether the log is to tell of a client of this protocol and host; then it counts as told."""
+        last = self._at.get((protocol, host))
+        if last is not None and now - last < PAUSE:
+            return False
+        if len(self._at) >= MAX_REMEMBERED:
+            self._at.clear()
+        self._at[protocol, host] = now
+        return True

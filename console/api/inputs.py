@@ -1,0 +1,42 @@
+"""Inputs: what all bodies and queries of the API have in common. What a caller sends is understood or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from django.http import HttpRequest
+from ninja.errors import ValidationError
+from ninja.operation import Operation
+from ninja.params.models import QueryModel
+from pydantic import BaseModel, ConfigDict, Field
+
+#: The largest number that the store and the database keep.
+MAX_NUMBER = 2**63 - 1
+
+#: A number from 0 that the store can keep: a position in a queue, a version, a time in milliseconds.
+Count = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
+
+#: A moment in seconds since 1970, within the years that dates can have.
+Seconds = Annotated[int, Field(ge=0, le=253_402_300_799)]
+
+
+class RequestBody(BaseModel):
+    """A JSON object that a caller sends. An unknown field and a value that cannot be read are refused by name.
+
+    What was converted in earlier versions still is, such as the text "10" where a number is expected.
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def parameters_of(operation: Operation) -> frozenset[str]:
+    """The names of the query parameters that an operation takes."""
+    queries = [each for each in operation.models if issubclass(each, QueryModel)]
+    return frozenset(name for each in queries for name in each.__ninja_flatten_map__)
+
+
+def refuse_unknown(request: HttpRequest, known: Iterable[str]) -> None:
+    """Raise ValidationError, which names each query parameter that is not known."""
+    if unknown := sorted(request.GET.keys() - set(known)):
+        raise ValidationError([{"type": "extra_forbidden", "loc": ("query", each), "msg": ""} for each in unknown])

@@ -1,0 +1,20 @@
+"""Lines of the log that strangers can cause: one each, bounded, without a traceback."""
+
+from __future__ import annotations
+
+import logging
+
+#: Characters of a host name that the log gets: a request may claim any.
+MAX_HOST = 100
+
+
+class WrongHost(logging.Filter):
+    """Reduces Django's report of a host that is not allowed, a traceback each, to a line that says what to set."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter."""
+        about = getattr(getattr(record, "request", None), "META", {})
+        host, address = ascii(about.get("HTTP_HOST", ""))[:MAX_HOST], about.get("REMOTE_ADDR", "unknown")
+        record.msg = f"request from {address} for host {host} refused: SLUICE_HOSTS does not name it"
+        record.args, record.exc_info, record.exc_text = (), None, None
+        return True

@@ -1,0 +1,38 @@
+"""Parts of pages: htmx asks for a part of a page at the address of the page, and gets the part alone.
+
+Who is signed out meanwhile gets the sign-in page as a page of its own, not in the place of the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import resolve_url
+from django.utils.cache import patch_vary_headers
+from django_htmx.http import HttpResponseClientRedirect
+
+#: What tells the request for a part from the request for the page.
+HEADERS = ("HX-Request", "HX-Target")
+
+
+class PartsMiddleware:
+    """Tells caches that a page and its parts differ: a browser that goes back would show a part as the page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        patch_vary_headers(response, HEADERS)
+        if request.htmx and _leads_to_login(response):
+            login = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': request.htmx.current_url_abs_path or '/'})}"
+            return HttpResponseClientRedirect(login)
+        return response
+
+
+def _leads_to_login(response: HttpResponse) -> bool:
+    location = response.headers.get("Location", "")
+    return response.status_code == 302 and location.partition("?")[0] == resolve_url(settings.LOGIN_URL)

@@ -1,0 +1,68 @@
+"""What clients did with a real node, and what it recorded of that, as an archive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from analytics.archive import BrokerArchive, Commit
+from analytics.question import Question
+from analytics.request import Window
+from brokerapp.config.reader import parse_config
+from brokerapp.recording.encoding import decode
+from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.store.keys import trace_key
+from tests.protocol.running_node import RunningNode
+
+BROKER = "observed"
+
+
+@contextmanager
+def observed_node(store: EmbeddedStore, archive: Path, broker_xml: str = "") -> Iterator[RunningNode]:
+    """A node of a broker with this configuration; when it has stopped, all that it recorded is in the archive."""
+    xml = f'<broker xmlns="{_NAMESPACE}" brokerName="{BROKER}">{broker_xml}{_CONNECTOR}</broker>'
+    node = RunningNode(parse_config(xml, {}), store.url)
+    try:
+        yield node
+    finally:
+        node.stop()
+    with redis.Redis.from_url(store.url) as client:
+        entries = client.xrange(trace_key(BROKER))
+    kept = BrokerArchive(archive, BROKER)
+    for number, (id, fields) in enumerate(entries, 1):
+        kept.append(decode(fields[b"b"]), Commit(offset=id.decode(), ordinal=number))
+
+
+_NAMESPACE = "http://activemq.apache.org/schema/core"
+_CONNECTOR = '<transportConnectors><transportConnector name="s" uri="stomp://127.0.0.1:0"/></transportConnectors>'
+
+
+def now_us() -> int:
+    """The clock of clients."""
+    return time.time_ns() // 1000
+
+
+class Analyst:
+    """Asks analyses about an archive."""
+
+    def __init__(self, spark, archive: Path, window: Window) -> None:
+        self._spark, self._archive, self.window = spark, archive, window
+
+    def events(self):
+        """Those of the window, for a transform."""
+        return self._read(self.window)
+
+    def _read(self, *windows: Window):
+        from analytics.events import read_events
+
+        return read_events(self._spark, self._archive, *windows)
+
+    def ask(self, job, routing=None, **parameters):
+        """The findings of a job, and its tables by name."""
+        question = Question(self.window, self._read, parameters, routing, began_us=self.window.since_us)
+        found = job.run(question, lambda _title, frame: frame.toArrow())
+        return found, {table.name: table.rows.to_pylist() for table in found.tables}

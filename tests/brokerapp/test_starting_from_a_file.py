@@ -1,0 +1,51 @@
+"""What `manage.py runbroker` says of a file before it starts, and when it does not start."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+AMQP = '<transportConnector name="amqp" uri="amqp://127.0.0.1:0"/>'
+#: TLS without a certificate.
+SECURE = '<transportConnector name="secure" uri="stomp+ssl://127.0.0.1:0"/>'
+PLAIN = '<transportConnector name="plain" uri="stomp://127.0.0.1:0"/>'
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file with these connectors."""
+
+    def write(*connectors):
+        path = tmp_path / "activemq.xml"
+        path.write_text(
+            '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="b"><transportConnectors>'
+            f"{''.join(connectors)}</transportConnectors></broker>"
+        )
+        return str(path)
+
+    return write
+
+
+def run(file, data, *options):
+    """What it says on standard output and on standard error."""
+    out, errors = StringIO(), StringIO()
+    try:
+        call_command("runbroker", "--config", file, "--data", str(data), *options, stdout=out, stderr=errors)
+    except CommandError as error:
+        errors.write(f"{error}\n")
+    return out.getvalue(), errors.getvalue()
+
+
+@pytest.mark.parametrize("connectors", [(), (AMQP,), (SECURE,), (AMQP, SECURE)])
+def test_a_broker_without_a_connector_that_is_served_does_not_start(file, tmp_path, connectors):
+    out, errors = run(file(*connectors), tmp_path / "data")
+    assert out == ""
+    assert "no transportConnector of b is served, so no client could connect: add one that speaks STOMP" in errors
+    assert not (tmp_path / "data").exists()
+
+
+def test_each_connector_that_is_not_served_is_reported_once(file, tmp_path):
+    errors = run(file(AMQP, SECURE, PLAIN), tmp_path / "data", "--print-config")[1]
+    told = [line for line in errors.splitlines() if "is not served" in line]
+    assert [("amqp://" in line, "stomp+ssl://" in line) for line in told] == [(True, False), (False, True)]
+    assert "no transportConnector" not in errors

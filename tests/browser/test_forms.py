@@ -1,0 +1,147 @@
+"""Forms in a real browser: what is said of them follows what stands in them, and nothing that was typed is lost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from tests.browser.conftest import picture
+from tests.conftest import until
+from tests.served import PASSWORD
+
+pytestmark = pytest.mark.browser
+
+#: What the tab keeps of a form.
+KEPT = "sessionStorage.getItem('sluice.form')"
+
+
+def test_an_error_of_the_routing_editor_goes_when_the_form_is_mended(page_of, site):
+    page = page_of("admin", forgiven="400")
+    page.goto(site.url + reverse("new-definition", args=["compositeQueue"]))
+    page.get_by_label("Name", exact=True).fill("mended.in")
+    page.get_by_label("Name of the target").nth(0).fill("mended.out")
+    page.get_by_label("Selector of the target").nth(0).fill("region = ")
+    page.get_by_role("button", name="Keep as a draft").click()
+    wrong = page.locator("form.editor > .stack :is(.error, .note-error), form.editor [aria-invalid]")
+    expect(wrong.first).to_be_visible()
+    page.get_by_label("Selector of the target").nth(0).fill("region = 'eu'")
+    expect(page.locator("#check")).to_contain_text("It can be saved")
+    expect(wrong).to_have_count(0)
+    picture(page, "mended")
+
+
+def test_an_unchanged_definition_is_not_said_to_be_saved(page_of, site):
+    page = page_of("admin", forgiven="400")
+    page.goto(f"{site.url}/routing/?view=table")
+    page.locator("main tbody a[href*=virtualTopic]:has-text('Edit')").first.click()
+    page.get_by_role("button", name="Keep as a draft").click()
+    refusal = page.locator(".note-error")
+    expect(refusal).to_contain_text("Not saved: No changes to save.")
+    expect(page.locator("#check")).to_contain_text("No changes to save.")
+    expect(page.locator("#check")).not_to_contain_text("It can be saved")
+    page.get_by_label("Postfix").fill(".copy")
+    expect(page.locator("#check")).to_contain_text("It can be saved")
+    expect(refusal).to_have_count(0)
+
+
+def expire(page) -> None:
+    """End the session of the browser, as time does."""
+    [name] = (each["name"] for each in page.context.cookies() if re.fullmatch(r"sluice_[0-9a-f]+", each["name"]))
+    page.context.clear_cookies(name=name)
+
+
+def sign_in(page, user: str) -> None:
+    """Fill in the form to which an expired session leads."""
+    page.wait_for_url("**/login/**")
+    page.get_by_label("User name").fill(user)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+
+def fill_message(page, site) -> None:
+    """Write a message with three properties, and send it with a session that has expired."""
+    page.goto(site.url + reverse("send"))
+    page.get_by_label("Destination").fill("kept.orders")
+    page.get_by_label("Body", exact=True).fill('{"order": 4711}')
+    page.get_by_role("button", name="Property", exact=True).click()
+    for number in (1, 2, 3):
+        page.get_by_label(f"Name of property {number}").fill(f"p{number}")
+        page.get_by_label(f"Value of property {number}").fill(str(number))
+    page.get_by_label("Persistent").uncheck()
+    page.get_by_text("Later, or again and again").click()
+    page.get_by_label("Delay").fill("60")
+    page.get_by_label("Delay").fill("")
+    page.get_by_text("Standard headers").click()
+    page.get_by_label("correlation-id").fill("c-4711")
+    expire(page)
+    page.get_by_role("button", name="Send", exact=True).click()
+
+
+def test_a_form_that_was_sent_with_an_expired_session_is_filled_in_again_after_the_login(page_of, site):
+    page = page_of("admin")
+    fill_message(page, site)
+    sign_in(page, "admin")
+    expect(page.locator("main .note")).to_contain_text("The form was restored, nothing was submitted")
+    expect(page.get_by_label("Destination")).to_have_value("kept.orders")
+    expect(page.get_by_label("Body", exact=True)).to_have_value('{"order": 4711}')
+    expect(page.get_by_label("Value of property 3")).to_have_value("3")
+    expect(page.get_by_label("Persistent")).not_to_be_checked()
+    expect(page.get_by_label("correlation-id")).to_have_value("c-4711")
+    expect(page.get_by_label("correlation-id")).to_be_visible()
+    expect(page.get_by_label("Delay")).to_be_hidden()
+    picture(page, "restored")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator("#sent-title")).to_contain_text("1 message sent")
+    page.goto(site.url + reverse("send"))
+    expect(page.get_by_label("Destination")).to_have_value("")
+    assert page.evaluate(KEPT) is None
+
+
+def test_another_user_never_gets_the_form_of_an_expired_session(page_of, site):
+    page = page_of("admin", forgiven="403")  # an analyst may not send
+    fill_message(page, site)
+    sign_in(page, "analyst")
+    page.wait_for_url(f"{site.url}/**")
+    expect(page.locator("body[data-user=analyst]")).to_be_visible()
+    assert page.evaluate(KEPT) is None
+    assert "4711" not in page.content()
+
+
+def test_no_password_of_a_form_is_kept(page_of, site):
+    page = page_of("viewer")
+    page.goto(site.url + reverse("change-password"))
+    for field in page.locator("main input[type=password]").all():
+        field.fill("an entirely new secret")
+    expire(page)
+    page.locator("main form:has(input[type=password]) button").first.click()
+    page.wait_for_url("**/login/**")
+    assert "secret" not in (page.evaluate(KEPT) or "")
+
+
+def test_an_action_of_a_message_leads_back_to_its_form_after_the_login(page_of, site, client):
+    client.send("/queue/kept.moved", "x", headers={"persistent": "true"})
+    page = page_of("admin", forgiven="404")  # where the form is sent to is no page
+    address = site.url + reverse("act", args=["kept.moved"], query={"action": "move"})
+    move = page.get_by_role("button", name="Move 1 message")
+    until(lambda: page.goto(address) and move.count(), "the message is stored")
+    page.get_by_label("To", exact=True).fill("kept.target")
+    page.get_by_label("Why").fill("billing is back")
+    expire(page)
+    move.click()
+    sign_in(page, "admin")
+    expect(page.get_by_label("Why")).to_have_value("billing is back")
+    expect(page.get_by_label("To", exact=True)).to_have_value("kept.target")
+
+
+def test_a_definition_that_is_checked_with_an_expired_session_is_not_lost(page_of, site):
+    page = page_of("admin")
+    page.goto(site.url + reverse("new-definition", args=["compositeQueue"]))
+    page.get_by_label("Name", exact=True).fill("kept.in")
+    expire(page)
+    page.get_by_label("Name of the target").nth(0).fill("kept.out")
+    sign_in(page, "admin")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("kept.in")
+    expect(page.get_by_label("Name of the target").nth(0)).to_have_value("kept.out")

@@ -1,0 +1,232 @@
+"""A store that loses what it had confirmed, while nodes live on: a lagging replica is promoted, a backup is restored.
+
+The clients keep a ledger. What was confirmed after the fall has to be there, whatever was known before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+from pathlib import Path
+
+import pytest
+import stomp
+
+from brokerapp.store.redis import RedisStore
+from tests.faults.processes import CONFIG
+from tests.faults.servers import Pair, Server
+from tests.interop.proxy import Proxy
+from tests.ports import free_port
+from tests.protocol.clients import StompClient
+from tests.protocol.running_node import until
+from tests.runbroker import Run
+
+#: Messages confirmed before the fall and lost with it; as many are confirmed after it.
+LOST = 136
+QUEUE = "/queue/fallen"
+ROLLED_BACK = "the store was rolled back"
+
+
+class NodeProcess:
+    """`runbroker` on a store behind an address."""
+
+    def __init__(self, folder: Path, url: str, name: str) -> None:
+        self.port, folder = free_port(), folder / name
+        folder.mkdir()
+        config = folder / "activemq.xml"
+        config.write_text(CONFIG.format(port=self.port, more="", name="fallen"))
+        self.log = folder / "log"
+        self.run = Run("--config", config, "--data", folder / "data", "--redis", url, "--node", name, log=self.log)
+        self.run.ready()
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Starts nodes, and ends them."""
+    started: list[NodeProcess] = []
+
+    def start(url: str, names: str) -> list[NodeProcess]:
+        started.extend(NodeProcess(tmp_path, url, name) for name in names)
+        return started
+
+    yield start
+    for each in started:
+        each.run.kill()
+
+
+@pytest.fixture
+def pair(tmp_path):
+    made = Pair(tmp_path)
+    yield made
+    made.end()
+
+
+def promoted_replica(folder):
+    """A replica that lags is promoted."""
+    pair = Pair(folder)
+    try:
+        yield pair.url
+        pair.lag()
+        yield None
+        pair.fail_over()
+        yield None
+    finally:
+        pair.end()
+
+
+def restored_backup(folder):
+    """The folder of the store is put back as it was."""
+    server = Server(folder / "one")
+    yield from _at(server, server.back_up)
+
+
+def cut_file(folder):
+    """A power failure takes the end of a file that is synced once a second."""
+    server = Server(folder / "one", appendfsync="everysec")
+
+    def lengths():
+        return {path: path.stat().st_size for path in (server.folder / "appendonlydir").iterdir()}
+
+    yield from _at(server, lengths)
+
+
+def _at(server, back_up):
+    address = Proxy(server.port)
+    try:
+        yield f"redis://127.0.0.1:{address.port}"
+        saved = back_up()
+        yield None
+        server.kill()
+        if isinstance(saved, Path):
+            server.restore(saved)
+        else:
+            for path, length in saved.items():
+                os.truncate(path, length)
+        server.start()
+        yield None
+    finally:
+        address.close()
+        server.end()
+
+
+def connected(port: int) -> StompClient:
+    """A client, once the node lets clients in."""
+    found: list[StompClient] = []
+
+    def connect() -> bool:
+        with contextlib.suppress(stomp.exception.StompException, AssertionError, OSError):
+            found.append(StompClient(port))
+        return bool(found)
+
+    until(connect, "a client comes in", 60)
+    return found[0]
+
+
+def send_confirmed(port: int, bodies: list[str]) -> None:
+    """Send these until each is confirmed; those may come twice whose confirmation was lost."""
+    left = list(bodies)
+    while left:
+        client = connected(port)
+        with contextlib.suppress(stomp.exception.StompException, AssertionError, KeyError, OSError):
+            while left and not client.disconnected.is_set():
+                client.send(QUEUE, left[0], persistent="true")
+                if client.disconnected.is_set():
+                    break
+                left.pop(0)
+
+
+def told_by_nodes(url: str) -> list[dict]:
+    """What the nodes tell operators of their store."""
+
+    async def ask():
+        store = RedisStore(url, "fallen")
+        try:
+            return [status["store"] for status in (await store.nodes()).values()]
+        finally:
+            await store.close()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("fall", [promoted_replica, restored_backup, cut_file])
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_what_is_confirmed_after_a_rollback_is_kept(tmp_path, nodes, request, fall, names):
+    falling = fall(tmp_path)
+    request.addfinalizer(falling.close)
+    running = nodes(url := next(falling), names)
+    sender, receiver = running[0], running[-1]
+    consumer = StompClient(receiver.port)
+    consumer.subscribe(QUEUE, ack="client-individual", prefetch=2 * LOST)
+    send_confirmed(sender.port, ["kept"])
+    [kept] = consumer.take()
+    next(falling)
+    send_confirmed(sender.port, [f"lost {number}" for number in range(LOST)])
+    old = consumer.take(LOST)
+    next(falling)
+
+    new = [f"new {number}" for number in range(LOST)]
+    send_confirmed(sender.port, new)
+    with contextlib.suppress(stomp.exception.StompException, OSError):  # its connection may be closed
+        for message in (kept, *old):
+            consumer.ack(message, wait=False)
+        consumer.frame("SEND", wait=False, destination="/queue/fence")
+    until(consumer.disconnected.is_set, "clients are let go of", 60)
+    successor = connected(receiver.port)
+    successor.subscribe(QUEUE, ack="client-individual", prefetch=2 * LOST)
+    got = set()
+    with contextlib.suppress(queue.Empty):
+        while not got >= {"kept", *new}:
+            got.add(successor.take()[0].body)
+    assert got >= {"kept", *new}
+    assert got <= {"kept", *new, *(message.body for message in old)}
+    assert all(ROLLED_BACK in each.said() for each in running)
+    until(lambda: [each["rollbacks"] for each in told_by_nodes(url)] == [1] * len(names), "all nodes tell of it", 60)
+
+
+def test_a_store_that_lost_nothing_goes_on_with_its_nodes(tmp_path, nodes, pair):
+    [node] = nodes(pair.url, "a")
+    consumer = StompClient(node.port)
+    consumer.subscribe(QUEUE, ack="client-individual")
+    send_confirmed(node.port, ["one"])
+    [held] = consumer.take()
+    until(pair.is_in_step, "the replica is in step")
+    pair.fail_over()
+    send_confirmed(node.port, ["two"])
+    [other] = consumer.take()
+    consumer.ack(held)
+    consumer.ack(other)
+    assert not consumer.disconnected.is_set()
+    pair.replica.kill()
+    pair.replica.start()
+    send_confirmed(node.port, ["three"])
+    assert consumer.bodies() == ["three"]
+    assert ROLLED_BACK not in node.said()
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_a_primary_that_becomes_a_replica_is_left_for_the_new_one(nodes, pair, names):
+    running = nodes(pair.url, names)
+    consumer = StompClient(running[-1].port)
+    consumer.subscribe(QUEUE, ack="client-individual")
+    send_confirmed(running[0].port, ["one"])
+    [held] = consumer.take()
+    pair.switch()
+    producer = StompClient(running[0].port)
+    producer.send(QUEUE, "two", persistent="true")
+    [other] = consumer.take()
+    consumer.ack(held)
+    consumer.ack(other)
+    assert not consumer.disconnected.is_set()
+    assert not any(ROLLED_BACK in each.said() for each in running)
+    until(lambda: not _node_connections(pair.primary), "no connection to the old primary is kept")
+
+
+def _node_connections(server: Server) -> list[str]:
+    """Clients of a server that are not this test, and not the server that it follows."""
+    listed = server.ask("CLIENT", "LIST")
+    return [each for each in listed if "lib-name=redis-py" in str(each) and "cmd=client" not in str(each)]
