@@ -35,6 +35,7 @@ def filled(console, seen, monkeypatch):
 
 
 def started(client, text):
+    waiting_tasks("default")  # what earlier tests asked for
     response = client.post(reverse("start-search"), {"q": text})
     search = MessageSearch.objects.latest("created")
     assert response["Location"] == reverse("search", args=[search.id])
