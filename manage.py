@@ -35,7 +35,7 @@ def _brokerctl() -> None:
 
 def _record(sender: Any, **kwargs: Any) -> None:
     """Have what is about to be done recorded."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.recording_settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.ops.cli_settings")
     with _importing():
         from django.apps import apps
         from django.conf import settings

@@ -25,13 +25,13 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import celeryd_after_setup, task_failure, worker_ready
 from celery.worker.request import Request
 
-from analytics import results
-from analytics.catalogue import ANALYSES
-from analytics.outcome import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
-from analytics.request import AnalysisRequest
-from analytics.runs import Runs
-from brokerapp.environment import Environment
+from analytics.requests.catalogue import ANALYSES
+from analytics.requests.errors import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
+from analytics.requests.request import AnalysisRequest
+from analytics.results import storage
+from analytics.spark.run_registry import Runs
 from brokerapp.errors import RequestRefused
+from brokerapp.system.environment import Environment
 
 #: Errors of a disk, or of one's share of it, that is full.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -63,6 +63,7 @@ class Watched(Request):
 
 
 @shared_task(
+    name="analytics.tasks.analyse",
     bind=True,
     Request=Watched,
     queue="spark",
@@ -76,7 +77,7 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
     environment = Environment.read()
     if Runs(environment).is_cancelled(run_id):
         return None
-    if result := results.stored(environment.results, run_id):
+    if result := storage.stored(environment.results, run_id):
         return _done(run_id, result)
     _tell(run_id, "starting", worker=self.request.hostname or "")
     limit = (self.request.timelimit or (None, None))[1] or SOFT_LIMIT
@@ -92,7 +93,7 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
         raise
 
 
-@shared_task(queue="default")
+@shared_task(name="analytics.tasks.cancel", queue="default")
 def cancel(run_id: str) -> None:
     """Stop a run wherever it is: waiting for a worker, in one, or in Spark."""
     runs = Runs(Environment.read())
@@ -104,7 +105,7 @@ def cancel(run_id: str) -> None:
     sweep.delay(run_id)
 
 
-@shared_task(queue="spark")
+@shared_task(name="analytics.tasks.sweep", queue="spark")
 def sweep(run_id: str, session_id: str | None = None) -> bool:
     """Stop what Spark still does for a run whose worker is gone; whether there was anything.
 
@@ -112,19 +113,26 @@ def sweep(run_id: str, session_id: str | None = None) -> bool:
 
     Not part of cancel: only the workers of analyses have pyspark in memory, and loading it takes a second or two.
     """
-    from analytics.execution import interrupt_run
+    from analytics.spark.run_execution import interrupt_run
 
     return interrupt_run(run_id, Environment.read(), session_id)
 
 
-@shared_task(bind=True, queue="spark", ignore_result=True, max_retries=WARM_LOOKS, time_limit=WARM_LIMIT)
+@shared_task(
+    name="analytics.tasks.warm_up",
+    bind=True,
+    queue="spark",
+    ignore_result=True,
+    max_retries=WARM_LOOKS,
+    time_limit=WARM_LIMIT,
+)
 def warm_up(self: Task) -> None:
     """Let Spark do before anybody asks what the first analysis would wait for.
 
     While the server does not listen yet it holds no child: a run that somebody asks for comes first.
     """
-    from analytics.session import SparkUnavailable
-    from analytics.warming import warm_up
+    from analytics.spark.session import SparkUnavailable
+    from analytics.spark.warmup import warm_up
 
     began = time.monotonic()
     try:
@@ -146,7 +154,9 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
             _tell(run_id, "running", **info)
 
     try:
-        from analytics.execution import Execution  # loads pyspark, at a child's first run: its time counts, too
+        from analytics.spark.run_execution import (
+            Execution,  # loads pyspark, at a child's first run: its time counts, too
+        )
 
         return Execution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
     except (AnalysisFailed, RunCancelled):
@@ -177,7 +187,7 @@ def _trouble(error: OSError) -> str:
 
 
 def _done(run_id: str, result: Mapping[str, Any]) -> str:
-    path = results.path_of(run_id)
+    path = storage.path_of(run_id)
     _tell(run_id, "done", result=path, sentence=result["sentence"])
     return path
 
@@ -206,7 +216,7 @@ def _end(run_id: str, state: str, reason: str) -> None:
 def _load_once(instance: Any, **_: Any) -> None:
     """What every child needs is loaded before they are forked: no run waits for it, and they share its memory."""
     if _does_analyses(instance.app):
-        import_module("analytics.warming")
+        import_module("analytics.spark.warmup")
         for each in ANALYSES.values():
             import_module(each.module)
 

@@ -25,16 +25,16 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.cpu_limit import held_to
 from benchmarks.dialect import ActiveMQDialect
 from benchmarks.load import run
 from benchmarks.report import table
 from benchmarks.scenarios import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
-from benchmarks.share import held_to
 from benchmarks.sluice import Sluice
-from brokerapp.destination import Destination
-from brokerapp.nodes.members import Member, Members
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.destination import Destination
+from brokerapp.nodes.membership.ownership import Member, Members
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.server.embedded import EmbeddedStore
 
 HEAD = ("nodes", "queues", "messages/s", "against one node", "CPU of nodes", "CPU of the store")
 MESSAGES = 20_000

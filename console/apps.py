@@ -14,13 +14,17 @@ class ConsoleConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        from console import celery, login, operations, paths, rights_version
+        from console import celery
+        from console.access import permission_version
+        from console.accounts import login
+        from console.audit import cli_listener
+        from console.ui import url_converters
 
         assert celery.app  # the one that tasks are asked through, in every process
-        assert paths.NameConverter  # which addresses are made of
+        assert url_converters.NameConverter  # which addresses are made of
         login.watch()
-        rights_version.watch()
-        operations.listen()
+        permission_version.watch()
+        cli_listener.listen()
 
 
 class RecordingConfig(AppConfig):
@@ -32,9 +36,9 @@ class RecordingConfig(AppConfig):
     def import_models(self) -> None:
         """The one table it writes."""
         self.models = self.apps.all_models[self.label]
-        self.models_module = import_module("console.audit_entry")
+        self.models_module = import_module("console.audit.models")
 
     def ready(self) -> None:
-        from console import operations
+        from console.audit import cli_listener
 
-        operations.listen()
+        cli_listener.listen()

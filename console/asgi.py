@@ -14,11 +14,11 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.urls import path  # noqa: E402
 
-from console.hosting import lifespan  # noqa: E402
-from console.live.socket import LiveConsumer  # noqa: E402
-from console.paths import with_slashes  # noqa: E402
-from console.second_factor import with_factor  # noqa: E402
-from console.seen_as import with_looks  # noqa: E402
+from console.accounts.impersonation import with_looks  # noqa: E402
+from console.accounts.second_factor import with_factor  # noqa: E402
+from console.broker.live.socket import LiveConsumer  # noqa: E402
+from console.ops.broker_host import lifespan  # noqa: E402
+from console.ui.url_converters import with_slashes  # noqa: E402
 
 application = ProtocolTypeRouter(
     {

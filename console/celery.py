@@ -9,7 +9,7 @@ from celery import Celery
 from celery.signals import after_setup_logger, after_setup_task_logger
 from kombu import Queue
 
-from brokerapp.environment import Environment
+from brokerapp.system.environment import Environment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 

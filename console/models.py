@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import models, transaction
 
-from console.audit_entry import AuditEntry
-from console.masking_rules import Rule
-from console.message_search.models import MessageSearch, SearchHit
-from console.repair.models import Job, JobOutcome, Replacement, SavedSelector, Template
-from console.reports.models import Edition, Report
-from console.rights import Grant
-from console.routing.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
+from console.access.masking_rules import Rule
+from console.access.roles import Grant
+from console.analyses.reports.models import Edition, Report
+from console.audit.models import AuditEntry
+from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSelector, Template
+from console.messages.search.models import MessageSearch, SearchHit
+from console.routing.drafts.models import Draft, DraftRemark  # noqa: F401  (Django looks for models here)
 
 __all__ = [
     "AnalysisRun",
@@ -60,7 +60,9 @@ class AnalysisRun(models.Model):
     kind = models.CharField(max_length=64)
     title = models.CharField(max_length=200)
     request = models.JSONField(default=dict)  #: what analytics was asked: the kind and its parameters
-    trial = models.JSONField(null=True)  #: what is judged, see analytics/whatif/trial.py; None where nothing is
+    trial = models.JSONField(
+        null=True
+    )  #: what is judged, see analytics/requests/whatif_request.py; None where nothing is
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     stage = models.CharField(max_length=200, blank=True)  #: what it is doing, in words
     progress = models.FloatField(default=0)  #: 0 to 1
@@ -125,7 +127,7 @@ class Assignment(models.Model):
 
 
 class MaskingRule(models.Model):
-    """What some roles do not see of messages; see `console.masking_rules`."""
+    """What some roles do not see of messages; see `console.access.masking_rules`."""
 
     order = models.IntegerField(default=0)
     active = models.BooleanField(default=True)
@@ -147,7 +149,7 @@ class MaskingRule(models.Model):
 
 
 class RightsVersion(models.Model):
-    """One row: how often anybody's rights have changed; see `console.rights_version`."""
+    """One row: how often anybody's rights have changed; see `console.access.permission_version`."""
 
     version = models.BigIntegerField(default=0)
 
@@ -193,7 +195,7 @@ class ApiToken(models.Model):
 
 
 class Star(models.Model):
-    """What a user has starred. What can be: console.stars."""
+    """What a user has starred. What can be: console.ui.preferences.favourites."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="stars")
     MAX_SUBJECT = 1100

@@ -1,4 +1,4 @@
-"""Django's settings. What differs between installations comes from brokerapp.environment, nothing else."""
+"""Django's settings. What differs between installations comes from brokerapp.system.environment, nothing else."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from brokerapp.environment import Environment
+from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.handwritten import MAX_BODY
-from console.assets import fingerprint
-from console.database import databases
-from console.identity import Identity
-from console.mail_server import MailServer
-from console.monitoring.options import MonitorOptions
-from console.secret import secret_key
+from brokerapp.system.environment import Environment
+from console.accounts.auth_settings import Identity
+from console.accounts.secret_key import secret_key
+from console.exporters.options import MonitorOptions
+from console.ops.database_settings import databases
+from console.ops.mail_settings import MailServer
+from console.ui.staticfiles import fingerprint
 
 try:
     SLUICE = Environment.read()
@@ -38,7 +38,7 @@ SECRET_KEY = secret_key(SECRET_FILE)
 
 _named_hosts = [host.strip() for host in os.environ.get("SLUICE_HOSTS", "").split(",") if host.strip()]
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *_named_hosts]
-CSRF_FAILURE_VIEW = "console.views.problems.outdated"
+CSRF_FAILURE_VIEW = "console.ui.views.error_pages.outdated"
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in _named_hosts if host != "*"]
 
 INSTALLED_APPS = [
@@ -65,7 +65,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "console.assets.StaticFilesMiddleware",
+    "console.ui.staticfiles.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -74,13 +74,13 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "console.parts.PartsMiddleware",
+    "console.ui.partials.PartsMiddleware",
     "csp.middleware.CSPMiddleware",
-    "console.failures.BrokerErrorMiddleware",
+    "console.ui.error_middleware.BrokerErrorMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "console.second_factor.SecondFactorMiddleware",
-    "console.seen_as.SeenAsMiddleware",
-    "console.zones.ZoneMiddleware",
+    "console.accounts.second_factor.SecondFactorMiddleware",
+    "console.accounts.impersonation.SeenAsMiddleware",
+    "console.ui.preferences.timezones.ZoneMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -96,7 +96,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "console.context.house",
+                "console.ui.context_processors.house",
             ],
             "loaders": [
                 (
@@ -104,7 +104,7 @@ TEMPLATES = [
                     ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
-            "builtins": [f"console.templatetags.{each}" for each in ("asking", "house", "rights")],
+            "builtins": [f"console.templatetags.{each}" for each in ("confirmation", "common", "permissions")],
         },
     }
 ]
@@ -145,22 +145,24 @@ AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 
 # The second factor, single sign-on and the list of sessions are allauth's; accounts are made by admins.
-ACCOUNT_ADAPTER = "console.login.AccountAdapter"
+ACCOUNT_ADAPTER = "console.accounts.login.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
-MFA_ADAPTER = "console.login.SecondFactorAdapter"
+MFA_ADAPTER = "console.accounts.login.SecondFactorAdapter"
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are not asked for anything
 MFA_TOTP_TOLERANCE = 1  # clocks of phones are half a minute off
-SOCIALACCOUNT_ADAPTER = "console.oidc.SingleSignOn"
+SOCIALACCOUNT_ADAPTER = "console.accounts.oidc.SingleSignOn"
 SOCIALACCOUNT_PROVIDERS = IDENTITY.providers
 SOCIALACCOUNT_STORE_TOKENS = False
 
 # -- mail: into files of the outbox, unless SLUICE_MAIL says by which server, as smtp://user:password@host:587?tls=1
 
 _mail = MailServer.read()
-EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if _mail.host else "console.outbox.EmailBackend"
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend" if _mail.host else "console.ops.file_mail_backend.EmailBackend"
+)
 EMAIL_FILE_PATH = SLUICE.data / "outbox"
 #: The folder as pages name it; "" with a mail server.
 MAIL_OUTBOX = "" if _mail.host else os.path.relpath(EMAIL_FILE_PATH, BASE_DIR)
@@ -179,7 +181,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "console.assets.PlotlyFinder",
+    "console.ui.staticfiles.PlotlyFinder",
 ]
 STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
 WHITENOISE_USE_FINDERS = True
@@ -223,7 +225,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s", "datefmt": "%H:%M:%S"}},
-    "filters": {"wrong host": {"()": "console.log_lines.WrongHost"}},
+    "filters": {"wrong host": {"()": "console.ops.log_filters.WrongHost"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {

@@ -11,26 +11,27 @@ from celery.signals import celeryd_after_setup
 from django.conf import settings
 from django.utils import timezone
 
-from console import audit_retention, run_retention, runs
-from console.alerts import sending
-from console.message_search import service
-from console.message_search import work as message_search
+from console.alerts.delivery import alert_delivery
+from console.analyses import run_retention, run_service
+from console.audit import retention
+from console.messages.jobs import job_service
+from console.messages.jobs.worker import rouse_lost, work
+from console.messages.search import search_service
+from console.messages.search import worker as message_search
 from console.models import AnalysisRun
-from console.repair import jobs
-from console.repair.work import rouse_lost, work
 
 #: A run of which nothing was heard for so long has lost its worker. Spark reports at least once a minute.
 SILENCE = timedelta(minutes=10)
 #: A run that was given to workers and that none took for so long is not waited for any more.
 PATIENCE = timedelta(minutes=60)
 #: What tasks that come every few seconds import.
-_OFTEN = ("console.analyses", "console.reports.editions", "console.reports.sending")
+_OFTEN = ("console.analyses.questions", "console.analyses.reports.editions", "console.analyses.reports.delivery")
 
 
 @shared_task(name="console.run_changed")
 def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> bool:
     """An analysis reached a state; ignored when its run is over already."""
-    is_new = runs.changed(run_id, state, info or {})
+    is_new = run_service.changed(run_id, state, info or {})
     if is_new and state in AnalysisRun.FINAL:
         look_at_reports()
     return is_new
@@ -39,34 +40,37 @@ def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> 
 @shared_task(name="console.look_at_reports")
 def look_at_reports() -> None:
     """Begin the reports that are due, end those whose analyses are over, ask for mails that are to be sent."""
-    from console.reports import editions, sending  # need much that a short task can do without
+    from console.analyses.reports import (
+        delivery,  # need much that a short task can do without
+        editions,  # need much that a short task can do without
+    )
 
     editions.settle_all()
     editions.begin_due(timezone.now())
-    sending.ask_for_due(timezone.now())
+    delivery.ask_for_due(timezone.now())
 
 
 @shared_task(name="console.mail_edition")
 def mail_edition(edition_id: int) -> str:
     """Send an edition of a report, once; what came of it."""
-    from console.reports import sending
+    from console.analyses.reports import delivery
 
-    return sending.deliver(edition_id)
+    return delivery.deliver(edition_id)
 
 
 @shared_task(name="console.reap")
 def reap() -> int:
     """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
-    jobs.forget_old()
+    job_service.forget_old()
     rouse_lost()
-    service.rouse_lost()
-    return runs.reap(SILENCE, PATIENCE)
+    search_service.rouse_lost()
+    return run_service.reap(SILENCE, PATIENCE)
 
 
 @shared_task(name="console.worker_started")
 def worker_started(worker: str, seconds: float) -> int:
     """A worker of analyses began at this moment (seconds since the epoch); how many runs of the one before are lost."""
-    return runs.worker_started(worker, datetime.fromtimestamp(seconds, UTC))
+    return run_service.worker_started(worker, datetime.fromtimestamp(seconds, UTC))
 
 
 @shared_task(name="console.work")
@@ -84,13 +88,13 @@ def search_on(search_id: str) -> str:
 @shared_task(name="console.forget_audit")
 def forget_audit() -> int:
     """Delete entries of the audit trail that are older than SLUICE_AUDIT_DAYS, which leaves an entry; how many."""
-    return audit_retention.forget(settings.SLUICE.audit_days)
+    return retention.forget(settings.SLUICE.audit_days)
 
 
 @shared_task(name="console.demo")
 def demo(**options: Any) -> str:
     """Run the demo business against the broker; what it did."""
-    from console.demo import run_here
+    from console.ops.demo import run_here
 
     return str(run_here(**options))
 
@@ -98,13 +102,13 @@ def demo(**options: Any) -> str:
 @shared_task(name="console.deliver_alert")
 def deliver_alert(delivery_id: int) -> str:
     """Tell somebody outside about an alert, once; what came of it."""
-    return sending.deliver(delivery_id)
+    return alert_delivery.deliver(delivery_id)
 
 
 @shared_task(name="console.forget_runs")
 def forget_runs() -> int:
     """Delete runs of analyses older than SLUICE_RESULT_DAYS and editions of reports too old; how many."""
-    from console.reports import editions
+    from console.analyses.reports import editions
 
     return run_retention.forget(settings.SLUICE.result_days) + editions.forget(timezone.now())
 

@@ -11,36 +11,24 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from console import oidc
-from console.api.api import urls as api_urls
-from console.message_search import urls as message_search
-from console.monitoring import probes
-from console.repair import urls as repair
-from console.routing import urls as routing
-from console.views import (
-    account,
-    alerts,
-    analyses,
-    audit,
-    charts,
-    connections,
-    depths,
-    destinations,
-    detail,
-    effective,
-    keeping,
-    kept,
-    lists,
-    masking,
-    overview,
-    palette,
-    people,
-    preferences,
-    reports,
-    runs,
-    tokens,
-    topology,
-)
+from console.access.views import masking
+from console.accounts import oidc
+from console.accounts.views import account, api_tokens
+from console.accounts.views import effective_rights as effective
+from console.accounts.views import users as people
+from console.alerts import views as alerts
+from console.analyses.reports import views as reports
+from console.analyses.views import analyses, runs
+from console.api.composition import urls as api_urls
+from console.audit.search import views as audit
+from console.destinations.views import actions, clients, detail, lists, subscription_messages
+from console.exporters import probes
+from console.messages.search import urls as message_search
+from console.messages.views import urls as repair
+from console.metrics.views import charts, depths, overview
+from console.routing.views import urls as routing
+from console.topology import views as topology
+from console.ui.views import command_palette, preferences, saved_items
 
 #: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
 allauth_urls = [
@@ -67,24 +55,24 @@ urlpatterns = [
     *repair.urlpatterns,
     *message_search.urlpatterns,
     path("chart", charts.chart, name="chart"),
-    path("star", keeping.star, name="star"),
-    path("views/<str:page>/save", keeping.save_view, name="save-view"),
-    path("views/<int:view_id>/forget", keeping.forget_view, name="forget-view"),
+    path("star", saved_items.star, name="star"),
+    path("views/<str:page>/save", saved_items.save_view, name="save-view"),
+    path("views/<int:view_id>/forget", saved_items.forget_view, name="forget-view"),
     path("queues/", lists.queues, name="queues"),
     path("queues/bulk", lists.bulk, {"kind": "queue"}, name="queues-bulk"),
     path("queues/<name:name>/chart", charts.destination_chart, {"kind": "queue"}, name="queue-chart"),
-    path("queues/new", destinations.create, {"kind": "queue"}, name="new-queue"),
-    path("queues/<name:name>/purge", destinations.purge, name="purge"),
-    path("queues/<name:name>/pause", destinations.pause, {"paused": True}, name="pause-queue"),
-    path("queues/<name:name>/resume", destinations.pause, {"paused": False}, name="resume-queue"),
-    path("queues/<name:name>/forget-selector", destinations.forget_selector, name="forget-selector"),
-    path("queues/<name:name>/delete", destinations.delete, {"kind": "queue"}, name="delete-queue"),
+    path("queues/new", actions.create, {"kind": "queue"}, name="new-queue"),
+    path("queues/<name:name>/purge", actions.purge, name="purge"),
+    path("queues/<name:name>/pause", actions.pause, {"paused": True}, name="pause-queue"),
+    path("queues/<name:name>/resume", actions.pause, {"paused": False}, name="resume-queue"),
+    path("queues/<name:name>/forget-selector", actions.forget_selector, name="forget-selector"),
+    path("queues/<name:name>/delete", actions.delete, {"kind": "queue"}, name="delete-queue"),
     path("queues/<name:name>/", detail.detail, {"kind": "queue"}, name="queue"),
     path("topics/", lists.topics, name="topics"),
     path("topics/bulk", lists.bulk, {"kind": "topic"}, name="topics-bulk"),
     path("topics/<name:name>/chart", charts.destination_chart, {"kind": "topic"}, name="topic-chart"),
-    path("topics/new", destinations.create, {"kind": "topic"}, name="new-topic"),
-    path("topics/<name:name>/delete", destinations.delete, {"kind": "topic"}, name="delete-topic"),
+    path("topics/new", actions.create, {"kind": "topic"}, name="new-topic"),
+    path("topics/<name:name>/delete", actions.delete, {"kind": "topic"}, name="delete-topic"),
     path("topics/<name:name>/", detail.detail, {"kind": "topic"}, name="topic"),
     *routing.urlpatterns,
     path("topology/", topology.topology, name="topology"),
@@ -93,12 +81,12 @@ urlpatterns = [
     path("topology/connectors/<name:connector>/remove", topology.remove, name="remove-connector"),
     path("topology/connectors/<name:connector>/<str:action>", topology.switch, name="switch-connector"),
     path("topology/connectors/<name:connector>/", topology.connector, name="connector"),
-    path("connections/", connections.connections, name="connections"),
-    path("connections/<str:connection_id>/", connections.connection, name="connection"),
-    path("connections/<str:connection_id>/close", connections.close_connection, name="close-connection"),
-    path("subscribers/", connections.subscribers, name="subscribers"),
-    path("subscribers/<name:log>/messages/", kept.kept, name="kept"),
-    path("subscribers/<name:log>/delete", connections.delete_subscription, name="delete-subscription"),
+    path("connections/", clients.connections, name="connections"),
+    path("connections/<str:connection_id>/", clients.connection, name="connection"),
+    path("connections/<str:connection_id>/close", clients.close_connection, name="close-connection"),
+    path("subscribers/", clients.subscribers, name="subscribers"),
+    path("subscribers/<name:log>/messages/", subscription_messages.kept, name="kept"),
+    path("subscribers/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/new", alerts.edit, name="new-alert"),
     path("alerts/test", alerts.test_rule, name="test-alert"),
@@ -125,7 +113,7 @@ urlpatterns = [
     path("reports/<int:report_id>/<str:action>", reports.change, name="change-report"),
     path("audit/", audit.audit, name="audit"),
     path("audit/export.<str:format>", audit.export, name="audit-export"),
-    path("palette", palette.palette, name="palette"),
+    path("palette", command_palette.palette, name="palette"),
     path("admin/", people.users, name="users"),
     path("admin/users/new", people.new_user, name="new-user"),
     path("admin/users/<int:user_id>/", people.user, name="user"),
@@ -145,8 +133,8 @@ urlpatterns = [
     path("admin/effective/see", effective.begin, name="see-as"),
     path("admin/effective/stop", effective.stop, name="stop-seeing-as"),
     path("invitation/<str:uidb64>/<str:token>/", account.invitation, name="invitation"),
-    path("tokens/", tokens.tokens, name="tokens"),
-    path("tokens/<int:token_id>/revoke", tokens.revoke, name="revoke-token"),
+    path("tokens/", api_tokens.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", api_tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
     path("keys", preferences.keys, name="keys"),
     path("zone", preferences.zone, name="zone"),
@@ -162,7 +150,7 @@ urlpatterns = [
     path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]
 
-handler400 = "console.views.problems.unreadable"
-handler403 = "console.views.problems.denied"
-handler404 = "console.views.problems.missing"
-handler500 = "console.views.problems.broken"
+handler400 = "console.ui.views.error_pages.unreadable"
+handler403 = "console.ui.views.error_pages.denied"
+handler404 = "console.ui.views.error_pages.missing"
+handler500 = "console.ui.views.error_pages.broken"

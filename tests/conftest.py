@@ -24,10 +24,10 @@ import stomp
 from django.conf import settings
 
 from brokerapp.config import BrokerConfig, TransportConnector
-from brokerapp.engine.access import Principal
-from brokerapp.interpreter import COLLECT_AFTER
-from brokerapp.store.embedded import EmbeddedStore
-from brokerapp.wiring import node_config
+from brokerapp.engine.policy.authorization import Principal
+from brokerapp.runtime.bootstrap import node_config
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.process_tuning import COLLECT_AFTER
 from tests.migrated import in_memory, make_template
 from tests.spread import Spread, urgency
 
@@ -98,8 +98,8 @@ def store_url(tmp_path_factory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """A classic session of Spark in this process."""
-    from analytics import session
-    from analytics.jvm import java_home
+    from analytics.spark import session
+    from analytics.spark.jvm import java_home
 
     # The gateway to the JVM says good-bye after the test run has closed the streams it would say it to.
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -167,7 +167,7 @@ async def _let_ada_in(login: str, passcode: str, address: str) -> Principal | No
 @pytest.fixture(scope="module")
 def running_broker(store_url, request) -> Iterator[RunningBroker]:
     """A node of a broker of its own for the module: nothing other modules did is in it."""
-    from brokerapp.node import Node
+    from brokerapp.runtime.node import Node
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -181,7 +181,7 @@ def running_broker(store_url, request) -> Iterator[RunningBroker]:
         return node
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("brokerapp.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
+        patch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
         broker.node = broker.run(start())
         yield broker
         broker.run(broker.node.stop())

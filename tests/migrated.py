@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from brokerapp.environment import PROJECT
+from brokerapp.system.environment import PROJECT
 
 #: Seconds that it may take on a machine that is busy with other things.
 PATIENCE = 240

@@ -14,8 +14,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from brokerapp.environment import PROJECT
 from brokerapp.management.commands.runbroker import Command
+from brokerapp.system.environment import PROJECT
 
 #: Seconds for a broker to start, or to end, on a busy machine.
 PATIENCE = 60.0

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerapp.environment import PROJECT, Environment
+from brokerapp.system.environment import PROJECT, Environment
 from tests.conftest import until
 from tests.migrated import run_script
 

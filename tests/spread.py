@@ -15,12 +15,12 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("tests/browser/",),
     # A session of Spark in the tests' own process.
     (
-        "tests/analytics/test_whatif_replay.py",
-        "tests/analytics/test_selector_column.py",
+        "tests/analytics/whatif/test_whatif_replay.py",
+        "tests/analytics/transforms/test_selector_column.py",
         "tests/analytics/test_analyses_and_duckdb.py",
-        "tests/analytics/test_spark_source.py",
-        "tests/analytics/test_view.py",
-        "tests/analytics/test_versions.py",
+        "tests/analytics/spark/test_data_source.py",
+        "tests/analytics/readers/test_snapshot.py",
+        "tests/analytics/archive/test_schema_versions.py",
         "tests/ledger/",
     ),
     # Brokers that are killed: in two parts, either of which is as long as what stands above.
@@ -28,7 +28,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("tests/faults/",),
     # Spark in processes of its own: a server with its worker; and later a cluster.
     ("tests/analytics/test_tasks.py",),
-    ("tests/analytics/test_cluster.py",),
+    ("tests/analytics/test_spark_cluster.py",),
     ("tests/supervisor/",),
 )
 

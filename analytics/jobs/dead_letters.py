@@ -9,16 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics import charts
-from analytics.causes import COUNTED_AGAIN, EXPIRED, NOTE
-from analytics.jobs.parts import Collect, nothing, table_of
-from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Column, Figure, Findings, Table
-from analytics.slots import series, slot_seconds, span
-from analytics.transforms.causes import causes
-from analytics.transforms.which import of_destination
-from analytics.words import counted, form, part, sentence, short
+from analytics.jobs.common.tables import Collect, nothing, table_of
+from analytics.model.failure_patterns import COUNTED_AGAIN, EXPIRED, NOTE
+from analytics.model.time_buckets import series, slot_seconds, span
+from analytics.model.wording import counted, form, part, sentence, short
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.results import charts
+from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.transforms.event_filters import of_destination
+from analytics.transforms.failure_causes import causes
 
 STEPS = 1
 #: Messages shown of each cause, the newest.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from analytics import charts
-from analytics.depths import Course, Outlook, outlook
-from analytics.jobs import recorded_depths
-from analytics.jobs.parts import DESTINATION, Collect, nothing, table_of
-from analytics.jobs.recorded_depths import Key, recorded
-from analytics.question import Question
-from analytics.results import Column, Figure, Findings, Table
-from analytics.room import Room, room_of
-from analytics.slots import moments, slot_seconds
-from analytics.words import counted, duration, form, sentence, short
+from analytics.jobs.common import recorded_depths
+from analytics.jobs.common.recorded_depths import Key, recorded
+from analytics.jobs.common.tables import DESTINATION, Collect, nothing, table_of
+from analytics.model.capacity import Room, room_of
+from analytics.model.depth_series import Course, Outlook, outlook
+from analytics.model.time_buckets import moments, slot_seconds
+from analytics.model.wording import counted, duration, form, sentence, short
+from analytics.requests.question import Question
+from analytics.results import charts
+from analytics.results.storage import Column, Figure, Findings, Table
 
 STEPS = recorded_depths.STEPS
 MAX_LINES = 8

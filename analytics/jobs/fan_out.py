@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analytics import charts
-from analytics.jobs.parts import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
-from analytics.question import Question
-from analytics.results import Column, Figure, Findings, Table
-from analytics.routes import keeps_dead_letters
-from analytics.transforms.ways import ways
-from analytics.transforms.which import of_destination
-from analytics.words import counted, sentence, short, size
-from brokerapp.definitions import Definitions
+from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
+from analytics.model.routing_coverage import keeps_dead_letters
+from analytics.model.wording import counted, sentence, short, size
+from analytics.requests.question import Question
+from analytics.results import charts
+from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.transforms.event_filters import of_destination
+from analytics.transforms.route_counts import ways
+from brokerapp.model.definitions import Definitions
 
 STEPS = 1
 _SENT = Column("sent", "Sent", "messages")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analytics import charts
-from analytics.histogram import percentiles
-from analytics.jobs import delays
-from analytics.jobs.parts import (
+from analytics.jobs.common import latency_tables
+from analytics.jobs.common.tables import (
     ACKED,
     CLIENT,
     DESTINATION,
@@ -18,13 +16,15 @@ from analytics.jobs.parts import (
     ordered,
     total,
 )
-from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Figure, Findings, Table
-from analytics.slots import moments, slot_seconds, span, whole
+from analytics.model.time_buckets import moments, slot_seconds, span, whole
+from analytics.model.wording import client, duration, sentence, short
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.results import charts
+from analytics.results.storage import Figure, Findings, Table
+from analytics.rollups.log_histogram import percentiles
+from analytics.transforms.event_filters import of_consumer, of_destination
 from analytics.transforms.latency import latency
-from analytics.transforms.which import of_consumer, of_destination
-from analytics.words import client, duration, sentence, short
 
 STEPS = 1
 #: Points of the chart over time: each has a histogram of its own.
@@ -45,7 +45,7 @@ def run(question: Question, collect: Collect) -> Findings:
         return nothing("No message was acknowledged in this window.")
     by_queue, by_consumer = (histogram.filter(histogram[each].is_null()) for each in ("consumer", "slot"))
     by_consumer = by_consumer.filter(by_consumer["consumer"].is_valid())
-    queues = delays.by_destination(by_queue, chosen)
+    queues = latency_tables.by_destination(by_queue, chosen)
     consumers = ordered(percentiles(by_consumer, ["destination", "consumer"]), f"{chosen}_us")
     consumers = consumers.rename_columns({"messages": "acked", "consumer": "client"})
     columns = (CLIENT, DESTINATION, ACKED, *LATENCIES)
@@ -53,15 +53,18 @@ def run(question: Question, collect: Collect) -> Findings:
     drawn = any(sum(each is not None for each in values) > 1 for values in lines[1].values())  # a point is no line
     return Findings(
         sentence=_sentence(queues, consumers, chosen),
-        headline=(Figure("Acknowledged", total(queues, "acked"), "messages"), *delays.figures(queues, 3, chosen)),
+        headline=(
+            Figure("Acknowledged", total(queues, "acked"), "messages"),
+            *latency_tables.figures(queues, 3, chosen),
+        ),
         rows_read=total(queues, "acked"),
-        notes=tuple(delays.notes(by_queue)),
+        notes=tuple(latency_tables.notes(by_queue)),
         charts=(
-            ("By destination", delays.bars(queues)),
+            ("By destination", latency_tables.bars(queues)),
             *(((f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),) if drawn else ()),
         ),
         tables=(
-            delays.table("By destination", queues),
+            latency_tables.table("By destination", queues),
             Table("latency-by-consumer", "By consumer", columns, in_milliseconds(consumers)),
         ),
     )  # fmt: skip

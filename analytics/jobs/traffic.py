@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from analytics import charts
-from analytics.jobs import delays
-from analytics.jobs.parts import ACKED, DESTINATION, Collect, nothing, ordered, rolled_back, total
-from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Column, Figure, Findings, Table
-from analytics.slots import series, slot_seconds, span
+from analytics.jobs.common import latency_tables
+from analytics.jobs.common.tables import ACKED, DESTINATION, Collect, nothing, ordered, rolled_back, total
+from analytics.model.time_buckets import series, slot_seconds, span
+from analytics.model.wording import counted, duration, form, sentence, short
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.results import charts
+from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.transforms.event_filters import of_destination
 from analytics.transforms.latency import latency_of_destinations
 from analytics.transforms.traffic import traffic
-from analytics.transforms.which import of_destination
-from analytics.words import counted, duration, form, sentence, short
 
 STEPS = 2
 #: The part of messages that may be sent in a window and stored after it without being worth a word.
@@ -39,7 +39,7 @@ def run(question: Question, collect: Collect) -> Findings:
     if not by_time.num_rows:
         return nothing()
     histogram = collect("latency by consumer queue", latency_of_destinations(events))
-    slow = delays.by_destination(histogram)
+    slow = latency_tables.by_destination(histogram)
     totals = _totals(by_time)
     return Findings(
         sentence=_sentence(totals, slow),
@@ -48,14 +48,14 @@ def run(question: Question, collect: Collect) -> Findings:
             Figure("Copies stored", total(totals, "stored"), "messages"),
             Figure("Acknowledged", total(totals, "acked"), "messages"),
             Figure("Bytes sent", total(totals, "bytes_sent"), "bytes"),
-            *delays.figures(slow, 1),
+            *latency_tables.figures(slow, 1),
         ),
         rows_read=total(by_time, "events"),
-        notes=(*rolled_back(total(totals, "rolled_back")), *delays.notes(histogram)),
+        notes=(*rolled_back(total(totals, "rolled_back")), *latency_tables.notes(histogram)),
         charts=_charts(by_time, slow, question.covered, slot, _copied(totals)),
         tables=(
             Table("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
-            delays.table("Time from the broker to the ack", slow),
+            latency_tables.table("Time from the broker to the ack", slow),
             Table(
                 "traffic-by-time",
                 f"Traffic by destination and {span(slot)}",
@@ -80,7 +80,7 @@ def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int, copied
         del drawn["Copies stored"]
     found = [(title, charts.over_time(*each, unit)) for title, each in drawn.items() if each[1]]
     if slow.num_rows:
-        found.append(("Time from the broker to the ack", delays.bars(slow)))
+        found.append(("Time from the broker to the ack", latency_tables.bars(slow)))
     return tuple(found)
 
 

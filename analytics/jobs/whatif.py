@@ -11,25 +11,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from analytics.jobs import recorded_depths
-from analytics.jobs.parts import Collect
-from analytics.jobs.recorded_depths import recorded
-from analytics.outcome import AnalysisFailed
-from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Findings
-from analytics.slots import slot_seconds, starts
+from analytics.jobs.common import recorded_depths
+from analytics.jobs.common.recorded_depths import recorded
+from analytics.jobs.common.tables import Collect
+from analytics.model.time_buckets import slot_seconds, starts
+from analytics.requests.errors import AnalysisFailed
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.requests.whatif_request import Trial
+from analytics.results.storage import Findings
 from analytics.transforms.whatif import classes, flows, is_recorded, sent_at
 from analytics.whatif import report
-from analytics.whatif.coding import Coding
+from analytics.whatif.answer_encoding import Coding
+from analytics.whatif.backlog_prediction import pace
 from analytics.whatif.comparison import Comparison, series_by_name, standing_by_name
 from analytics.whatif.conditions import Oracle, Routing, TooEntangled
-from analytics.whatif.depths import pace
-from analytics.whatif.tallies import Buckets, Classes, Tally
-from analytics.whatif.trial import Trial
-from brokerapp.definitions import Definitions
-from brokerapp.destination import Destination, Kind
-from brokerapp.engine.circumstances import Circumstances
+from analytics.whatif.message_counts import Buckets, Classes, Tally
+from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination, Kind
 
 STEPS = 3 + recorded_depths.STEPS
 #: Points of a chart.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.measures import ENDS
-from analytics.request import Window
-from analytics.transforms.counting import by_kind, last, messages, of_kinds, size_of
+from analytics.model.measures import ENDS
+from analytics.requests.request import Window
+from analytics.transforms.aggregates import by_kind, last, messages, of_kinds, size_of
 
 
 def clients(events: DataFrame, window: Window) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Latency: from a message's arrival at the broker to its ack, as log histograms (analytics/histogram.py).
+"""Latency: from a message's arrival at the broker to its ack, as log histograms (analytics/rollups/log_histogram.py).
 
 With `ack:auto` a message counts as acknowledged when it was handed to its consumer's connection.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.histogram import STEPS
-from analytics.transforms.counting import slot
+from analytics.rollups.log_histogram import STEPS
+from analytics.transforms.aggregates import slot
 
 _TIMES = ("destination", "slot", "bucket")
 _CONSUMERS = ("destination", "consumer", "bucket")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.measures import WITHOUT_MESSAGE
-from analytics.transforms.counting import by_kind, messages, size_of, slot
+from analytics.model.measures import WITHOUT_MESSAGE
+from analytics.transforms.aggregates import by_kind, messages, size_of, slot
 
 
 def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:

@@ -12,11 +12,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.measures import SERVED, WITHOUT_MESSAGE
-from analytics.selector_column import NotRecorded, to_column
-from analytics.transforms.counting import by_kind, last, messages, size_of
-from analytics.transforms.depths import never_stored
-from analytics.whatif.coding import PER_WORD, Coding
+from analytics.model.measures import SERVED, WITHOUT_MESSAGE
+from analytics.transforms.aggregates import by_kind, last, messages, size_of
+from analytics.transforms.depth_changes import never_stored
+from analytics.transforms.selector_column import NotRecorded, to_column
+from analytics.whatif.answer_encoding import PER_WORD, Coding
 from analytics.whatif.conditions import Condition
 
 #: Headers of a message that are columns of the record, as texts; see docs/data.md.

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from analytics.depths import Course
-from analytics.whatif.depths import Standing, changed, service
-from analytics.whatif.tallies import Asked, Buckets, Series, Tally
-from analytics.whatif.ways import Leg
-from brokerapp.destination import Destination
+from analytics.model.depth_series import Course
+from analytics.whatif.backlog_prediction import Standing, changed, service
+from analytics.whatif.message_counts import Asked, Buckets, Series, Tally
+from analytics.whatif.predicted_routes import Leg
+from brokerapp.model.destination import Destination
 
 #: Classes of which messages are shown as samples, for each leg; a message each.
 SAMPLES = 3

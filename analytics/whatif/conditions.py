@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brokerapp.destination import Destination
-from brokerapp.engine.routing import Hop, Route, examine
-from brokerapp.engine.topology import Topology
+from brokerapp.engine.routing.route_walk import Hop, Route, examine
+from brokerapp.engine.routing.routing_table import Topology
 from brokerapp.errors import BrokerError
+from brokerapp.model.destination import Destination
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier
 

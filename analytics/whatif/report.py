@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics import charts
-from analytics.request import Window
-from analytics.results import Column, Findings, Table
-from analytics.slots import moments
+from analytics.model.time_buckets import moments
+from analytics.model.wording import short, signed
+from analytics.requests.request import Window
+from analytics.requests.whatif_request import Trial
+from analytics.results import charts
+from analytics.results.storage import Column, Findings, Table
 from analytics.whatif.comparison import DRAFT, IN_FORCE, Comparison, Target
 from analytics.whatif.conditions import Condition
-from analytics.whatif.trial import Trial
-from analytics.whatif.unjudged import unjudged
-from analytics.whatif.untried import changed_places, untried
-from analytics.words import short, signed
-from brokerapp.definitions import Definitions, VirtualTopic
+from analytics.whatif.unassessed_changes import unjudged
+from analytics.whatif.untested_changes import changed_places, untried
+from brokerapp.model.definitions import Definitions, VirtualTopic
 
 #: Targets whose predicted depth is drawn.
 DRAWN = 4

@@ -15,9 +15,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from analytics.request import Window
-from analytics.session import connected
-from benchmarks.analytics import archiver, first, oracle, server, traffic
+from analytics.requests.request import Window
+from analytics.spark.session import connected
+from benchmarks.analytics import archiver, duckdb_queries, first_result, server, traffic
 from benchmarks.analytics.questions import ASKED, Asked, ask_duckdb, ask_spark
 
 EVENTS, HOURS = 10_000_000, 24
@@ -83,8 +83,8 @@ def _archive(folder: Path, events: int, hours: int) -> Path:
 
 def _first_result(folder: Path) -> bool:
     """How long somebody waits who asks as soon as an installation has started, and later."""
-    took = first.measure(folder)
-    print(f"\n{first.EVENTS:,} events: ready {took.ready:.1f} s after the start; asked at once, ", end="")
+    took = first_result.measure(folder)
+    print(f"\n{first_result.EVENTS:,} events: ready {took.ready:.1f} s after the start; asked at once, ", end="")
     print(f"the first result after {took.first:.1f} s ({FIRST_SECONDS:g} at most), ", end="")
     print(f"later after {took.warm:.2f} s ({WARM_SECONDS:g} at most)")
     print("CPU seconds of all processes in the same: {:.1f}, {:.1f}, {:.2f}".format(*took.cpu), flush=True)
@@ -97,7 +97,7 @@ def _first_result(folder: Path) -> bool:
 def _compare(asked: Sequence[Asked], archive: Path, hours: int, rounds: int, folder: Path) -> bool:
     """Every analysis beside DuckDB, in turn; whether none takes longer than the limit."""
     whole = _whole(hours)
-    duck = oracle.connect(archive, whole)
+    duck = duckdb_queries.connect(archive, whole)
     print(f"\n{_count(archive, hours):,} events, the best of {rounds}, seconds; {LIMIT:g} times DuckDB's at most\n")
     print(f"{'':<14}{'elapsed':^24}{'CPU time':^24}")
     print(f"{'analysis':<14}" + f"{'Spark':>8}{'DuckDB':>8}{'ratio':>8}" * 2, flush=True)
@@ -178,7 +178,7 @@ def _window(asked: Asked, hours: int) -> Window:
 
 
 def _count(archive: Path, hours: int) -> int:
-    return oracle.connect(archive, _whole(hours)).sql("SELECT count(*) FROM events").fetchall()[0][0]
+    return duckdb_queries.connect(archive, _whole(hours)).sql("SELECT count(*) FROM events").fetchall()[0][0]
 
 
 def _took(pid: int | None, work: Callable[[], Any]) -> Took:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import redis
 
-from analytics.archive import BrokerArchive
-from analytics.archiver import Archiver
-from analytics.stream import TraceStream
+from analytics.archive.archiver import Archiver
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.trace_stream import TraceStream
 from benchmarks.load import run
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.sluice import Sluice
-from brokerapp.data_folder import DataFolder
-from brokerapp.store.keys import trace_key
+from brokerapp.store.client.keys import trace_key
+from brokerapp.system.data_directory import DataFolder
 
 #: What the archiver is to take, times the broker's best.
 TIMES = 5

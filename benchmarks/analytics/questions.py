@@ -12,14 +12,14 @@ import duckdb
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.catalogue import ANALYSES
-from analytics.events import read_events
-from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Findings
-from analytics.slots import slot_seconds
-from analytics.whatif.trial import Trial
-from benchmarks.analytics import oracle, traffic, trying
+from analytics.model.time_buckets import slot_seconds
+from analytics.requests.catalogue import ANALYSES
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.requests.whatif_request import Trial
+from analytics.results.storage import Findings
+from analytics.spark.event_frames import read_events
+from benchmarks.analytics import duckdb_queries, traffic, whatif_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,27 @@ class Asked:
 
 
 def _latency(slot: int) -> list[str]:
-    return [oracle.latency("destination"), oracle.latency("destination", "consumer"), oracle.latency_over_time(slot)]
+    return [
+        duckdb_queries.latency("destination"),
+        duckdb_queries.latency("destination", "consumer"),
+        duckdb_queries.latency_over_time(slot),
+    ]
 
 
 ASKED = (
-    Asked("traffic", lambda _, slot: [oracle.traffic(slot), oracle.latency("destination")]),
-    Asked("weeks", lambda window, slot: [oracle.weeks(window, slot)]),
-    Asked("league", lambda window, _: [oracle.clients(window)]),
-    Asked("fan-out", lambda *_: [oracle.ways()]),
+    Asked("traffic", lambda _, slot: [duckdb_queries.traffic(slot), duckdb_queries.latency("destination")]),
+    Asked("weeks", lambda window, slot: [duckdb_queries.weeks(window, slot)]),
+    Asked("league", lambda window, _: [duckdb_queries.clients(window)]),
+    Asked("fan-out", lambda *_: [duckdb_queries.ways()]),
     Asked("latency", lambda _, slot: _latency(slot), points=60),
-    Asked("depth", lambda window, slot: [oracle.depths(window, min(slot, 3600))]),
-    Asked("skew", lambda window, _: [oracle.clients(window)]),
-    Asked("health", lambda window, _: [oracle.clients(window)]),
-    Asked("dead-letters", lambda _, slot: [oracle.causes(slot)]),
-    Asked("repeats", lambda *_: [oracle.repeats()]),
-    Asked("filters", lambda *_: [oracle.ways()]),
-    Asked("orphans", lambda *_: [oracle.ways()]),
-    Asked("whatif", trying.queries, points=120, trial=trying.TRIAL),
+    Asked("depth", lambda window, slot: [duckdb_queries.depths(window, min(slot, 3600))]),
+    Asked("skew", lambda window, _: [duckdb_queries.clients(window)]),
+    Asked("health", lambda window, _: [duckdb_queries.clients(window)]),
+    Asked("dead-letters", lambda _, slot: [duckdb_queries.causes(slot)]),
+    Asked("repeats", lambda *_: [duckdb_queries.repeats()]),
+    Asked("filters", lambda *_: [duckdb_queries.ways()]),
+    Asked("orphans", lambda *_: [duckdb_queries.ways()]),
+    Asked("whatif", whatif_rules.queries, points=120, trial=whatif_rules.TRIAL),
 )
 
 

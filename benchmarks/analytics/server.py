@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from analytics import spark_server
-from brokerapp.environment import Environment
+from analytics.spark import server as spark_server
+from brokerapp.system.environment import Environment
 
 #: Seconds for something to start, or to answer, on a machine that does much else.
 PATIENCE = 240.0

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics import durable
-from analytics.archive import BrokerArchive, Commit
-from analytics.compaction import COMPRESSION, ROW_GROUP
-from analytics.request import Window
-from brokerapp.definitions import Composite, Definitions, Leg, VirtualTopic
-from brokerapp.destination import Destination
-from brokerapp.recording.schema import ALL, CHANGED, KINDS, MOMENT, SCHEMA
+from analytics.archive import atomic_files
+from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.archive.compaction import COMPRESSION, ROW_GROUP
+from analytics.requests.request import Window
+from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.destination import Destination
+from brokerapp.tracing.schema import ALL, CHANGED, KINDS, MOMENT, SCHEMA
 
 SECOND_US = 1_000_000
 MINUTE_US, HOUR_US, WEEK_US = 60 * SECOND_US, 3600 * SECOND_US, 7 * 86400 * SECOND_US
@@ -155,7 +155,7 @@ def generate(folder: Path, events: int, hours: int = 3, seed: int = 7) -> int:
             written += _write(folder, made, f"{start // 1000}-{number}")
     for broker in (BROKER, SECOND_BROKER):
         commit = Commit(offset=f"{START_US // 1000}-{chunks}", events=written)
-        durable.replace(BrokerArchive(folder, broker).folder / "_commit.json", json.dumps(asdict(commit)).encode())
+        atomic_files.replace(BrokerArchive(folder, broker).folder / "_commit.json", json.dumps(asdict(commit)).encode())
     return written
 
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from brokerapp.admin.browsing import Browsing
-from brokerapp.admin.numbers import Numbers
+from brokerapp.admin.connections import Peers
 from brokerapp.admin.operations import Operations
-from brokerapp.admin.peers import Peers
 from brokerapp.admin.routing import Routing
+from brokerapp.admin.statistics import Numbers
 
 if TYPE_CHECKING:
     from brokerapp.admin.networks import Networks
@@ -24,7 +24,7 @@ class BrokerAdmin(Browsing, Numbers, Operations, Routing):
 
     def __init__(self, redis_url: str, broker: str) -> None:
         super().__init__(redis_url, broker)
-        self.rings = self._store.rings  #: the history: see brokerapp.history
+        self.rings = self._store.rings  #: the history: see brokerapp.model.time_series
         self.peers = Peers(self._store, self._ask, self._ask_each)  #: who is connected, and what subscriptions keep
 
     @cached_property

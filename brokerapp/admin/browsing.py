@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
-from brokerapp.admin.door import Door
-from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import FAILED_AT, ORIGIN, TIME, brokers_word, signed
-from brokerapp.engine.job import Job
-from brokerapp.message import Message
+from brokerapp.admin.client_base import Door
+from brokerapp.engine.policy.broker_headers import FAILED_AT, ORIGIN, TIME, brokers_word, signed
+from brokerapp.engine.scheduling.scheduled_job import Job
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
+from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, Tally, WaitingMessage
 from brokerapp.selectors import Seen, compile_selector
-from brokerapp.snapshot import END_OF_LOG, BrowsedMessage, BrowsePage, Tally, WaitingMessage
 from brokerapp.store import StoredEntry, StoredJob
 
 #: A moment after all others, milliseconds since the epoch.

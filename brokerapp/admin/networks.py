@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from brokerapp.destination import Destination
-from brokerapp.network.definition import NetworkConnector
-from brokerapp.network.registry import Registry
-from brokerapp.network_stats import DemandStats, IncomingStats, NetworkStats
+from brokerapp.model.destination import Destination
+from brokerapp.model.network_stats import DemandStats, IncomingStats, NetworkStats
+from brokerapp.network.connectors.connector_store import Registry
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.redis import RedisStore
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brokerapp.admin.door import Door
+from brokerapp.admin.client_base import Door
 from brokerapp.cluster.status import ClusterStatus
-from brokerapp.destination import Destination, check_one
-from brokerapp.named_subscription import NamedSubscription
+from brokerapp.model.destination import Destination, check_one
+from brokerapp.model.stats_records import StepOutcome
+from brokerapp.model.subscription_identity import NamedSubscription
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import StepOutcome
 
 
 class Operations(Door):

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from brokerapp.admin.door import Door
-from brokerapp.clock import now_ms
-from brokerapp.definitions import Definitions
-from brokerapp.definitions_json import from_json, to_json
-from brokerapp.destination import Destination
-from brokerapp.engine.checking import check
-from brokerapp.engine.circumstances import Circumstances
+from brokerapp.admin.client_base import Door
+from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.engine.routing.validation import check
 from brokerapp.errors import DefinitionRefused
+from brokerapp.model.definition_codec import from_json, to_json
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination
+from brokerapp.system.clock import now_ms
 
 #: Seconds a node may take to apply definitions: longer than one that died counts as live.
 REFRESH_SECONDS = 8.0

@@ -11,25 +11,25 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from brokerapp import clock
-from brokerapp.actions import Action, Connect, Send, Subscribe, Unsubscribe
-from brokerapp.client import Client
-from brokerapp.cluster.consumption import Consumption
-from brokerapp.cluster.lodging import Lodging
+from brokerapp.cluster.change_log import Applies, Recording
 from brokerapp.cluster.peer import ANSWER, Peer, PeerLink, Then
 from brokerapp.cluster.record import Change, Record
-from brokerapp.cluster.recording import Applies, Recording
+from brokerapp.cluster.remote_consumers import Consumption
+from brokerapp.cluster.remote_temporaries import Lodging
+from brokerapp.cluster.settings import ClusterTerms, differences
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
-from brokerapp.cluster.terms import ClusterTerms, differences
-from brokerapp.destination import Destination
-from brokerapp.engine.access import ANONYMOUS
+from brokerapp.core.destinations.reconnect_window import Belonging
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.subscribe_options import named_subscription
+from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.errors import ProtocolError, RequestRefused
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.reconnecting import Belonging
-from brokerapp.subscribe_options import named_subscription
+from brokerapp.model.commands import Action, Connect, Send, Subscribe, Unsubscribe
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.broker import Broker
+    from brokerapp.core.broker import Broker
 
 logger = logging.getLogger(__name__)
 

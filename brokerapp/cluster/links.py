@@ -8,7 +8,7 @@ import logging
 
 from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.peer import Peer
-from brokerapp.network.link import LinkLost, Trust, dial
+from brokerapp.network.links.bridge_link import LinkLost, Trust, dial
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, CLUSTER_HEADER
 

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from brokerapp import clock
+from brokerapp.cluster.settings import Member
 from brokerapp.cluster.status import MemberState
-from brokerapp.cluster.terms import Member
+from brokerapp.system import clock
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
-from brokerapp.named_subscription import NamedSubscription
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
 
 #: What the names of durable subscriptions begin with in a record; those of destinations are their native form.
 _DURABLE = "durable:"

@@ -2,7 +2,7 @@
 `export_xml`, `default_config`.
 """
 
-from brokerapp.config.broker_config import (
+from brokerapp.config.parsing.broker_config import (
     Authentication,
     BrokerConfig,
     Finding,

@@ -12,28 +12,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from brokerapp.config.attributes import attribute_name, read_fields
-from brokerapp.config.beans import broker_of, properties_of
-from brokerapp.config.broker_attributes import READ
-from brokerapp.config.broker_config import Authentication, BrokerConfig, Finding, Outcome
-from brokerapp.config.cluster import read_cluster
-from brokerapp.config.connectors import bridged_twice, read_network_connectors, read_transport_connectors
-from brokerapp.config.document import CORE, OLD_CORE, Element, read_document
-from brokerapp.config.plugins import read_plugins
-from brokerapp.config.policies import read_policies
-from brokerapp.config.surroundings import Surroundings
-from brokerapp.config.system_usage import read_system_usage
-from brokerapp.config.tls import placed_in, read_ssl_context
-from brokerapp.config.virtual_destinations import (
+from brokerapp.config.elements.broker_attributes import READ
+from brokerapp.config.elements.cluster import read_cluster
+from brokerapp.config.elements.connectors import bridged_twice, read_network_connectors, read_transport_connectors
+from brokerapp.config.elements.plugins import read_plugins
+from brokerapp.config.elements.policies import read_policies
+from brokerapp.config.elements.system_usage import read_system_usage
+from brokerapp.config.elements.tls import placed_in, read_ssl_context
+from brokerapp.config.elements.virtual_destinations import (
     ELEMENTS,
     read_destination,
     read_interceptors,
     read_virtual_destination,
 )
-from brokerapp.config.without_effect import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE
-from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
-from brokerapp.engine.loops import find_loop
+from brokerapp.config.parsing.attributes import attribute_name, read_fields
+from brokerapp.config.parsing.beans import broker_of, properties_of
+from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig, Finding, Outcome
+from brokerapp.config.parsing.document import CORE, OLD_CORE, Element, read_document
+from brokerapp.config.parsing.load_context import Surroundings
+from brokerapp.config.parsing.unsupported import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE
+from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
 
 #: Attribute and element that name a class which decides who may read a message.
 _MESSAGE_POLICY = "messageAuthorizationPolicy"

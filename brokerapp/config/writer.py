@@ -7,19 +7,19 @@ from typing import Any
 
 from lxml import etree
 
-from brokerapp.config.attributes import written_fields
-from brokerapp.config.broker_attributes import WRITTEN
-from brokerapp.config.broker_config import BrokerConfig, NetworkConnector, TransportConnector
-from brokerapp.config.cluster import write_cluster
-from brokerapp.config.connectors import write_network_connectors, write_transport_connectors
-from brokerapp.config.document import BEANS, CORE
-from brokerapp.config.plugins import write_plugins
-from brokerapp.config.policies import write_policies
-from brokerapp.config.system_usage import write_system_usage
-from brokerapp.config.tls import write_ssl_context
-from brokerapp.config.virtual_destinations import write_destinations, write_interceptors
-from brokerapp.definitions import Definitions, MirroredQueue, Redelivery
+from brokerapp.config.elements.broker_attributes import WRITTEN
+from brokerapp.config.elements.cluster import write_cluster
+from brokerapp.config.elements.connectors import write_network_connectors, write_transport_connectors
+from brokerapp.config.elements.plugins import write_plugins
+from brokerapp.config.elements.policies import write_policies
+from brokerapp.config.elements.system_usage import write_system_usage
+from brokerapp.config.elements.tls import write_ssl_context
+from brokerapp.config.elements.virtual_destinations import write_destinations, write_interceptors
+from brokerapp.config.parsing.attributes import written_fields
+from brokerapp.config.parsing.broker_config import BrokerConfig, NetworkConnector, TransportConnector
+from brokerapp.config.parsing.document import BEANS, CORE
 from brokerapp.errors import DefinitionRefused
+from brokerapp.model.definitions import Definitions, MirroredQueue, Redelivery
 
 #: Field of a BrokerConfig -> what writes it as a part of `<broker>`, unless it has its default.
 _PARTS: dict[str, Callable[[Any], etree._Element]] = {

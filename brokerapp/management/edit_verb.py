@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import StepOutcome
 from brokerapp.selectors import compile_selector
-from brokerapp.snapshot import StepOutcome
 
 Answer = tuple[Any, list[str]]
 
@@ -69,8 +69,8 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 def _edit(args: Namespace) -> Any:
-    from brokerapp.edit import Edit  # here: other verbs need not wait for it
-    from brokerapp.properties import check_name, typed
+    from brokerapp.engine.editing.message_edit import Edit  # here: other verbs need not wait for it
+    from brokerapp.engine.editing.message_properties import check_name, typed
 
     values: dict[str, str] = {}
     for text in args.set:
@@ -93,7 +93,7 @@ def _edit(args: Namespace) -> Any:
 
 def _typed_name(text: str) -> tuple[str, str]:
     """A name and its type: what follows the last colon, when that is a type."""
-    from brokerapp.properties import TYPES
+    from brokerapp.engine.editing.message_properties import TYPES
 
     name, colon, kind = text.rpartition(":")
     return (name, kind) if colon and kind in TYPES else (text, "text")
@@ -117,7 +117,7 @@ async def _chosen(
 
 
 async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Destination, target: Any) -> Answer:
-    from brokerapp.homeward import home_of
+    from brokerapp.engine.editing.resubmit_target import home_of
 
     seqs = [seq async for page in _chosen(admin, args, queue) for seq in page]
     lines = [f"{len(seqs):,} message{'' if len(seqs) == 1 else 's'} would be edited"]

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:  # its import takes longer than a verb that is about no network
-    from brokerapp.network_stats import BridgeStats, ConnectorStats, IncomingStats, WayStats
+    from brokerapp.model.network_stats import BridgeStats, ConnectorStats, IncomingStats, WayStats
 
 Answer = tuple[Any, list[str]]
 
@@ -68,7 +68,7 @@ def _connector_lines(connector: ConnectorStats) -> Iterator[str]:
 
 
 def _way_line(way: WayStats) -> str:
-    from brokerapp.network_stats import WayState
+    from brokerapp.model.network_stats import WayState
 
     where = f"{way.remote} at {way.address}" if way.state is WayState.CONNECTED else ", ".join(way.addresses)
     error = f": {way.last_error}" if way.last_error and way.state is not WayState.CONNECTED else ""

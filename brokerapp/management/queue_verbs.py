@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from brokerapp import clock
 from brokerapp.admin import BrokerAdmin
-from brokerapp.destination import Destination
 from brokerapp.management.edit_verb import add_edit_verb, edit
+from brokerapp.model.destination import Destination
+from brokerapp.system import clock
 
 Answer = tuple[Any, list[str]]
 

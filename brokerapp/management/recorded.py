@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.definitions_json import to_json
-from brokerapp.destination import Destination
-from brokerapp.environment import Environment
 from brokerapp.errors import DestinationNotFound
 from brokerapp.management.operations import Operation
+from brokerapp.model.definition_codec import to_json
+from brokerapp.model.destination import Destination
+from brokerapp.system.environment import Environment
 
 Answer = tuple[Any, list[str]]
 #: How something stands, as JSON; None: it does not exist.

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.system.environment import Environment
 
 if TYPE_CHECKING:
-    from analytics.request import AnalysisRequest
+    from analytics.requests.request import AnalysisRequest
 
 Answer = tuple[Any, list[str]]
 
@@ -41,8 +41,10 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     """Judge the definitions of a file beside those in force."""
     if not args.file.is_file():
         raise RequestRefused(f"there is no file {args.file}")
-    from analytics.request import AnalysisRequest
-    from analytics.whatif.trial import Trial  # here, with what reads files: other verbs need not wait for them
+    from analytics.requests.request import AnalysisRequest
+    from analytics.requests.whatif_request import (
+        Trial,  # here, with what reads files: other verbs need not wait for them
+    )
     from brokerapp.config import import_definitions
 
     wanted, report = import_definitions(args.file.read_bytes())
@@ -73,8 +75,8 @@ def _environment(args: Namespace, broker: str) -> Environment:
 
 
 def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, Any]:
-    from analytics.execution import Execution  # loads pyspark
-    from analytics.outcome import AnalysisFailed
+    from analytics.requests.errors import AnalysisFailed
+    from analytics.spark.run_execution import Execution  # loads pyspark
 
     shown = sys.stderr if sys.stderr.isatty() else None  # to a file, each step would be one more line over the last
 

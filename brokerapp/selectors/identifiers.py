@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from brokerapp.destination import Destination
 from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import Destination
 from brokerapp.selectors.values import Value, ValueType, number, truth
 
 #: A temporary destination in STOMP form: its kind and its name.

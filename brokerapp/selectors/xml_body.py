@@ -1,4 +1,4 @@
-"""XPATH: a condition on a message's body, where that is XML. It is computed apart, see brokerapp.xpath.
+"""XPATH: a condition on a message's body, where that is XML. It is computed apart, see brokerapp.selectors.xpath.
 
 A body that is no XML, has a document type declaration or is too large is no match, and so is one for which the
 expression cannot be computed, or not in good time.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from brokerapp.selectors.overruns import Overruns
 
 if TYPE_CHECKING:
-    from brokerapp.xpath.apart import Apart
+    from brokerapp.selectors.xpath.xpath_process import Apart
 
 #: Bytes a body may have to be looked into: a few milliseconds of parsing, during which the node does nothing else.
 MAX_BODY = 1 << 20
@@ -25,7 +25,7 @@ CACHED_EXPRESSIONS = 1024
 
 def _apart() -> Apart:
     """The process that computes it. Most selectors need none, and brokerctl is to start at once."""
-    from brokerapp.xpath.apart import APART
+    from brokerapp.selectors.xpath.xpath_process import APART
 
     return APART
 

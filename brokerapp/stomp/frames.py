@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from brokerapp.connector import MAX_BODY_BYTES
 from brokerapp.errors import ProtocolError
-from brokerapp.message import escape
-from brokerapp.stomp.heads import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
-from brokerapp.stomp.runs import AckFrames, Head, SendFrames, learn, read_acks, read_sends
+from brokerapp.model.message import escape
+from brokerapp.model.transport_connector import MAX_BODY_BYTES
+from brokerapp.stomp.frame_batches import AckFrames, Head, SendFrames, learn, read_acks, read_sends
+from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
 
 #: Bytes after which a frame whose headers do not end is refused.
 MAX_HEAD_BYTES = 256 * 1024

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
 
-from brokerapp.client import Client
-from brokerapp.destination import Destination
-from brokerapp.engine.entry import Entry
-from brokerapp.engine.subscription import Subscription
-from brokerapp.message import Message
-from brokerapp.network_path import HELD_HEADER, PATH_HEADER, write_path
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.model.broker_path import HELD_HEADER, PATH_HEADER, write_path
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
+from brokerapp.model.transformations import as_wanted
 from brokerapp.stomp.naming import with_own_names
 from brokerapp.stomp.session import StompSession
-from brokerapp.transformations import as_wanted
 
 
 class MessageFrames:

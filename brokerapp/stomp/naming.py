@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from brokerapp.destination import LIST_SEPARATOR, OWN_TEMPORARY, QUALIFIER, STOMP_PREFIX, Destination, Kind
-from brokerapp.engine.bindings import ROUTING_OPTION, SELECTOR_OPTION, RoutingType
-from brokerapp.engine.conventions import PLAIN, Conventions
+from brokerapp.engine.routing.bindings import ROUTING_OPTION, SELECTOR_OPTION, RoutingType
+from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
 from brokerapp.errors import InvalidDestination, RequestRefused
-from brokerapp.message import escape, unescape
+from brokerapp.model.destination import LIST_SEPARATOR, OWN_TEMPORARY, QUALIFIER, STOMP_PREFIX, Destination, Kind
+from brokerapp.model.message import escape, unescape
 
 #: A client's own temporary destination, which exists from then on.
 OwnTemporary = Callable[[Kind, str], Destination]

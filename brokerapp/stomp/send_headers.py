@@ -5,9 +5,9 @@ ActiveMQ's JMS names set the STOMP headers of the same meaning.
 
 from __future__ import annotations
 
-from brokerapp.engine.brokers_word import ORIGIN, WROTE, signed
+from brokerapp.engine.policy.broker_headers import ORIGIN, WROTE, signed
 from brokerapp.errors import RequestRefused
-from brokerapp.message import DEFAULT_PRIORITY, escape
+from brokerapp.model.message import DEFAULT_PRIORITY, escape
 
 #: The largest number in a header of SEND, and the characters it may be written with: Java's long, as in ActiveMQ.
 LARGEST = 2**63 - 1

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from brokerapp.actions import (
+from brokerapp.errors import ProtocolError, RequestRefused
+from brokerapp.model.broker_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, read_path
+from brokerapp.model.commands import (
     Abort,
     Action,
     Begin,
@@ -26,18 +28,16 @@ from brokerapp.actions import (
     Subscribe,
     Unsubscribe,
 )
-from brokerapp.connector import DEFAULT_LIMITS, ConnectionLimits
-from brokerapp.errors import ProtocolError, RequestRefused
-from brokerapp.message import escape
-from brokerapp.network_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, read_path
-from brokerapp.stomp.answers import Answers
+from brokerapp.model.message import escape
+from brokerapp.model.transformations import error_in
+from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
+from brokerapp.stomp.frame_batches import AckFrames
 from brokerapp.stomp.frames import Frame, Run
 from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
-from brokerapp.stomp.runs import AckFrames
 from brokerapp.stomp.send_headers import is_counted, number_of, origin_of, priority_of, properties_of, with_jms_setters
+from brokerapp.stomp.server_frames import Answers
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
-from brokerapp.transformations import error_in
 
 SERVER = "Sluice/0.1.0"
 #: Best first.

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from brokerapp.network_path import CONSUMERS_HEADER, EXCEPT_HEADER, PATH_HEADER, SUPPRESS_HEADER, TO_HEADER, TTL_HEADER
+from brokerapp.model.broker_path import (
+    CONSUMERS_HEADER,
+    EXCEPT_HEADER,
+    PATH_HEADER,
+    SUPPRESS_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+)
 from brokerapp.stomp.send_headers import number_of
 
 ACTIVEMQ_OPTION = "activemq."

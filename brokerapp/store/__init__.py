@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from brokerapp.message import Message, is_volatile
-from brokerapp.store.disk_space import DiskSpace
+from brokerapp.model.message import Message, is_volatile
+from brokerapp.store.server.disk_space import DiskSpace
 
 #: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
 DISCARDED = "discarded"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.store.server import Server
+from brokerapp.store.client.client import Server
 
 
 class Connectors(Server):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brokerapp.model.stored_message import load_stored
 from brokerapp.store import StoredEntry
-from brokerapp.store.commit_call import ROWS_AT_ONCE
-from brokerapp.store.library import PREFIX
-from brokerapp.store.server import Server
-from brokerapp.stored_message import load_stored
+from brokerapp.store.client.client import Server
+from brokerapp.store.client.library import PREFIX
+from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 #: Bytes of messages after which a read gives no more: bounds what an answer takes in memory.
 READ_BYTES = 4 * 1024 * 1024

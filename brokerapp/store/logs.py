@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerapp.store import LogState
-from brokerapp.store.server import Server, pairs
+from brokerapp.store.client.client import Server, pairs
 
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
 DROP_BATCH = 5_000

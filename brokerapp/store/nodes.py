@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.continuity import FORMAT
-from brokerapp.store.server import Server, pairs
+from brokerapp.store.client.client import Server, pairs
+from brokerapp.store.client.continuity import FORMAT
 
 #: A node is taken for dead when it has not beaten for this long, unless it is told another time.
 NODE_TIMEOUT_MS = 5_000

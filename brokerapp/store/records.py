@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokerapp.store.commit_call import ROWS_AT_ONCE
-from brokerapp.store.server import Server, pairs
+from brokerapp.store.client.client import Server, pairs
+from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 
 class Records(Server):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from brokerapp.store import Batch, Committed, Limits
-from brokerapp.store.commit_call import commit_call, committed
+from brokerapp.store.client.libraries import Libraries
+from brokerapp.store.commit_codec import commit_call, committed
 from brokerapp.store.connectors import Connectors
 from brokerapp.store.entries import Entries
-from brokerapp.store.libraries import Libraries
+from brokerapp.store.history_rings import Rings
 from brokerapp.store.logs import Logs
-from brokerapp.store.moments import Moments
 from brokerapp.store.nodes import Nodes
-from brokerapp.store.numbers import Numbers
 from brokerapp.store.records import Records
 from brokerapp.store.requests import Requests
-from brokerapp.store.rewriting import Rewriting
-from brokerapp.store.rings import Rings
+from brokerapp.store.schedules import Moments
+from brokerapp.store.server.rewriting import Rewriting
+from brokerapp.store.stats_snapshots import Numbers
 from brokerapp.store.versions import Versions
 
 #: Trace batches kept when no archiver takes them: at up to 32,768 events each, some 8 million events.

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.server import Server
+from brokerapp.store.client.client import Server
 
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import DefinitionConflict
-from brokerapp.store.server import Server
+from brokerapp.store.client.client import Server
 
 
 class Versions(Server):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from analytics.causes import COUNTED_AGAIN
-from brokerapp.destination import Kind
-from console import figures
+from analytics.model.failure_patterns import COUNTED_AGAIN
+from brokerapp.model.destination import Kind
+from console.ui.formatting import number_format
 
 #: Seconds over which things that seldom happen are counted.
 LATELY_SECONDS = 600
@@ -205,8 +205,8 @@ def amount(metric: Metric, value: float) -> str:
     """A number of a metric with its unit: `1,204 messages`, `4 min`, `80 %`."""
     unit = MEANINGS[metric].unit
     if unit == "s":
-        return figures.span(value)
+        return number_format.span(value)
     if unit in COUNTED:
-        return figures.counted(round(value), unit.removesuffix("s"))
-    text = figures.whole(value) if unit != "msg/s" else figures.rate(value)
+        return number_format.counted(round(value), unit.removesuffix("s"))
+    text = number_format.whole(value) if unit != "msg/s" else number_format.rate(value)
     return f"{text} {unit}"

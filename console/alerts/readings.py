@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from brokerapp.destination import Destination, Kind
-from brokerapp.history import Point, Whole
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.snapshot import DestinationStats
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.time_series import Point, Whole
 from console.alerts.metrics import LATELY_SECONDS, Metric
-from console.live.picture import Picture
-from console.whole import away, links_down, whole_of
+from console.broker.broker_sample import away, links_down, whole_of
+from console.broker.snapshot import Picture
 
 #: What a rule of the whole broker is about.
 BROKER = "broker"

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from analytics.words import short
-from brokerapp.destination import ANY_REST, Destination, Kind
-from brokerapp.engine.destination_map import matches, overlap
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.snapshot import DestinationStats
-from console import figures
+from analytics.model.wording import short
+from brokerapp.engine.routing.destination_trie import matches, overlap
+from brokerapp.model.destination import ANY_REST, Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.model.subscription_identity import NamedSubscription
+from console.access.roles import Scope
 from console.alerts.metrics import COUNTED, MEANINGS, Meaning, Metric, amount
 from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, Readings, of_broker
-from console.live.picture import Picture
-from console.rights import Scope
+from console.broker.snapshot import Picture
+from console.ui.formatting import number_format
 
 #: Subjects that one rule has open at a time; the worst begin first.
 MAX_OPEN = 100
@@ -70,7 +70,7 @@ class Rule:
         meaning = self.meaning
         of = "" if meaning.of_broker else f" of {self._which}"
         sense = "below" if self.below else "above"
-        held = f" for {figures.span(self.hold)}" if self.hold else ""
+        held = f" for {number_format.span(self.hold)}" if self.hold else ""
         return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
 
 

@@ -6,7 +6,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.utils import timezone
 
-from console.reports.timing import Timing
+from console.analyses.reports.schedule import Timing
 
 SCHEDULED = "console.start_scheduled"
 LOOK = "Begin reports that are due, end those that are made, mail them"

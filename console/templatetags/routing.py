@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django import template
 
-from console.routing.changes import id_of
-from console.routing.facts import label_of, title_of
+from console.routing.definitions.changes import id_of
+from console.routing.definitions.definition_values import label_of, title_of
 
 register = template.Library()
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.errors import BrokerError
-from console.gateway import gateway
-from console.topology.drawn import MEMBER_MOODS
+from console.broker.gateway import gateway
+from console.topology.diagram import MEMBER_MOODS
 
 
 @dataclass(frozen=True, slots=True)

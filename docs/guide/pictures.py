@@ -20,7 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
 
-from brokerapp.environment import Environment  # noqa: E402
+from brokerapp.system.environment import Environment  # noqa: E402
 
 PICTURES = PROJECT / "docs" / "guide" / "pictures"
 CHROMIUM = "/usr/bin/chromium-headless-shell"

@@ -11,15 +11,15 @@ from typing import Any
 
 from recorded_traffic import BROKER
 
-from analytics import archiver
-from analytics.archive import BrokerArchive
-from analytics.housekeeping import Bounds, Housekeeping
+from analytics.archive import archiver
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.housekeeping import Bounds, Housekeeping
 
 #: Seconds one may take on a machine that is busy with other things.
 PATIENCE = 60
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["analytics.archiver", "analytics.housekeeping"])
+_forks.set_forkserver_preload(["analytics.archive.archiver", "analytics.archive.housekeeping"])
 
 
 def exit_of_archiver(variables: dict[str, str], fault: str) -> int:

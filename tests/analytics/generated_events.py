@@ -5,11 +5,11 @@ from pathlib import Path
 
 from recorded_traffic import BROKER, message
 
-from analytics.archive import BrokerArchive, Commit
-from analytics.request import Window
-from brokerapp.recording.encoding import decode
-from brokerapp.recording.recorder import Recorder
-from brokerapp.recording.schema import ACK, DISPATCH, FORWARD
+from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.requests.request import Window
+from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 
 START_US = 1_760_000_400_000_000 // 3_600_000_000 * 3_600_000_000
 SPAN_US = 3 * 3_600_000_000

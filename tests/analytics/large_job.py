@@ -1,6 +1,6 @@
 """A job whose result takes some megabytes."""
 
-from analytics.results import Column, Findings, Table
+from analytics.results.storage import Column, Findings, Table
 
 STEPS = 1
 

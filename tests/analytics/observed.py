@@ -9,13 +9,13 @@ from pathlib import Path
 
 import redis
 
-from analytics.archive import BrokerArchive, Commit
-from analytics.question import Question
-from analytics.request import Window
+from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.requests.question import Question
+from analytics.requests.request import Window
 from brokerapp.config.reader import parse_config
-from brokerapp.recording.encoding import decode
-from brokerapp.store.embedded import EmbeddedStore
-from brokerapp.store.keys import trace_key
+from brokerapp.store.client.keys import trace_key
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.tracing.encoding import decode
 from tests.protocol.running_node import RunningNode
 
 BROKER = "observed"
@@ -57,7 +57,7 @@ class Analyst:
         return self._read(self.window)
 
     def _read(self, *windows: Window):
-        from analytics.events import read_events
+        from analytics.spark.event_frames import read_events
 
         return read_events(self._spark, self._archive, *windows)
 

@@ -4,9 +4,9 @@ import time
 
 import redis
 
-from brokerapp.message import Message
-from brokerapp.recording.recorder import Recorder
-from brokerapp.store.keys import trace_key
+from brokerapp.model.message import Message
+from brokerapp.store.client.keys import trace_key
+from brokerapp.tracing.recorder import Recorder
 
 BROKER = "sluice"
 DEADLINE = 20.0

@@ -62,7 +62,7 @@ class Installation:
         )  # fmt: skip
 
     def start_server(self) -> subprocess.Popen:
-        return self.start("analytics.spark_server", variables=self.server_variables)
+        return self.start("analytics.spark.server", variables=self.server_variables)
 
     def stop(self) -> None:
         for process in (self.worker, self.short_tasks, self.server):

@@ -6,10 +6,10 @@ from importlib import import_module
 
 import pytest
 
-from analytics.catalogue import ANALYSES
-from analytics.question import Question
-from analytics.request import Window
-from benchmarks.analytics import oracle, traffic
+from analytics.requests.catalogue import ANALYSES
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from benchmarks.analytics import duckdb_queries, traffic
 
 pytestmark = pytest.mark.spark
 EVENTS = 30_000
@@ -29,20 +29,20 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def events(spark, archive):
-    from analytics.events import read_events
+    from analytics.spark.event_frames import read_events
 
     return read_events(spark, archive, WINDOW).cache()
 
 
 @pytest.fixture(scope="module")
 def duck(archive):
-    return oracle.connect(archive, WINDOW)
+    return duckdb_queries.connect(archive, WINDOW)
 
 
 @pytest.fixture
 def ask(spark, archive, events):
     """Carry out a job: its findings, tables by name."""
-    from analytics.events import read_events
+    from analytics.spark.event_frames import read_events
 
     def carry_out(job, window=WINDOW, began_us=None, **parameters):
         steps = []
@@ -76,7 +76,7 @@ def test_events_have_the_columns_that_were_recorded(events, duck):
 
 
 def test_an_archive_without_files_reads_as_nothing(spark, tmp_path):
-    from analytics.events import read_events
+    from analytics.spark.event_frames import read_events
 
     assert read_events(spark, tmp_path, WINDOW).count() == 0
 
@@ -102,54 +102,54 @@ def count(duck, condition):
 
 
 def test_traffic_by_destination_and_time(events, duck):
-    from analytics import schemas
+    from analytics.transforms import schemas
     from analytics.transforms.traffic import traffic as transform
 
-    check(transform(events, 600), schemas.TRAFFIC, oracle.traffic(600), duck)
+    check(transform(events, 600), schemas.TRAFFIC, duckdb_queries.traffic(600), duck)
 
 
 def test_ways(events, duck):
-    from analytics import schemas
-    from analytics.transforms.ways import ways
+    from analytics.transforms import schemas
+    from analytics.transforms.route_counts import ways
 
-    check(ways(events), schemas.WAYS, oracle.ways(), duck)
+    check(ways(events), schemas.WAYS, duckdb_queries.ways(), duck)
 
 
 def test_clients(events, duck):
-    from analytics import schemas
+    from analytics.transforms import schemas
     from analytics.transforms.clients import clients
 
-    check(clients(events, WINDOW), schemas.CLIENTS, oracle.clients(WINDOW), duck)
+    check(clients(events, WINDOW), schemas.CLIENTS, duckdb_queries.clients(WINDOW), duck)
 
 
 def test_causes(events, duck):
-    from analytics import schemas
-    from analytics.transforms.causes import causes
+    from analytics.transforms import schemas
+    from analytics.transforms.failure_causes import causes
 
-    check(causes(events, 600), schemas.CAUSES, oracle.causes(600), duck)
+    check(causes(events, 600), schemas.CAUSES, duckdb_queries.causes(600), duck)
 
 
 def test_repeats(events, duck):
-    from analytics import schemas
-    from analytics.transforms.repeats import repeats
+    from analytics.transforms import schemas
+    from analytics.transforms.redeliveries import repeats
 
     examples = ("most_redelivered", "most_processed")  # among equals anyone will do
-    check(repeats(events), schemas.REPEATS, oracle.repeats(), duck, examples)
+    check(repeats(events), schemas.REPEATS, duckdb_queries.repeats(), duck, examples)
 
 
 def test_weeks(spark, archive):
-    from analytics import schemas
-    from analytics.events import read_events
-    from analytics.transforms.weeks import weeks, windows_of
+    from analytics.spark.event_frames import read_events
+    from analytics.transforms import schemas
+    from analytics.transforms.week_comparison import weeks, windows_of
 
     windows = windows_of(WINDOW, 1)
     frame = weeks(read_events(spark, archive, *windows), WINDOW, 600)
-    check(frame, schemas.WEEKS, oracle.weeks(WINDOW, 600), oracle.connect(archive, *windows))
+    check(frame, schemas.WEEKS, duckdb_queries.weeks(WINDOW, 600), duckdb_queries.connect(archive, *windows))
 
 
 def test_percentiles_of_latency_are_within_their_error_of_the_exact_ones(events, duck):
-    from analytics import schemas
-    from analytics.histogram import ERROR, PERCENTILES, percentiles
+    from analytics.rollups.log_histogram import ERROR, PERCENTILES, percentiles
+    from analytics.transforms import schemas
     from analytics.transforms.latency import latency, latency_of_destinations
 
     frame = latency(events, 600)
@@ -162,9 +162,9 @@ def test_percentiles_of_latency_are_within_their_error_of_the_exact_ones(events,
     by_destination = percentiles(found.filter(found["consumer"].is_null()), ["destination"])
     assert percentiles(of_destinations.toArrow(), ["destination"]) == by_destination
     for none, by, query in (
-        ("consumer", ["destination"], oracle.latency("destination")),
-        ("slot", ["destination", "consumer"], oracle.latency("destination", "consumer")),
-        ("consumer", ["destination", "slot"], oracle.latency_over_time(600)),
+        ("consumer", ["destination"], duckdb_queries.latency("destination")),
+        ("slot", ["destination", "consumer"], duckdb_queries.latency("destination", "consumer")),
+        ("consumer", ["destination", "slot"], duckdb_queries.latency_over_time(600)),
     ):
         rows = percentiles(found.filter(found[none].is_null()), by).to_pylist()
         expected = {tuple(row[: len(by)]): row[len(by) :] for row in duck.sql(query).fetchall()}
@@ -179,7 +179,9 @@ def test_what_leaves_a_queue_is_whatever_takes_copies_away(events, duck):
     from analytics.transforms.whatif import flows
 
     found = {row["destination"]: row["left"] for row in flows(events, 86_400 * 365).collect() if row["left"]}
-    expected = duck.sql(f"SELECT destination, sum(weight) FROM events WHERE {oracle.TAKEN} GROUP BY 1").fetchall()
+    expected = duck.sql(
+        f"SELECT destination, sum(weight) FROM events WHERE {duckdb_queries.TAKEN} GROUP BY 1"
+    ).fetchall()
     assert found == dict(expected)
     assert sum(found.values()) > count(duck, "kind = 'ack'")
 
@@ -192,15 +194,16 @@ def test_the_depth_is_what_was_noted_and_what_came_and_went_since(ask, archive):
 
     found, tables = ask(job, limit="20")
     whole = Window(traffic.START_US, WINDOW.until_us)
-    duck = oracle.connect(archive, whole)
-    at_the_end = f"SELECT * FROM ({oracle.depths(whole, SLOT)}) WHERE epoch_us(until) = {WINDOW.until_us}"
+    duck = duckdb_queries.connect(archive, whole)
+    at_the_end = f"SELECT * FROM ({duckdb_queries.depths(whole, SLOT)}) WHERE epoch_us(until) = {WINDOW.until_us}"
     expected = {name: depth for broker, name, _, depth in duck.sql(at_the_end).fetchall() if broker == traffic.BROKER}
     depths = {row["destination"]: row["depth"] for row in tables["depths"]}
     noted = {name: depths.get(name, 0) for name in expected}
     assert noted == expected
     assert depths[traffic.DEAD_LETTERS] == max(depths.values()) or depths[traffic.FORGOTTEN] == max(depths.values())
     over_time = {trace["name"].partition(" (")[0]: trace["y"] for trace in found.charts[0][1]["data"]}
-    query = f"SELECT depth FROM ({oracle.depths(whole, SLOT)}) WHERE destination = '{traffic.FORGOTTEN}' ORDER BY until"
+    depths = duckdb_queries.depths(whole, SLOT)
+    query = f"SELECT depth FROM ({depths}) WHERE destination = '{traffic.FORGOTTEN}' ORDER BY until"
     first_minute = (WINDOW.since_us - whole.since_us) // traffic.MINUTE_US
     exact = [depth for (depth,) in duck.sql(query).fetchall()]
     assert over_time["Forgotten"][-len(exact) + first_minute :] == exact[first_minute:]
@@ -215,10 +218,10 @@ def test_traffic_says_charts_and_lists_what_came(ask, duck):
     found, tables = ask(job)
     came = duck.sql(
         "SELECT destination, count(*) FILTER (kind = 'enqueue'), count(*) FILTER (kind = 'forward') "
-        f"FROM events WHERE {oracle.HAPPENED} GROUP BY 1"
+        f"FROM events WHERE {duckdb_queries.HAPPENED} GROUP BY 1"
     ).fetchall()
     assert {(row["destination"], row["sent"], row["stored"]) for row in tables["traffic"]} == set(came)
-    assert found.rows_read == count(duck, oracle.HAPPENED)
+    assert found.rows_read == count(duck, duckdb_queries.HAPPENED)
     shown = [title for title, _ in found.charts]
     assert shown == ["Sent", "Copies stored", "Acknowledged", "Time from the broker to the ack"]
     sent, stored = (sum(row[at] for row in came) for at in (1, 2))
@@ -277,7 +280,7 @@ def test_fan_out_says_what_a_message_becomes(ask):
 
 
 def test_filters_say_which_legs_never_match(ask):
-    from analytics.jobs import filters as job
+    from analytics.jobs import filter_hit_rate as job
 
     found, tables = ask(job)
     legs = {row["destination"]: row for row in tables["filters"]}
@@ -289,7 +292,7 @@ def test_filters_say_which_legs_never_match(ask):
 
 
 def test_skew_names_who_takes_more_than_an_even_share(ask):
-    from analytics.jobs import skew as job
+    from analytics.jobs import consumer_balance as job
 
     _, tables = ask(job)
     rows = {row["destination"]: row for row in tables["skew"]}
@@ -303,7 +306,7 @@ def test_skew_names_who_takes_more_than_an_even_share(ask):
 
 
 def test_consumers_that_are_stuck_idle_or_slow_are_found(ask):
-    from analytics.jobs import health as job
+    from analytics.jobs import consumer_health as job
 
     found, tables = ask(job, minutes="30")
     states = {row["client"]: row["state"] for row in tables["consumers"]}
@@ -336,7 +339,7 @@ def test_dead_letters_that_are_alike_are_one_cause(ask, duck):
 
 
 def test_repeats_name_what_was_processed_twice_and_by_two_brokers(ask):
-    from analytics.jobs import repeats as job
+    from analytics.jobs import redeliveries as job
 
     found, tables = ask(job)
     rows = {row["destination"]: row for row in tables["repeats"]}
@@ -348,7 +351,7 @@ def test_repeats_name_what_was_processed_twice_and_by_two_brokers(ask):
 
 
 def test_the_league_ranks_who_sends_and_who_takes(ask):
-    from analytics.jobs import league as job
+    from analytics.jobs import client_ranking as job
 
     found, tables = ask(job)
     sends = tables["producers"][0]
@@ -359,7 +362,7 @@ def test_the_league_ranks_who_sends_and_who_takes(ask):
 
 
 def test_weeks_are_compared_with_the_same_hours(ask):
-    from analytics.jobs import weeks as job
+    from analytics.jobs import week_comparison as job
 
     found, tables = ask(job, weeks="2")
     rows = {row["destination"]: row for row in tables["weeks"]}
@@ -371,7 +374,7 @@ def test_weeks_are_compared_with_the_same_hours(ask):
 
 
 def test_a_week_of_which_a_part_was_recorded_is_drawn_from_there_on(ask):
-    from analytics.jobs import weeks as job
+    from analytics.jobs import week_comparison as job
 
     found, _ = ask(job, began_us=WINDOW.since_us - traffic.WEEK_US + traffic.HOUR_US)
     now, before = (trace["y"] for trace in found.charts[0][1]["data"])
@@ -380,7 +383,7 @@ def test_a_week_of_which_a_part_was_recorded_is_drawn_from_there_on(ask):
 
 
 def test_orphans_are_what_nobody_reads_and_what_never_matched(ask):
-    from analytics.jobs import orphans as job
+    from analytics.jobs import unused_routing as job
 
     found, tables = ask(job)
     assert {row["destination"] for row in tables["orphans"]} == {traffic.FORGOTTEN, traffic.UNHEARD}

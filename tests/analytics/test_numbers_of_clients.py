@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from observed import Analyst, now_us, observed_node
 
-from analytics.request import Window
-from brokerapp.destination import Destination
-from brokerapp.store.embedded import EmbeddedStore
+from analytics.requests.request import Window
+from brokerapp.model.destination import Destination
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
 
@@ -161,7 +161,7 @@ def _left_with_messages_coming(node) -> None:
 
 
 def _depths(seen) -> dict[str, int]:
-    from analytics.transforms.depths import flows
+    from analytics.transforms.depth_changes import flows
 
     first = seen.analyst.window.since_us // 1_000_000
     found = flows(seen.analyst.events(), 86_400, first, []).toArrow().to_pylist()
@@ -199,12 +199,12 @@ def test_what_was_given_up_counts_once_by_what_became_of_it_and_says_why(seen):
 
 
 def test_what_was_rolled_back_was_not_sent_and_is_told(seen):
-    from analytics.jobs import league, traffic
+    from analytics.jobs import client_ranking, traffic
 
     found, tables = seen.analyst.ask(traffic, destination="queue://tx")
     assert [row["sent"] for row in tables["traffic"]] == [COMMITTED]
     assert found.notes[0].startswith(f"{ABORTED + BROKEN} messages of transactions that were rolled back")
-    found, tables = seen.analyst.ask(league, destination="queue://tx")
+    found, tables = seen.analyst.ask(client_ranking, destination="queue://tx")
     assert sum(row["messages"] for row in tables["producers"]) == COMMITTED
     assert found.notes[0].startswith(f"{ABORTED + BROKEN} messages")
 
@@ -217,7 +217,7 @@ def test_a_what_if_counts_what_was_committed_and_says_how_much_was_not(seen):
 
 
 def test_messages_that_only_went_back_were_not_given_out_again(seen):
-    from analytics.jobs import repeats as job
+    from analytics.jobs import redeliveries as job
 
     _, tables = seen.analyst.ask(job)
     again = {row["destination"]: row["redelivered"] for row in tables["repeats"]}
@@ -239,9 +239,9 @@ def test_acknowledgements_by_the_broker_took_as_long_as_messages_needed_to_their
 
 
 def test_consumers_that_left_are_not_judged_and_their_queue_has_no_forecast(seen):
-    from analytics.jobs import depth, health
+    from analytics.jobs import consumer_health, depth
 
-    found, tables = seen.analyst.ask(health, destination="queue://abandoned")
+    found, tables = seen.analyst.ask(consumer_health, destination="queue://abandoned")
     [row] = tables["consumers"]
     assert (row["client"], row["state"], row["left"] is None) == ("who-left", "fine", False)
     assert "fall behind" not in found.sentence

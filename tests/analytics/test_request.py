@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from analytics.catalogue import ANALYSES, GROUPS, analysis_for
-from analytics.parameters import DESTINATION, number, one_of
-from analytics.request import AnalysisRequest, Window
-from analytics.slots import whole
+from analytics.model.time_buckets import whole
+from analytics.requests.catalogue import ANALYSES, GROUPS, analysis_for
+from analytics.requests.parameters import DESTINATION, number, one_of
+from analytics.requests.request import AnalysisRequest, Window
 from brokerapp.errors import RequestRefused
 
 HOUR = 3_600_000_000

@@ -16,8 +16,9 @@ import redis
 from recorded_traffic import wait_until
 from spark_installation import PATIENCE, REQUEST, Installation
 
-from analytics import manifest, results
-from analytics.files import data_files, hour_folders
+from analytics.archive import manifest
+from analytics.archive.data_files import data_files, hour_folders
+from analytics.results import storage
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -62,7 +63,7 @@ def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation)
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
     assert state == "done", info
-    result = results.stored(installation.data / "results", run_id)
+    result = storage.stored(installation.data / "results", run_id)
     assert info == {"result": f"{run_id}/result.json", "sentence": result["sentence"]}
     assert result["rows_read"] > 2000
     assert 0 < time.time_ns() // 1000 - result["freshness_us"] < 60_000_000  # the stream was read up to its end
@@ -89,7 +90,7 @@ def completeness_of(installation) -> dict:
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
     assert state == "done", info
-    return results.stored(installation.data / "results", run_id)["completeness"]
+    return storage.stored(installation.data / "results", run_id)["completeness"]
 
 
 def test_a_result_says_that_it_is_complete_and_which_files_could_not_be_read(installation, second_archive):
@@ -134,7 +135,7 @@ def test_an_analysis_that_does_not_exist_fails_with_a_sentence(installation):
 
 
 def test_a_query_that_spark_refuses_fails_with_the_condition_and_no_trace(installation):
-    state, info = installation.end_of(installation.analyse({"kind": "wrong"}))
+    state, info = installation.end_of(installation.analyse({"kind": "failing"}))
     assert state == "failed"
     assert info["reason"].startswith("ArithmeticException: DIVIDE_BY_ZERO: Division by zero.")
     assert "\n" not in info["reason"]
@@ -158,7 +159,7 @@ def test_a_running_analysis_is_cancelled_within_a_second_and_spark_goes_idle(ins
 
 
 def test_an_analysis_that_waits_is_cancelled_before_it_starts(installation):
-    busy = [installation.analyse({"kind": "dawdling"}) for _ in range(2)]
+    busy = [installation.analyse({"kind": "slow"}) for _ in range(2)]
     for each in busy:
         installation.wait_for_work(each)
     waiting = installation.analyse(REQUEST)
@@ -171,7 +172,7 @@ def test_an_analysis_that_waits_is_cancelled_before_it_starts(installation):
 
 
 def test_a_worker_child_that_is_killed_is_a_failure_with_a_reason(installation):
-    run_id = installation.analyse({"kind": "dawdling"})
+    run_id = installation.analyse({"kind": "slow"})
     installation.wait_for_work(run_id)
     for child in psutil.Process(installation.worker.pid).children():
         child.kill()
@@ -195,7 +196,7 @@ def test_an_analysis_that_takes_too_long_is_stopped_and_says_so(installation):
 
 def test_an_analysis_that_does_not_stop_when_its_time_is_over_is_killed_and_that_is_told(installation):
     before = both_children(installation.worker.pid)
-    run_id = installation.analyse({"kind": "stubborn"}, soft_time_limit=2, time_limit=4)
+    run_id = installation.analyse({"kind": "uncancellable"}, soft_time_limit=2, time_limit=4)
     state, info = installation.end_of(run_id)
     assert (state, info["reason"]) == (
         "failed", "It did not stop when its time was over, and was killed after 4 seconds.",
@@ -248,7 +249,7 @@ def test_a_disk_that_is_full_where_spark_spills_fails_the_run_and_the_next_one_w
 
 
 def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_works(installation):
-    stopped = installation.analyse({"kind": "dawdling"})
+    stopped = installation.analyse({"kind": "slow"})
     installation.wait_for_work(stopped)
     installation.server.kill()
     assert installation.restart_server() == -signal.SIGKILL
@@ -258,7 +259,7 @@ def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_
 
 
 def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lost(installation):
-    run_id = installation.analyse({"kind": "dawdling"})
+    run_id = installation.analyse({"kind": "slow"})
     installation.wait_for_work(run_id)
     name = next(info["worker"] for state, info in installation.told(run_id) if state == "starting")
     installation.kill_worker()
@@ -270,7 +271,7 @@ def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lo
 
 
 def test_a_server_that_is_frozen_is_killed_while_a_run_waits_for_it_and_the_next_one_works(installation):
-    stopped = installation.analyse({"kind": "dawdling"})
+    stopped = installation.analyse({"kind": "slow"})
     installation.wait_for_work(stopped)
     os.kill(installation.server.pid, signal.SIGSTOP)
     assert installation.restart_server() == -signal.SIGKILL
@@ -290,7 +291,7 @@ def test_a_server_that_froze_while_nothing_ran_costs_the_next_run_a_restart(inst
 
 
 def test_a_server_without_memory_dies_its_run_fails_with_the_reason_and_the_next_one_works(installation):
-    hungry = installation.analyse({"kind": "hungry"})
+    hungry = installation.analyse({"kind": "memory"})
     assert installation.server.wait(PATIENCE) != 0
     state, info = installation.end_of(hungry)
     assert (state, info["reason"].partition(" (")[0]) == ("failed", "Spark ran out of memory")

@@ -6,8 +6,8 @@ import os
 import redis
 from celery import Celery
 
-from analytics import catalogue
-from analytics.catalogue import Analysis
+from analytics.requests import catalogue
+from analytics.requests.catalogue import Analysis
 
 TOLD, STARTED = "test:told", "test:started"
 URL = os.environ["REDIS_URL"]
@@ -23,7 +23,7 @@ app.conf.update(
     imports=("analytics.tasks",),
 )
 
-for kind in ("endless", "dawdling", "stubborn", "wrong", "hungry", "large", "spilling"):
+for kind in ("endless", "slow", "uncancellable", "failing", "memory", "large", "spilling"):
     catalogue.ANALYSES[kind] = Analysis(kind, kind, kind, f"{kind}_job")
 
 

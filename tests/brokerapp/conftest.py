@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.server.embedded import EmbeddedStore
 
 _numbers = itertools.count(1)
 

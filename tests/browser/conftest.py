@@ -14,8 +14,8 @@ import pytest
 import stomp
 from playwright.sync_api import Browser, Page, Playwright, StorageState, expect, sync_playwright
 
-from brokerapp.environment import Environment
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.environment import Environment
 from tests.served import PASSWORD, served
 
 #: Debian's Chromium: the one without windows, which takes a third less of the processor, or else the whole one.

@@ -9,11 +9,11 @@ import stomp
 from django.urls import reverse, reverse_lazy
 from playwright.sync_api import Page
 
-from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound
-from console.commands import COMMANDS
-from console.gateway import Gateway
-from console.rail import RAIL
+from brokerapp.model.destination import Destination
+from console.broker.gateway import Gateway
+from console.ui.navigation.command_palette import COMMANDS
+from console.ui.navigation.menu import RAIL
 from tests.conftest import until
 from tests.served import PASSWORD
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from analytics import charts
+from analytics.results import charts
 from tests.browser.barriers import judge
 from tests.browser.conftest import picture
 from tests.browser.results import finished_report, finished_run

@@ -11,8 +11,8 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from brokerapp.node import Node
-from brokerapp.nodes.links import Links
+from brokerapp.nodes.links.peer_links import Links
+from brokerapp.runtime.node import Node
 
 #: Makes a node write into its log what all its tasks wait for.
 ASK = signal.SIGUSR2

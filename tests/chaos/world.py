@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.chaos.patience import crowd, scaled
 from tests.chaos.plan import Fault, Kind, Shape
 from tests.chaos.serving import ASK, LISTENS, prepare

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from brokerapp.config import BrokerConfig, TransportConnector
-from brokerapp.connector import KeyStore, TlsStores
+from brokerapp.model.transport_connector import KeyStore, TlsStores
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.running_node import RunningNode
 

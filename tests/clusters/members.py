@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.cluster.status import ClusterStatus, MemberState
-from brokerapp.data_folder import DataFolder
-from brokerapp.destination import Destination
-from brokerapp.snapshot import DestinationStats
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.data_directory import DataFolder
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until

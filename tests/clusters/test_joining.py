@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import pytest
 
+from brokerapp.cluster.settings import ClusterTerms, Member
 from brokerapp.cluster.status import MemberState
-from brokerapp.cluster.terms import ClusterTerms, Member
 from brokerapp.config import Authentication, Grant, TransportConnector, User, default_config
-from brokerapp.connector import KeyStore, TlsStores
-from brokerapp.destination import Destination
-from brokerapp.network.address import Address
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.destination import Destination
+from brokerapp.model.transport_connector import KeyStore, TlsStores
+from brokerapp.network.options.address import Address
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.certificates import PASSWORD, Authority
 from tests.ports import free_port
 from tests.protocol.clients import RawClient, StompClient

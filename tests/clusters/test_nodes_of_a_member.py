@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.cluster.terms import ClusterTerms, Member
+from brokerapp.cluster.settings import ClusterTerms, Member
 from brokerapp.config import default_config
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.terms import Address
-from brokerapp.node import Node
-from brokerapp.nodes.company import CLUSTERED, check_company
-from brokerapp.store.embedded import EmbeddedStore
-from brokerapp.wiring import node_config
+from brokerapp.network.options.options import Address
+from brokerapp.nodes.membership.compatibility import CLUSTERED, check_company
+from brokerapp.runtime.bootstrap import node_config
+from brokerapp.runtime.node import Node
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.running_node import RunningNode
 
 TERMS = ClusterTerms((Member("W", Address("127.0.0.1", 1)), Member("X", Address("127.0.0.1", 2))))

@@ -10,12 +10,12 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from kombu import pools
 
+from console.access.roles import Role
+from console.broker.gateway import close_gateway
+from console.broker.live.run_notices import close_notices
+from console.broker.mirror import close_mirror, mirror
 from console.celery import app, transport_url
-from console.gateway import close_gateway
-from console.live.mirror import close_mirror, mirror
-from console.live.notices import close_notices
 from console.models import Assignment
-from console.rights import Role
 from tests.conftest import until
 
 
@@ -100,7 +100,7 @@ def admin(browser_of) -> Client:
 @pytest.fixture
 def seen(console):
     """A function that waits until the console's picture shows a queue with a number of messages."""
-    from brokerapp.destination import Destination
+    from brokerapp.model.destination import Destination
 
     def wait(name: str, depth: int) -> None:
         destination = Destination.parse(name)

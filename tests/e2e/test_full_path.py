@@ -19,8 +19,8 @@ import pytest
 import stomp
 from playwright.sync_api import expect, sync_playwright
 
-from analytics.archive import BrokerArchive
-from brokerapp.recording.schema import KINDS, WITHOUT_MESSAGE
+from analytics.archive.broker_archive import BrokerArchive
+from brokerapp.tracing.schema import KINDS, WITHOUT_MESSAGE
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.conftest import until
 from tests.e2e.installation import STOP_SECONDS, Browser, Installation
@@ -273,7 +273,7 @@ def sent(sluice: Installation, recipient: str):
 #: A report that is begun at once.
 BEGINS = """
 from console.models import Report
-from console.reports.editions import begin_now
+from console.analyses.reports.editions import begin_now
 begin_now(Report.objects.create(name="Tried again", questions=[{"kind": "traffic", "window": "1h"}]), "admin")
 """
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 
-from brokerapp.data_folder import DataFolder
-from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.data_directory import DataFolder
 from tests.ports import free_port
 from tests.protocol.running_node import until
 from tests.runbroker import Run

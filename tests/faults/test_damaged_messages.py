@@ -3,11 +3,11 @@
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.destination import Destination
-from brokerapp.engine.brokers_word import CAUSE
-from brokerapp.failures import DAMAGED
-from brokerapp.store.embedded import EmbeddedStore
-from brokerapp.stored_message import DAMAGED_HEADER
+from brokerapp.core.redelivery.dead_lettering import DAMAGED
+from brokerapp.engine.policy.broker_headers import CAUSE
+from brokerapp.model.destination import Destination
+from brokerapp.model.stored_message import DAMAGED_HEADER
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, named, until
 

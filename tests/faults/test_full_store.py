@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from brokerapp.data_folder import DataFolder
 from brokerapp.stomp.frames import encode
 from brokerapp.store.redis import RedisStore
+from brokerapp.system.data_directory import DataFolder
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import until

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.data_folder import DataFolder
-from brokerapp.definitions import Composite, Leg
-from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError
+from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
+from brokerapp.system.data_directory import DataFolder
 from tests.faults.load import Connection
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.data_folder import DataFolder
+from brokerapp.system.data_directory import DataFolder
 from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.interop.proxy import Proxy

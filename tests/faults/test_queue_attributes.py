@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.data_folder import DataFolder
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
+from brokerapp.system.data_directory import DataFolder
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import NetworkConnector, default_config
-from brokerapp.destination import Destination
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.destination import Destination
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.interop.oracle import ActiveMQ, needs_activemq
 from tests.interop.proxy import Proxy
 from tests.protocol.clients import StompClient

@@ -18,8 +18,7 @@ from brokerapp.config import (
     User,
     export_config,
 )
-from brokerapp.connector import KeyStore, TlsStores
-from brokerapp.definitions import (
+from brokerapp.model.definitions import (
     Composite,
     DeadLetterStrategy,
     Definitions,
@@ -28,7 +27,8 @@ from brokerapp.definitions import (
     PolicyEntry,
     VirtualTopic,
 )
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
+from brokerapp.model.transport_connector import KeyStore, TlsStores
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import RawClient, StompClient
 

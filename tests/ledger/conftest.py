@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from analytics.archive import BrokerArchive
-from analytics.archiver import Archiver
-from analytics.catalogue import ANALYSES
-from analytics.extent import began_us
-from analytics.question import Question
-from analytics.request import Window
-from analytics.results import Findings
-from analytics.stream import TraceStream
-from analytics.whatif.trial import Trial
+from analytics.archive.archiver import Archiver
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.footer_stats import began_us
+from analytics.archive.trace_stream import TraceStream
+from analytics.requests.catalogue import ANALYSES
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.requests.whatif_request import Trial
+from analytics.results.storage import Findings
 from brokerapp.config.reader import parse_config
 from tests.ledger.clients import now, number_of
 from tests.ledger.ledger import Ledger
@@ -104,7 +104,7 @@ def _tables(findings: Findings) -> dict[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="session")
 def ask(done, spark):
     """A function that carries out an analysis of the load, or of another archive, once for each request."""
-    from analytics.events import read_events
+    from analytics.spark.event_frames import read_events
 
     answers: dict[Any, Answer] = {}
     routing = done.node.ask(lambda admin: admin.definitions())

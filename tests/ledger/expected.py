@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from analytics.histogram import ERROR
-from analytics.request import Window
-from analytics.slots import slot_seconds, starts
+from analytics.model.time_buckets import slot_seconds, starts
+from analytics.requests.request import Window
+from analytics.rollups.log_histogram import ERROR
 from tests.ledger import numbers
 from tests.ledger.ledger import ACKED, DEAD, EXPIRED, RETURNED, Ledger, Span
 from tests.ledger.numbers import GIVEN, GONE, SENT, STORED, Happening, count, in_time, size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from analytics.slots import slot_seconds, starts
+from analytics.model.time_buckets import slot_seconds, starts
 from tests.ledger import numbers
 from tests.ledger.expected import Account, Expected, Row
 from tests.ledger.ledger import ACKED, DEAD, DROPPED, EXPIRED, SENT, Message

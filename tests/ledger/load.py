@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from tests.ledger.clients import LedgerClient, now, soon, wait_until_late
 from tests.ledger.ledger import (
     COPIED,

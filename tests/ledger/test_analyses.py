@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.archive import BrokerArchive
-from analytics.catalogue import ANALYSES
-from analytics.whatif.trial import Trial
-from brokerapp.definitions import Composite, Leg
-from brokerapp.destination import Destination
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.requests.catalogue import ANALYSES
+from analytics.requests.whatif_request import Trial
+from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.destination import Destination
 from tests.ledger import expected
 from tests.ledger.comparing import check
 from tests.ledger.expected import Account, Expected

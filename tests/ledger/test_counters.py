@@ -7,9 +7,9 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from brokerapp.store.redis import RedisStore
-from console.monitoring.exposition import METRICS, snake
+from console.exporters.prometheus.exposition import METRICS, snake
 from tests.console.conftest import close_console, point_at
 from tests.ledger import numbers
 from tests.ledger.rules import BROKER

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from console.journeys import journey_of
+from console.messages.journey.journey_service import journey_of
 from tests.console.conftest import close_console, point_at
 from tests.ledger.comparing import tell
 from tests.ledger.ledger import ACKED, DEAD, DROPPED, EXPIRED, MOVED, PUT_OFF, REMOVED

@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from analytics.counting import Cell
-from analytics.past import WHOLE
-from analytics.past import Past as Rollups
-from analytics.rollups import MINUTE
-from brokerapp.destination import Destination
-from console.past import delays
+from analytics.rollups.counters import Cell
+from analytics.rollups.queries import WHOLE
+from analytics.rollups.queries import Past as Rollups
+from analytics.rollups.store import MINUTE
+from brokerapp.model.destination import Destination
+from console.metrics.rollup_history import delays
 from tests.ledger import numbers
 from tests.ledger.comparing import check
 from tests.ledger.expected import PERCENTILES, Expected, milliseconds

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from console.monitoring import guard
-from console.monitoring import settings as monitor_settings
-from console.rate_limit import RateLimit
+from console.accounts.rate_limit import RateLimit
+from console.exporters.server import access_control
+from console.exporters.server import settings as monitor_settings
 from tests.console.conftest import console, make_user, quick_beginnings  # noqa: F401
 
 PASSWORD = "password"
@@ -21,7 +21,7 @@ def endpoints(settings, monkeypatch) -> None:
     """The addresses and the middleware of the process that serves them."""
     settings.ROOT_URLCONF = monitor_settings.ROOT_URLCONF
     settings.MIDDLEWARE = monitor_settings.MIDDLEWARE
-    monkeypatch.setattr(guard, "LIMIT", RateLimit(per_second=1000, burst=1000))
+    monkeypatch.setattr(access_control, "LIMIT", RateLimit(per_second=1000, burst=1000))
 
 
 def basic(user: str, password: str = PASSWORD) -> dict[str, str]:

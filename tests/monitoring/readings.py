@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from brokerapp.definitions import Definitions
-from brokerapp.destination import Destination, Kind
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.snapshot import DestinationStats, NodeStatus, SubscriptionStats
-from console.monitoring.beans import Beans
-from console.monitoring.ledger import Reading
-from console.monitoring.options import MonitorOptions
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import DestinationStats, NodeStatus, SubscriptionStats
+from brokerapp.model.subscription_identity import NamedSubscription
+from console.exporters.jolokia.beans import Beans
+from console.exporters.options import MonitorOptions
+from console.exporters.stats_cache import Reading
 
 AT = 1_700_000_100.0
 Q, T = Destination.queue, Destination.topic

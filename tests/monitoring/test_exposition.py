@@ -7,10 +7,10 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from brokerapp.snapshot import DestinationStats
-from brokerapp.store.disk_space import MIB, DiskSpace, Level
-from console.monitoring.exposition import open_metrics, plain, snake
-from console.monitoring.options import MonitorOptions
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.store.server.disk_space import MIB, DiskSpace, Level
+from console.exporters.options import MonitorOptions
+from console.exporters.prometheus.exposition import open_metrics, plain, snake
 from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans, node
 
 #: What Grafana's mixin for ActiveMQ and jmx_exporter's example make of the broker's beans.

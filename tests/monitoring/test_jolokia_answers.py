@@ -2,13 +2,13 @@
 
 import pytest
 
-from brokerapp.snapshot import PeerStats
-from console.monitoring import jolokia
-from console.monitoring.jolokia import Agent, BadRequest, Failure, of_body, of_path
-from console.monitoring.jolokia_path import split
-from console.monitoring.object_names import encoded
-from console.monitoring.options import MonitorOptions
-from console.peers import Peer
+from brokerapp.model.stats_records import PeerStats
+from console.destinations.clients.clients import Peer
+from console.exporters.jolokia import agent as jolokia
+from console.exporters.jolokia.agent import Agent, BadRequest, Failure, of_body, of_path
+from console.exporters.jolokia.object_names import encoded
+from console.exporters.jolokia.request_path import split
+from console.exporters.options import MonitorOptions
 from tests.monitoring.readings import AT, AWKWARD, ORDERS, PRICES, beans, durable, node
 
 BROKER = "org.apache.activemq:type=Broker,brokerName=localhost"
@@ -204,7 +204,7 @@ def test_an_awkward_name_is_found_by_its_encoded_form_and_told_by_its_attribute(
     name = encoded(AWKWARD.destination.name)
     mbean = f"{BROKER},destinationType=Queue,destinationName={name}"
     agent = Agent(beans(AWKWARD, ORDERS), refuse)
-    from console.monitoring.jolokia_path import join
+    from console.exporters.jolokia.request_path import join
 
     for request in (of_path(split(join(["read", mbean, "Name"])), {}), of_body({"type": "read", "mbean": mbean}, {})):
         value = agent.answer(request)["value"]

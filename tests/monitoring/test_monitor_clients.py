@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from brokerapp.environment import PROJECT
+from brokerapp.system.environment import PROJECT
 from tests.conftest import until
 from tests.monitoring.conftest import basic
 from tests.ports import free_port
@@ -67,7 +67,8 @@ def endpoint(running_broker, tmp_path_factory, migrated) -> Iterator[Endpoint]:
     log = data / "monitor.log"
     with log.open("w") as output:
         server = subprocess.Popen(
-            [sys.executable, "-m", "uvicorn", "console.monitoring.asgi:application", "--port", "0", "--lifespan=off"],
+            [sys.executable, "-m", "uvicorn", "console.exporters.server.asgi:application",
+             "--port", "0", "--lifespan=off"],
             cwd=PROJECT, env=variables, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:

@@ -12,19 +12,20 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from brokerapp.config.reader import parse_config
-from brokerapp.destination import Destination
-from brokerapp.snapshot import SubscriptionStats
-from console import figures
-from console.gateway import gateway
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import SubscriptionStats
+from console.access.roles import ROLES_BY_VERB, Role, Verb
+from console.accounts.rate_limit import RateLimit
+from console.broker.gateway import gateway
+from console.exporters.jolokia import operations
+from console.exporters.jolokia.agent import Failure
+from console.exporters.jolokia.client_beans import Consumer
+from console.exporters.options import MonitorOptions, OriginRule, WrongOption
+from console.exporters.server import access_control
+from console.exporters.server.urls import urlpatterns
 from console.models import AuditEntry
-from console.monitoring import guard, operations
-from console.monitoring.endpoints import Consumer
-from console.monitoring.jolokia import Failure
-from console.monitoring.options import MonitorOptions, OriginRule, WrongOption
-from console.monitoring.urls import urlpatterns
-from console.nodes import gauges_of
-from console.rate_limit import RateLimit
-from console.rights import ROLES_BY_VERB, Role, Verb
+from console.topology.node_facts import gauges_of
+from console.ui.formatting import number_format
 from tests.conftest import until
 from tests.console.conftest import make_user
 from tests.monitoring.conftest import basic, text
@@ -94,7 +95,7 @@ def test_a_changed_password_counts_at_once(monitor, console, django_user_model):
 
 
 def test_too_many_requests_are_told_when_to_come_again(monitor, console, monkeypatch):
-    monkeypatch.setattr(guard, "LIMIT", RateLimit(per_second=0.5, burst=1))
+    monkeypatch.setattr(access_control, "LIMIT", RateLimit(per_second=0.5, burst=1))
     assert monitor.get("/metrics").status_code == 200
     response = monitor.get("/metrics")
     assert (response.status_code, response["Retry-After"]) == (429, "2")
@@ -172,7 +173,7 @@ def test_overview_jolokia_and_import_give_the_same_memory_limit(monitor, console
     config = parse_config(f"<broker><systemUsage><systemUsage>{limits}</systemUsage></systemUsage></broker>", {})
     [imported] = [each.why for each in config.report if "percentOfJvmHeap" in str(each)]
     assert found["MemoryLimit"] == gateway().nodes()[0].memory["limit"]
-    assert figures.size(found["MemoryLimit"]) == gauge.text.partition(" of ")[2]
+    assert number_format.size(found["MemoryLimit"]) == gauge.text.partition(" of ")[2]
     assert f"{found['MemoryLimit']} bytes are the limit" in imported
 
 

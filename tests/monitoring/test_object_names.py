@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.monitoring.jolokia_path import join, split, split_decoded
-from console.monitoring.object_names import MalformedName, NamePattern, ObjectName, encoded
+from console.exporters.jolokia.object_names import MalformedName, NamePattern, ObjectName, encoded
+from console.exporters.jolokia.request_path import join, split, split_decoded
 
 QUEUE = ObjectName(
     "org.apache.activemq",

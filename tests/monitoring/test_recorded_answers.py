@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from console.monitoring.attributes import KINDS
+from console.exporters.jolokia.attributes import KINDS
 from tests.conftest import until
 from tests.monitoring.golden.record import RECORDED, document, make_traffic
 from tests.monitoring.shapes import lacks

@@ -19,12 +19,12 @@ import pytest
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import default_config
-from brokerapp.destination import Destination
-from brokerapp.node import Node
-from brokerapp.nodes.members import Member, Members
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.destination import Destination
+from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.runtime.bootstrap import authenticator, node_config
+from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
-from brokerapp.wiring import authenticator, node_config
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import PATIENCE, RunningNode
 

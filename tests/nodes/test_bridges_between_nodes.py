@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokerapp.network_stats import WayState
+from brokerapp.model.network_stats import WayState
 from tests.nodes.conftest import OneNode, SeveralNodes, several_nodes
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import to

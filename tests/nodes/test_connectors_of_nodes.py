@@ -2,9 +2,9 @@
 
 import pytest
 
-from brokerapp.network_stats import WayState
-from brokerapp.nodes.concerned import other_concerned
-from brokerapp.nodes.members import NETWORK, Member, Members
+from brokerapp.model.network_stats import WayState
+from brokerapp.nodes.membership.ownership import NETWORK, Member, Members
+from brokerapp.nodes.membership.request_owner import other_concerned
 from tests.nodes.conftest import OneNode, several_nodes
 from tests.protocol.networking import to
 from tests.protocol.running_node import until

@@ -2,8 +2,8 @@
 
 import pytest
 
-from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound
+from brokerapp.model.destination import Destination
 from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
 

@@ -8,9 +8,9 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.errors import Fenced
-from brokerapp.node import Node
-from brokerapp.pump import UNSURE_SECONDS, Pump
-from brokerapp.wiring import node_config
+from brokerapp.runtime.bootstrap import node_config
+from brokerapp.runtime.dispatch_loop import UNSURE_SECONDS, Pump
+from brokerapp.runtime.node import Node
 
 
 class Doomed(Node):

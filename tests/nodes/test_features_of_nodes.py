@@ -7,8 +7,8 @@ import pytest
 import stomp
 
 from brokerapp.config import Plugin
-from brokerapp.definitions import PolicyEntry, RecoveryPolicy, VirtualTopic
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import PolicyEntry, RecoveryPolicy, VirtualTopic
+from brokerapp.model.destination import Destination
 from brokerapp.store.redis import RedisStore
 from tests.nodes.conftest import SeveralNodes
 from tests.protocol.running_node import until

@@ -8,10 +8,10 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.errors import StoreUnavailable
-from brokerapp.hosted_node import HostedNode
-from brokerapp.node import Node
+from brokerapp.runtime.bootstrap import node_config
+from brokerapp.runtime.hosted_node import HostedNode
+from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
-from brokerapp.wiring import node_config
 from tests.nodes.conftest import TIMEOUT_MS
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.certificates import PASSWORD, Authority
 from tests.nodes.conftest import SeveralNodes
-from tests.nodes.test_failing_over import Consumer, Producer
+from tests.nodes.test_failover import Consumer, Producer
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until

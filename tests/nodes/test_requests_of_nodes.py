@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination
 from brokerapp.errors import BrokerError, StoreUnavailable
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.network_path import BRIDGE_DURABLES
-from tests.nodes.test_lost_links import without_links
+from brokerapp.model.broker_path import BRIDGE_DURABLES
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
+from tests.nodes.links.test_lost_links import without_links
 from tests.protocol.running_node import until
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.definitions import Composite, Leg
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.destination import Destination
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 
 Q = Destination.queue

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.config import Authentication, Grant, User
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
 

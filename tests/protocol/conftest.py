@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode
 
@@ -39,7 +39,7 @@ def stopped(store: EmbeddedStore) -> Iterator[None]:
 def node(store) -> Iterator[RunningNode]:
     """A node as it comes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("brokerapp.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
+        patch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
         running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store.url)
         yield running
         running.stop()

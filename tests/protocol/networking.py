@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from brokerapp.config import NetworkConnector, default_config
-from brokerapp.network.bridge import Bridge
+from brokerapp.network.bridge.bridge import Bridge
 from tests.protocol.running_node import RunningNode, until
 
 _numbers = itertools.count(1)

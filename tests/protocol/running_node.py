@@ -16,13 +16,13 @@ import uvloop
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import BrokerConfig
 from brokerapp.config.reader import parse_config
-from brokerapp.definitions import Definitions, VirtualDestination
-from brokerapp.destination import Destination
-from brokerapp.node import Node
-from brokerapp.snapshot import BrowsedMessage, DestinationStats
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.definitions import Definitions, VirtualDestination
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import BrowsedMessage, DestinationStats
+from brokerapp.runtime.bootstrap import authenticator, node_config
+from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
-from brokerapp.wiring import authenticator, node_config
+from brokerapp.store.server.embedded import EmbeddedStore
 
 PATIENCE = 30.0  # seconds after which a test gives up waiting: a broker may take ten to be linked on a busy machine
 BROWSE_LIMIT = 10_000

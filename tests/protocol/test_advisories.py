@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.definitions import Composite, Leg, VirtualTopic
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import Composite, Leg, VirtualTopic
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import RunningNode
 
 ADVISORY = "/topic/ActiveMQ.Advisory."

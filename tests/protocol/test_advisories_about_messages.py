@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import RunningNode
 
 ADVISORY = "/topic/ActiveMQ.Advisory."
@@ -148,7 +148,7 @@ def test_a_full_queue_and_who_filled_it_are_told_of(listen, connect, name):
 
 @pytest.mark.scenario("AV-01")
 def test_what_a_slow_subscriber_misses_is_told_of(listen, connect, raw, name, monkeypatch):
-    monkeypatch.setattr("brokerapp.engine.eviction.MAX_PENDING", 2)
+    monkeypatch.setattr("brokerapp.engine.entries.eviction.MAX_PENDING", 2)
     topic = f"TOLD.{name}"
     listener = listen(f"MessageDiscarded.Topic.{topic}")
     slow, sender = connect(), connect()

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.definitions import Definitions, PolicyEntry
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import Definitions, PolicyEntry
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import RunningNode, until
 
 NONE_OF_CLIENTS = tuple(

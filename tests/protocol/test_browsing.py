@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.running_node import named, until
 

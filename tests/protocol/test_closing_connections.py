@@ -1,6 +1,6 @@
 """Connections that operators close."""
 
-from brokerapp.peers import MAX_NAMED
+from brokerapp.admin.handlers.connection_reports import MAX_NAMED
 from tests.protocol.clients import RawClient
 
 BODY = "x" * 100_000

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from brokerapp.config import Authentication, BrokerConfig, TransportConnector, User
-from brokerapp.definitions import Definitions, PolicyEntry
-from brokerapp.destination import Destination, Kind
-from brokerapp.settings import TimeStamping
+from brokerapp.model.definitions import Definitions, PolicyEntry
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.settings import TimeStamping
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 

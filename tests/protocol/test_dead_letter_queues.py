@@ -7,9 +7,9 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
-from brokerapp.definitions import DeadLetterStrategy, Definitions, PolicyEntry
-from brokerapp.destination import MAX_NAME, Destination
-from brokerapp.settings import Discarding
+from brokerapp.model.definitions import DeadLetterStrategy, Definitions, PolicyEntry
+from brokerapp.model.destination import MAX_NAME, Destination
+from brokerapp.model.settings import Discarding
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -160,7 +160,7 @@ def test_the_discarding_plugin_drops_what_it_names_and_counts_it(store, name, ca
         replace(config, discarding=Discarding(False, drop_only=("a.*",), report_interval=2)), store.url
     )
     client = StompClient(running.port)
-    with caplog.at_level("INFO", logger="brokerapp.failures"):
+    with caplog.at_level("INFO", logger="brokerapp.core.redelivery.dead_lettering"):
         reject(client, "ab", "x", "y")
     assert running.numbers(queue("ab")).DroppedCount == 2
     assert "2 messages were dropped" in caplog.text

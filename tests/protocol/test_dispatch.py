@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination
-from brokerapp.engine.window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import named, until
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue
+from brokerapp.model.destination import Destination
 from tests.protocol.clients import PATIENCE
 from tests.protocol.running_node import until
 

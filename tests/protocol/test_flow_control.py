@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp import flow_control, quotas
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination, Kind
+from brokerapp.core.flow_control import producer_flow
+from brokerapp.engine.clients import quotas
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.destination import Destination, Kind
 from brokerapp.stomp.frames import encode
 from tests.protocol.running_node import node_of, until
 
@@ -286,7 +287,7 @@ def test_a_client_that_consumes_what_it_sends_frees_its_own_sends(raw, node, nam
 def test_a_consuming_client_whose_sends_wait_gets_an_error_before_it_could_lock_itself_out(
     raw, node, name, monkeypatch
 ):
-    monkeypatch.setattr(flow_control, "MAX_WAITING", 5)
+    monkeypatch.setattr(producer_flow, "MAX_WAITING", 5)
     queue, client = f"held.{name}", raw()
     client.tell("SUBSCRIBE", {"destination": f"/queue/{queue}.other", "id": "1"})
     client.write(b"".join(send(queue, number) for number in range(3 * ROOM)))
@@ -398,7 +399,7 @@ def test_a_queue_that_is_deleted_while_a_send_to_it_and_a_full_one_waits_exists_
 
 def test_operators_are_warned_and_see_who_is_blocked(raw, node, name, caplog):
     queue, producer = f"warned.{name}", raw(**{"client-id": name})
-    with caplog.at_level(logging.WARNING, "brokerapp.flow_control"):
+    with caplog.at_level(logging.WARNING, "brokerapp.core.flow_control.producer_flow"):
         fill(producer, node, queue)
         warning = f"queue://{queue} is full (storeLimit {LIMIT} bytes): 1 sends of 1 connections wait for room"
         until(lambda: sum(warning in text for text in caplog.messages) >= 2, "it is said again and again")

@@ -3,8 +3,8 @@
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.destination import Destination
 from brokerapp.errors import DestinationNotFound
+from brokerapp.model.destination import Destination
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, named
 

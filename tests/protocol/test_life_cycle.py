@@ -8,11 +8,11 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
-from brokerapp.definitions import Composite, Leg, PolicyEntry
-from brokerapp.destination import Destination
+from brokerapp.engine.editing.operator_message import TestSend
 from brokerapp.errors import BrokerError, InvalidDestination, LimitExceeded, RequestRefused
-from brokerapp.handwritten import TestSend
-from brokerapp.named_subscription import NamedSubscription
+from brokerapp.model.definitions import Composite, Leg, PolicyEntry
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -123,7 +123,7 @@ def test_what_is_used_again_in_time_stays(store):
 
 
 def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, monkeypatch):
-    monkeypatch.setattr("brokerapp.inactivity.STEP", 2)
+    monkeypatch.setattr("brokerapp.core.destinations.idle_destinations.STEP", 2)
     policy = PolicyEntry(queue(">"), gc_inactive_destinations=True, inactive_timeout_before_gc=0)
     with running(store, policy, max_purged_destinations_per_sweep=3) as node:
         broker = node.node.broker
@@ -139,7 +139,7 @@ def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, m
 
 
 def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
-    monkeypatch.setattr("brokerapp.stats.MAX_DESTINATIONS", 10)
+    monkeypatch.setattr("brokerapp.core.dispatch.counters.MAX_DESTINATIONS", 10)
     with running(store) as node:
         client = StompClient(node.port)
         client.subscribe("/topic/heard")

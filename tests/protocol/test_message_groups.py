@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.definitions import PolicyEntry
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import named
 
 

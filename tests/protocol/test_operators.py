@@ -11,9 +11,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from brokerapp.config import default_config
-from brokerapp.data_folder import DataFolder
-from brokerapp.definitions import Composite, Leg
-from brokerapp.destination import Destination
 from brokerapp.errors import (
     DefinitionConflict,
     DefinitionRefused,
@@ -21,7 +18,10 @@ from brokerapp.errors import (
     RequestRefused,
     SelectorSyntaxError,
 )
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.destination import Destination
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.data_directory import DataFolder
 from tests.protocol.running_node import RunningNode, until
 
 PROJECT = Path(__file__).resolve().parents[2]

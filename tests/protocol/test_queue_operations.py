@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from brokerapp.definitions import Composite, Leg
-from brokerapp.destination import Destination
-from brokerapp.engine.routing import MAX_HOPS
+from brokerapp.engine.routing.route_walk import MAX_HOPS
 from brokerapp.errors import BrokerError, RequestRefused, SelectorSyntaxError
+from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import until
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import until
 
 VERSIONS = ("1.0", "1.1", "1.2")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from brokerapp import quotas
-from brokerapp.destination import Destination
+from brokerapp.engine.clients import quotas
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import until
 
 
@@ -98,7 +98,7 @@ def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker
 
 
 def test_a_client_that_sends_to_very_many_places_is_known_at_some(connect, node, broker, name, monkeypatch):
-    monkeypatch.setattr("brokerapp.producers.MAX_PRODUCING_TO", 10)
+    monkeypatch.setattr("brokerapp.core.publishing.producers.MAX_PRODUCING_TO", 10)
     client = connect(**{"client-id": name})
     for number in range(50):
         client.send(f"/topic/{name}.{number}", "", wait=number == 49)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.definitions import DeadLetterStrategy, Definitions, PolicyEntry, Redelivery, RedeliveryPolicy
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import DeadLetterStrategy, Definitions, PolicyEntry, Redelivery, RedeliveryPolicy
+from brokerapp.model.destination import Destination
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, PolicyEntry, RecoveryPolicy
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, PolicyEntry, RecoveryPolicy
+from brokerapp.model.destination import Destination
 from tests.protocol.clients import PATIENCE
 
 queue, topic = Destination.queue, Destination.topic

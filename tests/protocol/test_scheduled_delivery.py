@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from brokerapp.engine.job import Job, Purpose
+from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
 from brokerapp.errors import RequestRefused
-from brokerapp.recording.schema import DROP
 from brokerapp.store import Limits
 from brokerapp.store.redis import RedisStore
+from brokerapp.tracing.schema import DROP
 from tests.protocol.running_node import until
 
 MANAGEMENT = "/topic/ActiveMQ.Scheduler.Management"
@@ -273,7 +273,7 @@ def test_without_scheduler_support_the_headers_are_properties(connect, node, nam
 
 
 def type_of_send():
-    from brokerapp.actions import Send
+    from brokerapp.model.commands import Send
 
     return Send
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.destination import Kind
+from brokerapp.model.destination import Kind
 from tests.protocol.clients import PATIENCE
 from tests.protocol.running_node import until
 

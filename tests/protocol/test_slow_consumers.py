@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from tests.protocol.running_node import node_of, until
 
 XML = """\

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from brokerapp.statistics import DATED, ENDED
+from brokerapp.core.advisories.statistics_plugin import DATED, ENDED
 from tests.protocol.running_node import RunningNode, node_of
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="counting">

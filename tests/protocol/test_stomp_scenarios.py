@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import until
 

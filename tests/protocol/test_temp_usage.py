@@ -5,7 +5,7 @@ import queue
 
 import pytest
 
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.conftest import stopped
 from tests.protocol.running_node import node_of, until

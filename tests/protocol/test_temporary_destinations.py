@@ -3,8 +3,8 @@
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, MirroredQueue
-from brokerapp.destination import Destination, Kind
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, MirroredQueue
+from brokerapp.model.destination import Destination, Kind
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, named, until
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue, VirtualTopic
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue, VirtualTopic
+from brokerapp.model.destination import Destination
 
 queue, topic = Destination.queue, Destination.topic
 

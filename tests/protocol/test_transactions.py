@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.destination import Destination
+from brokerapp.model.destination import Destination
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode
 
@@ -213,7 +213,7 @@ def test_a_transaction_may_be_limited_by_the_configuration(store, name):
 
 
 def test_a_transaction_that_would_keep_the_store_too_long_is_refused_when_it_grows(client, node, name, monkeypatch):
-    monkeypatch.setattr("brokerapp.client.MAX_TRANSACTION_COPIES", 5)
+    monkeypatch.setattr("brokerapp.engine.clients.client.MAX_TRANSACTION_COPIES", 5)
     queues = [f"Consumer.{number}.VirtualTopic.{name}" for number in range(4)]
     for queue in queues:
         client.subscribe(f"/queue/{queue}", id=queue, prefetch=0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from brokerapp.config import BrokerConfig, TransportConnector
-from brokerapp.connector import KeyStore, TlsStores
+from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.stomp.frames import FrameParser, encode
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import PATIENCE, RawClient

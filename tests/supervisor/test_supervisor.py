@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from console import processes, supervisor
-from console.processes import Port, port_troubles
+from console.ops import processes, supervisor
+from console.ops.processes import Port, port_troubles
 from tests.conftest import until
 
 PATIENCE = 30.0
@@ -25,9 +25,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 SUPERVISOR = """
 import sys
 from pathlib import Path
-from console import supervisor
-from console.processes import WORKER_UNSAID
-from console.supervisor import Part, Supervisor
+from console.ops import supervisor
+from console.ops.processes import WORKER_UNSAID
+from console.ops.supervisor import Part, Supervisor
 
 folder = Path(sys.argv[1])
 supervisor.FIRST_DELAY_SECONDS = 0.1

@@ -17,10 +17,6 @@ from typing import Any, NoReturn
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.data_folder import DataFolder
-from brokerapp.definitions_json import to_json, virtual_destination_to_json
-from brokerapp.destination import Destination, Kind
-from brokerapp.environment import Environment
 from brokerapp.errors import BrokerError
 from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
@@ -28,9 +24,13 @@ from brokerapp.management.operations import telling
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, noted, object_of
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
-from brokerapp.named_subscription import NamedSubscription
-from brokerapp.snapshot import NodeStatus, Tally
-from brokerapp.store.durability import loss
+from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import NodeStatus, Tally
+from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.store.server.durability import loss
+from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.environment import Environment
 
 #: Messages shown when nobody says how many.
 BROWSE_LIMIT = 50

@@ -20,18 +20,18 @@ import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
-from brokerapp.data_folder import DataFolder
 from brokerapp.errors import BrokerError, Fenced, StoreUnavailable, Unlinked
-from brokerapp.listeners import check_free
-from brokerapp.node import Node
-from brokerapp.nodes.reach import Reach, check_reach
-from brokerapp.nodes.rejoining import Rejoining
-from brokerapp.ownership import OURS_ALONE, private_folder
-from brokerapp.reloading import follow, period_ms
-from brokerapp.store.address import check_address
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.nodes.links.link_address import Reach, check_reach
+from brokerapp.nodes.membership.restart_backoff import Rejoining
+from brokerapp.runtime.bootstrap import authenticator, check_exposure, check_served, link_tls, listens, node_config
+from brokerapp.runtime.config_reload import follow, period_ms
+from brokerapp.runtime.listeners import check_free
+from brokerapp.runtime.node import Node
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
-from brokerapp.wiring import authenticator, check_exposure, check_served, link_tls, listens, node_config
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.process_lock import OURS_ALONE, private_folder
+from brokerapp.system.store_address import check_address
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ import textwrap
 
 from django.core.management.base import BaseCommand, CommandError
 
-from console import demo, firstadmin
+from console.accounts import initial_admin
+from console.ops import demo
 
 LINE_LENGTH = 100
 
@@ -16,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser) -> None:
         parser.add_argument("--seconds", type=float, default=demo.SECONDS, help="how long (default: %(default)g)")
-        parser.add_argument("--login", default=firstadmin.NAME, help="user (default: %(default)s)")
+        parser.add_argument("--login", default=initial_admin.NAME, help="user (default: %(default)s)")
         parser.add_argument("--passcode", help="password (default: the first admin's, as kept in the data folder)")
 
     def handle(self, *, seconds: float, login: str, passcode: str | None, **options) -> None:

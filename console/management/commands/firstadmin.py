@@ -2,14 +2,16 @@
 
 from django.core.management.base import BaseCommand
 
-from console import firstadmin
+from console.accounts import initial_admin
 
 
 class Command(BaseCommand):
     help = "Create the user admin with a generated password, when there is no user yet."
 
     def handle(self, **options) -> None:
-        if password := firstadmin.create():
-            self.stdout.write(f"user {firstadmin.NAME}, password {password} (kept in {firstadmin.password_file()})")
+        if password := initial_admin.create():
+            self.stdout.write(
+                f"user {initial_admin.NAME}, password {password} (kept in {initial_admin.password_file()})"
+            )
         else:
             self.stdout.write("there are users already")

@@ -8,10 +8,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from brokerapp.ownership import OURS_ALONE, FolderTaken
-from console import firstadmin
-from console.processes import parts, port_troubles, ports, reachable
-from console.supervisor import Supervisor
+from brokerapp.system.process_lock import OURS_ALONE, FolderTaken
+from console.accounts import initial_admin
+from console.ops.processes import parts, port_troubles, ports, reachable
+from console.ops.supervisor import Supervisor
 
 
 class Command(BaseCommand):
@@ -45,7 +45,7 @@ class Command(BaseCommand):
     def prepare(self) -> str | None:
         """Bring the database up to date; the first admin's password if this is the first start."""
         call_command("migrate", verbosity=0, interactive=False)
-        password = firstadmin.create()
+        password = initial_admin.create()
         connections.close_all()
         return password
 
@@ -64,7 +64,7 @@ def check_ports(environment) -> None:
 def welcome(environment, password: str | None) -> str:
     """What somebody who just started Sluice wants to know. The password is shown at the first start only."""
     host = reachable(environment.bind)
-    kept = firstadmin.password_file()
+    kept = initial_admin.password_file()
     extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
     stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
     secret = f"password {password} (kept in {kept})" if password else f"password in {kept}"
@@ -74,7 +74,7 @@ def welcome(environment, password: str | None) -> str:
     Console   http://{host}:{environment.console_port}/
     STOMP     {stomp}
     Monitors  http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
-    Log in    user {firstadmin.NAME}, {secret}
+    Log in    user {initial_admin.NAME}, {secret}
     Logs      {environment.data / "log"}
 
   Ctrl-C stops everything.

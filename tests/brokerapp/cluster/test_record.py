@@ -3,9 +3,9 @@
 import pytest
 
 from brokerapp.cluster.record import CatchUp, Change, Record, Recorded, catch_up
-from brokerapp.destination import Destination
 from brokerapp.errors import RequestRefused
-from brokerapp.named_subscription import NamedSubscription
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
 
 NEWS = Destination.topic("news")
 

@@ -3,11 +3,11 @@
 import pytest
 
 from brokerapp.config import Outcome, TransportConnector, export_xml
-from brokerapp.config.connector_options import limits_of, tls_options_of
+from brokerapp.config.elements.connector_options import limits_of, tls_options_of
 from brokerapp.config.reader import parse_config, read_config
-from brokerapp.connector import ClientAuth, ConnectionLimits, KeyStore, TlsOptions, TlsStores
-from brokerapp.definitions import Definitions
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.transport_connector import ClientAuth, ConnectionLimits, KeyStore, TlsOptions, TlsStores
 
 
 def with_option(name, value, scheme="stomp"):

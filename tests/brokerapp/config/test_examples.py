@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from brokerapp.config import Outcome, export_xml, import_definitions, read_config
-from brokerapp.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
-from brokerapp.destination import Destination
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
+from brokerapp.model.destination import Destination
 from brokerapp.selectors import compile_selector
 
 FOLDER = Path(__file__).parents[3] / "examples"

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from brokerapp.config import Outcome, import_definitions, read_config
-from brokerapp.config.beans import MAX_IMPORTS
-from brokerapp.config.surroundings import MAX_BYTES
+from brokerapp.config.parsing.beans import MAX_IMPORTS
+from brokerapp.config.parsing.load_context import MAX_BYTES
 from brokerapp.errors import ConfigurationRefused
 
 BROKER = '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="{}"/>'

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.config import Outcome, import_definitions, read_config
-from brokerapp.config.property_files import parse_properties
+from brokerapp.config.parsing.property_files import parse_properties
 
 
 @pytest.mark.parametrize(

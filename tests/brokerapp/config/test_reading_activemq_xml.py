@@ -20,7 +20,8 @@ from brokerapp.config import (
     read_config,
 )
 from brokerapp.config.reader import parse_config
-from brokerapp.definitions import (
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.definitions import (
     DEFAULT_VIRTUAL_TOPIC,
     Composite,
     DeadLetterStrategy,
@@ -31,8 +32,7 @@ from brokerapp.definitions import (
     RecoveryPolicy,
     VirtualTopic,
 )
-from brokerapp.destination import Destination
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.destination import Destination
 
 DEBIAN = sorted(
     path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.cluster.terms import ClusterTerms, read_members
+from brokerapp.cluster.settings import ClusterTerms, read_members
 from brokerapp.config import (
     Authentication,
     BrokerConfig,
@@ -20,10 +20,11 @@ from brokerapp.config import (
     export_xml,
     import_definitions,
 )
-from brokerapp.config.broker_attributes import SAID_BY_SECTION, WRITTEN
+from brokerapp.config.elements.broker_attributes import SAID_BY_SECTION, WRITTEN
 from brokerapp.config.reader import parse_config
-from brokerapp.connector import KeyStore, TlsStores
-from brokerapp.definitions import (
+from brokerapp.engine.routing.cycle_detection import find_loop
+from brokerapp.errors import DefinitionRefused
+from brokerapp.model.definitions import (
     Composite,
     DeadLetterStrategy,
     Definitions,
@@ -35,11 +36,15 @@ from brokerapp.definitions import (
     RedeliveryPolicy,
     VirtualTopic,
 )
-from brokerapp.destination import NAMED_KINDS, Destination, Kind
-from brokerapp.engine.loops import find_loop
-from brokerapp.errors import DefinitionRefused
-from brokerapp.settings import Discarding, SelectorCacheSettings, TimeStamping
-from brokerapp.strategies import MessageEviction, NetworkBridgeFilter, PendingMessageLimit, SlowConsumerStrategy
+from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.policy_strategies import (
+    MessageEviction,
+    NetworkBridgeFilter,
+    PendingMessageLimit,
+    SlowConsumerStrategy,
+)
+from brokerapp.model.settings import Discarding, SelectorCacheSettings, TimeStamping
+from brokerapp.model.transport_connector import KeyStore, TlsStores
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
 characters = st.characters(

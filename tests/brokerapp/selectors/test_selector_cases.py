@@ -14,7 +14,7 @@ from brokerapp.selectors.parser import MAX_DEPTH, parse
 from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
 from brokerapp.selectors.xml_body import MAX_BODY, SECONDS
-from brokerapp.xpath.apart import APART
+from brokerapp.selectors.xpath.xpath_process import APART
 from tests.brokerapp.selectors.cases import BODIES, CASES, REFUSED, XPATHS
 
 

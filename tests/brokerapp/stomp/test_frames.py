@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from brokerapp.errors import ProtocolError
-from brokerapp.stomp import frames, heads
+from brokerapp.stomp import frames, header_parser
+from brokerapp.stomp.frame_batches import AckFrames
 from brokerapp.stomp.frames import Frame, FrameParser, encode
-from brokerapp.stomp.runs import AckFrames
 
 NEXT = b"BEGIN\ntransaction:next\n\n\0"
 NEXT_FRAME = Frame("BEGIN", {"transaction": "next"})
@@ -314,5 +314,9 @@ def test_values_are_escaped_as_the_version_has_it(version, command, expected):
 
 
 def test_limits_are_those_of_activemq():
-    assert (heads.MAX_COMMAND_BYTES, heads.MAX_HEADER_LINE_BYTES, heads.MAX_HEADERS) == (1024, 10 * 1024, 1000)
+    assert (header_parser.MAX_COMMAND_BYTES, header_parser.MAX_HEADER_LINE_BYTES, header_parser.MAX_HEADERS) == (
+        1024,
+        10 * 1024,
+        1000,
+    )
     assert frames.MAX_BODY_BYTES == 100 * 1024 * 1024

@@ -2,11 +2,11 @@
 
 import pytest
 
-from brokerapp.destination import Destination
-from brokerapp.engine.bindings import RoutingType
-from brokerapp.engine.consumer_mappings import ConsumerMappings, parse_mappings
-from brokerapp.engine.conventions import Conventions
+from brokerapp.engine.routing.bindings import RoutingType
+from brokerapp.engine.routing.consumer_mappings import ConsumerMappings, parse_mappings
+from brokerapp.engine.routing.naming_conventions import Conventions
 from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.naming import Naming
 from brokerapp.stomp.session import StompSession

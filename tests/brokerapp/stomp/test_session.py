@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerapp.actions import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
-from brokerapp.connector import HEART_BEAT_FLOOR_MS, ConnectionLimits
 from brokerapp.errors import AccessDenied, BrokerError, ProtocolError, RequestRefused
+from brokerapp.model.commands import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.model.transport_connector import HEART_BEAT_FLOOR_MS, ConnectionLimits
 from brokerapp.stomp.frames import Frame, FrameParser
 from brokerapp.stomp.session import StompSession
 

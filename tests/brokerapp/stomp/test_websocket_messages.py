@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.stomp.frames import encode
-from brokerapp.stomp.websocket import messages, page_admitted
+from brokerapp.stomp.transport.websocket import messages, page_admitted
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 FRAMES = st.one_of(

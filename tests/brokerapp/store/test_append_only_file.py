@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.append_only_file import Malformed, check_incomplete
-from brokerapp.store.embedded import EmbeddedStore, answer_to_ping
+from brokerapp.store.server.append_only_file import Malformed, check_incomplete
+from brokerapp.store.server.embedded import EmbeddedStore, answer_to_ping
 from tests.conftest import until
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -119,7 +119,7 @@ def test_damage_elsewhere_is_refused_with_its_place_and_nothing_is_cut(folder, w
 
 
 def test_the_module_that_becomes_the_server_mends_and_refuses_alike(folder, written):
-    command = [sys.executable, "-m", "brokerapp.store.embedded", str(folder)]
+    command = [sys.executable, "-m", "brokerapp.store.server.embedded", str(folder)]
     file_in(folder).write_bytes(damages(written)["garbage"])
     refused = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert refused.returncode == 1

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
-from brokerapp.snapshot import END_OF_LOG
+from brokerapp.model.stats_records import END_OF_LOG
 from brokerapp.store import DISCARDED, STORE, Batch, Limits, Unit
-from brokerapp.store.keys import Keys
+from brokerapp.store.client.keys import Keys
 from brokerapp.store.redis import RedisStore
-from tests.brokerapp.store.committing import ENTRY, Session, append, bodies, entries, message, payloads, used
+from tests.brokerapp.store.commit_helpers import ENTRY, Session, append, bodies, entries, message, payloads, used
 
 
 @pytest.fixture

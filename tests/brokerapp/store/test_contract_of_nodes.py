@@ -6,7 +6,7 @@ import pytest
 
 from brokerapp.errors import Fenced, StoreRolledBack
 from brokerapp.store import Batch, Limits, Unit
-from tests.brokerapp.store.committing import UNLIMITED, Session, append, bodies, entries
+from tests.brokerapp.store.commit_helpers import UNLIMITED, Session, append, bodies, entries
 
 
 @pytest.fixture

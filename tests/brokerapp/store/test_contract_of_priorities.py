@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from brokerapp.engine.places import by_urgency
-from brokerapp.entries import entry_of
-from brokerapp.message import Message
+from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.message_order import by_urgency
+from brokerapp.model.message import Message
 from brokerapp.store import DISCARDED, Limits, Unit
-from tests.brokerapp.store.committing import Session, used
+from tests.brokerapp.store.commit_helpers import Session, used
 
 PRIORITIZED, PLAIN = (json.dumps({"kind": "queue", **more}) for more in ({"prioritized": True}, {}))
 

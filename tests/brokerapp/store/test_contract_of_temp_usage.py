@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brokerapp.store import TEMP, Limits, Unit
-from tests.brokerapp.store.committing import Session, append, entries, message
+from tests.brokerapp.store.commit_helpers import Session, append, entries, message
 
 SIZE = len(message(persistent=False).stored())
 

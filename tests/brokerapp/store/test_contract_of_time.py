@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.store import GONE, STORE, Batch, JobChange, Limits, Unit
-from tests.brokerapp.store.committing import Session, append, bodies, entries, message, used
+from tests.brokerapp.store.commit_helpers import Session, append, bodies, entries, message, used
 
 NOW = 1_800_000_000_000
 #: What a row of an index, and a job beside its record, count; see EXPIRING_BYTES and JOB_BYTES in accounting.lua.

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from brokerapp.disk_watch import DiskWatch
+from brokerapp.runtime.disk_watch import DiskWatch
 from brokerapp.store import Limits
-from brokerapp.store.disk import Disk
-from brokerapp.store.disk_space import MIB, DiskSpace, Level
-from brokerapp.store.embedded import EmbeddedStore
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.server.disk import Disk
+from brokerapp.store.server.disk_space import MIB, DiskSpace, Level
+from brokerapp.store.server.embedded import EmbeddedStore
 
 LARGE = 500_000 * MIB  # messages are accepted while 256 MiB are free, and 128 are reserved
 

@@ -17,9 +17,9 @@ import redis
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.management.commands import runbroker
-from brokerapp.ownership import claim
-from brokerapp.store import embedded
-from brokerapp.store.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
+from brokerapp.store.server import embedded
+from brokerapp.store.server.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
+from brokerapp.system.process_lock import claim
 from tests.conftest import until
 
 PATIENCE = 30.0
@@ -28,9 +28,9 @@ PROJECT = Path(__file__).resolve().parents[3]
 OWNER = """
 import sys, time
 from pathlib import Path
-from brokerapp.ownership import claim
-from brokerapp.store import embedded
-from brokerapp.store.embedded import EmbeddedStore
+from brokerapp.system.process_lock import claim
+from brokerapp.store.server import embedded
+from brokerapp.store.server.embedded import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
 store.start()
 print(store.pid, flush=True)
@@ -197,7 +197,7 @@ def test_a_damaged_file_is_reported_with_the_servers_own_words(folder):
 
 
 def test_the_module_becomes_the_server_and_stops_cleanly_on_sigterm(folder):
-    command = [sys.executable, "-m", "brokerapp.store.embedded", str(folder)]
+    command = [sys.executable, "-m", "brokerapp.store.server.embedded", str(folder)]
     process = subprocess.Popen(command, cwd=PROJECT)
     try:
         until(lambda: answer_to_ping(folder / "valkey.sock") == "+PONG", "the server answers")

@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 from brokerapp.message import Message
+
 from brokerapp.store import Batch, Limits, Unit
 from brokerapp.store.redis import RedisStore
 

@@ -1,0 +1,1 @@
+"""Parquet archive of trace events: files, manifest, index, archiver, compaction, retention, integrity checks."""

@@ -1,0 +1,98 @@
+"""The columns of recorded events as readers find them: one table of names, types and meanings.
+
+Spark's schema (schemas.py), the data source, what is not archived yet, DuckDB's types of what the path says, and the
+table in docs/data.md follow from it. Files keep repeated texts in dictionaries; readers see strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.archive.data_files import ARCHIVED
+from brokerapp.tracing.schema import MOMENT
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumn:
+    """A column: its type in Arrow, and what it means in the words of docs/data.md."""
+
+    name: str
+    type: pa.DataType
+    is_optional: bool  #: null where there is nothing to say
+    meaning: str
+
+    @property
+    def type_in_words(self) -> str:
+        """As docs/data.md has it."""
+        return _TYPES[self.type][0] + (", or null" if self.is_optional else "")
+
+    @property
+    def duckdb(self) -> str:
+        """The type that DuckDB gives it."""
+        return _TYPES[self.type][1]
+
+
+#: Of each type that a column has: its name in the documentation and in DuckDB.
+_TYPES = {
+    MOMENT: ("timestamp, microseconds, UTC", "TIMESTAMP WITH TIME ZONE"),
+    pa.string(): ("string", "VARCHAR"),
+    pa.int32(): ("int32", "INTEGER"),
+    pa.int64(): ("int64", "BIGINT"),
+    pa.date32(): ("date", "DATE"),
+    pa.map_(pa.string(), pa.string()): ("map of string to string", "MAP(VARCHAR, VARCHAR)"),
+    pa.map_(pa.string(), pa.float64()): ("map of string to double", "MAP(VARCHAR, DOUBLE)"),
+}
+#: What only the path says. The hour is a number, as readers that are told no types take it from the path.
+_FROM_PATH = {"broker": pa.string(), "day": pa.date32(), "hour": pa.int64()}
+_MEANINGS = {
+    "ts": "when it happened",
+    "kind": "what happened, see below",
+    "msg_id": "message-id; all copies of a message share it. Empty for `depth`, `subscribe` and `unsubscribe`",
+    "destination": "where it happened, in native form: `queue://orders`, `topic://prices`, or"
+    " `subscription://CLIENT:NAME` (durable and shared subscriptions)",
+    "original": "the destination the producer sent to",
+    "consumer": "the client it happened with: who sent the message (`enqueue`), the consumer (`dispatch`, `ack` and"
+    " what follows from them)",
+    "size": "bytes of the body; for `depth` how many messages wait, for `subscribe` and `unsubscribe` how many clients"
+    " consume",
+    "born": "when the message reached the broker; on every event, so that a latency needs no join",
+    "reason": "why: of a dead letter, a drop, an expiry",
+    "ps": "properties, on `enqueue` only",
+    "pn": "of those, the ones whose text is a decimal number, as numbers",
+    "weight": "how many messages the event stands for: 1, or N where one message in N is recorded",
+    "entry": "the entry of the stream the event came with, as a number that grows: milliseconds since the epoch times"
+    " 2**20, plus a number. Files of early versions have none: the Spark source `sluice` gives the last of their"
+    " file, other readers null",
+    "broker": "the broker's name (from the path)",
+    "day": "the day of `ts` in UTC (from the path)",
+    "hour": "the hour of `ts` in UTC, 0 to 23 (from the path)",
+}
+
+
+def _type_of(field: pa.Field) -> pa.DataType:
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+
+
+#: In the order of files, then what the path says.
+COLUMNS = (
+    *(EventColumn(each.name, _type_of(each), each.nullable, _MEANINGS[each.name]) for each in ARCHIVED),
+    *(EventColumn(name, type, False, _MEANINGS[name]) for name, type in _FROM_PATH.items()),
+)
+#: The same for Arrow, which Spark demands of each batch to the letter.
+ARROW = pa.schema([(each.name, each.type) for each in COLUMNS])
+#: What DuckDB is told of the path: else the hour 09 is a text to it, 10 a number, and so is a broker named 7.
+HIVE_TYPES = {each.name: each.duckdb for each in COLUMNS if each.name in _FROM_PATH}
+
+
+def with_path(events: pa.Table, broker: str) -> pa.Table:
+    """Archived events as readers find them: with the columns from the path, and texts as strings."""
+    return (
+        events.append_column("broker", pa.repeat(pa.scalar(broker), events.num_rows))
+        .append_column("day", events["ts"].cast(pa.date32()))
+        .append_column("hour", pc.hour(events["ts"]))
+        .select(ARROW.names)
+        .cast(ARROW)
+    )

@@ -1,0 +1,39 @@
+"""Who reads an archive while others would replace or remove its files: readers share, who replaces is alone.
+
+A lock on a file, so that it goes with the process that held it. New events are appended all the while: that disturbs
+nobody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from analytics.archive import atomic_files
+
+NAME = "_readers"
+
+
+@contextmanager
+def reading(root: Path) -> Iterator[None]:
+    """Files of this archive, of all its brokers, stay as long as this lasts."""
+    with ExitStack() as held:
+        for broker in sorted(root.glob("broker=*")):
+            lock = held.enter_context((broker / NAME).open("a"))
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def alone(broker: Path) -> Iterator[bool]:
+    """Whether nobody reads from this broker's folder; then nobody begins to as long as this lasts."""
+    atomic_files.make_folder(broker)
+    with (broker / NAME).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

@@ -1,0 +1,85 @@
+"""The trace stream as the archiver sees it: read on after an entry, know what was lost before, trim what is archived.
+
+An entry is one batch: `b` an Arrow IPC stream (brokerapp/recording), `n` how many events it holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import redis
+
+from analytics.archive.stream_ids import place_of
+from brokerapp.errors import StoreUnavailable
+from brokerapp.store.client.keys import trace_key
+
+#: Entries asked for at once; an entry is a few hundred kilobytes at most.
+PAGE = 32
+#: What a node may hold back of the events of the last moments.
+NODE_DELAY_US = 2_000_000
+_CONNECT_SECONDS = 5
+_ANSWER_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries that follow a place in the stream, in order."""
+
+    entries: list[tuple[str, bytes]]  #: id and batch
+    missed: int  #: entries between that place and the first of these, trimmed unread
+    renewed: bool = False  #: the stream is not the one the place was in: the store was emptied
+
+
+class TraceStream:
+    """The trace stream of one broker. Raises StoreUnavailable."""
+
+    def __init__(self, redis_url: str, broker: str) -> None:
+        self._key = trace_key(broker)
+        self._redis = redis.Redis.from_url(
+            redis_url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_ANSWER_SECONDS
+        )
+
+    def close(self) -> None:
+        """Give back the connection."""
+        self._redis.close()
+
+    def read(self, after: str, ordinal: int, limit: int = PAGE) -> Page:
+        """At most `limit` entries after the one with this id, the ordinal-th that the stream was given.
+
+        Whatever trims a stream takes its oldest entries. So while the entry `after` is still there (trim keeps it as a
+        sentinel) nothing was lost; when it is not, the stream's own count of entries ever given tells how many were.
+        """
+        info, found = self._look(after, limit + 1)
+        if info is None:
+            return Page([], 0, renewed=ordinal > 0)
+        entries = [(id.decode(), fields[b"b"]) for id, fields in found]
+        if entries and entries[0][0] == after:
+            return Page(entries[1:], 0)
+        missed = info["entries-added"] - info["length"] - ordinal
+        if missed < 0 or place_of(info["last-generated-id"].decode()) < place_of(after):
+            return Page([], 0, renewed=True)
+        return Page(entries[:limit], missed)
+
+    def _look(self, after: str, limit: int) -> tuple[dict | None, list]:
+        """What the stream says of itself, None when there is none, and its entries from `after` on."""
+        try:
+            # One transaction: an entry trimmed between the two would look lost.
+            pipe = self._redis.pipeline(transaction=True)
+            pipe.xinfo_stream(self._key)
+            pipe.xrange(self._key, min=after, count=limit)
+            info, found = pipe.execute(raise_on_error=False)
+        except redis.RedisError as error:
+            raise StoreUnavailable(f"the trace stream cannot be read: {error}") from error
+        return (info if isinstance(info, dict) else None), found
+
+    def last(self) -> str | None:
+        """The id of the entry that the stream was given last; None when there is no stream."""
+        info, _ = self._look("+", 1)
+        return info and info["last-generated-id"].decode()
+
+    def trim(self, archived: str) -> None:
+        """Remove the entries before the one of this id, which stays as a sentinel."""
+        try:
+            self._redis.xtrim(self._key, minid=archived, approximate=False)
+        except redis.RedisError as error:
+            raise StoreUnavailable(f"the trace stream cannot be trimmed: {error}") from error

@@ -1,0 +1,116 @@
+"""Depths of a window as the record has them: the last note, and what came and went since. Any job's home for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from analytics.jobs.common.tables import Collect, total
+from analytics.model.depth_series import Course, courses, cuts_of
+from analytics.model.recording_gaps import HOUR, Heard, silent
+from analytics.model.time_buckets import starts
+from analytics.requests.question import Question
+from analytics.requests.request import Window
+from analytics.transforms.depth_changes import flows, notes
+from analytics.transforms.event_filters import of_destination
+from brokerapp.tracing.consumers import EVERYWHERE
+
+HOUR_US = 3_600_000_000
+#: The longest slot: notes of all depths are an hour apart.
+LONGEST = 3600
+#: Frames that are collected.
+STEPS = 2
+
+#: A log: its broker and destination.
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The course of each log from the beginning of the window's first hour on."""
+
+    slot: int  #: seconds
+    begins: list[int]  #: of each slot, seconds since the epoch
+    courses: dict[Key, Course]
+    rows_read: int
+
+
+def recorded(question: Question, slot: int, collect: Collect, destination: str = "") -> Recorded:
+    """The depths of the window, by slots of at most an hour."""
+    slot, window = min(slot, LONGEST), question.window
+    # Each hour begins with notes of all depths, so that nothing before it needs to be read.
+    whole = Window(window.since_us // HOUR_US * HOUR_US, window.until_us)
+    events = of_destination(question.read(whole), destination)
+    first, begins = whole.since_us // 1_000_000, starts(whole, slot)
+    notes_of_slots = collect("notes of depths", notes(events, slot))
+    noted = _numbered(notes_of_slots, first, slot)
+    cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
+    changes = collect("what came and went", flows(events, slot, first, cuts))
+    changed = _changes(changes)
+    found = courses(len(begins), cuts, noted, changed)
+    slots = {each[:2] for each in (*noted, *changed)}
+    whole, started = (_moments(notes_of_slots, column) for column in ("whole", "started"))
+
+    def heard(broker: str) -> Heard:
+        return Heard(
+            slots={number for (name, _), number in slots if name == broker},
+            started={(at - first) // slot for name, at in started if name == broker},
+            hours={at // HOUR * HOUR for name, at in whole if name == broker},
+        )
+
+    for key, count in _consumers(notes_of_slots).items():
+        if key in found:
+            found[key].consumers = count
+    _mark_silences(found, begins, slot, window, heard)
+    return Recorded(slot, begins, found, total(changes, "events"))
+
+
+def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int, int]]:
+    return [
+        ((each["broker"], each["destination"]), int(each["slot"].timestamp() - first) // slot,
+         round(each["ts"].timestamp() * 1e6), each["depth"])
+        for each in rows.to_pylist()
+        if each["depth"] is not None
+    ]  # fmt: skip
+
+
+def _consumers(rows: pa.Table) -> dict[Key, int]:
+    """How many clients consumed from each log in the end, of those where that changed."""
+    changed = [each for each in rows.to_pylist() if each["consumers"] is not None]
+    changed.sort(key=lambda each: each["slot"])
+    found: dict[Key, int] = {}
+    for each in changed:
+        if each["destination"] == EVERYWHERE:  # the broker began: who consumed before does no longer
+            found |= {key: 0 for key in found if key[0] == each["broker"]}
+        found[each["broker"], each["destination"]] = each["consumers"]
+    return found
+
+
+def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:
+    return [
+        ((each["broker"], each["destination"]),
+         *(each[name] for name in ("number", "part", "came", "went", "bytes_came")))
+        for each in rows.to_pylist()
+    ]  # fmt: skip
+
+
+def _moments(notes_of_slots: pa.Table, column: str) -> set[tuple[str, int]]:
+    """Broker and second (since the epoch) of each note that was one of everything, for the reason of this column."""
+    found = zip(notes_of_slots["broker"].to_pylist(), notes_of_slots[column].to_pylist(), strict=True)
+    return {(broker, int(at.timestamp())) for broker, at in found if at}
+
+
+def _mark_silences(
+    found: Mapping[Key, Course], begins: Sequence[int], slot: int, window: Window, heard: Callable[[str], Heard]
+) -> None:
+    """Say of each course in which slots nothing is known of its broker."""
+    of_broker: dict[str, list[Course]] = {}
+    for (broker, _), course in found.items():
+        of_broker.setdefault(broker, []).append(course)
+    for broker, together in of_broker.items():
+        waiting = [sum(depths) for depths in zip(*(each.depths for each in together), strict=True)]
+        gaps = silent(begins, slot, window.until_us / 1e6, heard(broker), waiting)
+        for course in together:
+            course.silent = gaps

@@ -1,0 +1,80 @@
+"""What the findings of several jobs are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from analytics.model.wording import counted, form
+from analytics.results.storage import Column, Findings
+from analytics.rollups.log_histogram import PERCENTILES
+
+#: Computes a frame as the next step of a run.
+Collect = Callable[[str, DataFrame], pa.Table]
+
+#: Bars of a chart.
+MAX_BARS = 15
+NOTHING = "Nothing was recorded in this window."
+
+DESTINATION = Column("destination", "Destination", about="destination")
+CLIENT = Column("client", "Consumer", about="client")
+ACKED = Column("acked", "Acknowledged", "messages")
+LATENCIES = tuple(Column(name.removesuffix("_us") + "_ms", name.removesuffix("_us"), "ms") for name in PERCENTILES)
+
+
+def nothing(sentence: str = NOTHING, rows_read: int = 0) -> Findings:
+    """What is said when there is nothing to show."""
+    return Findings(sentence, rows_read)
+
+
+def rolled_back(count: int) -> tuple[str, ...]:
+    """What is to be said of messages that were sent in transactions of which nothing came."""
+    if not count:
+        return ()
+    are = form(count, "is", "are")
+    return (f"{counted(count, 'message')} of transactions that were rolled back {are} not counted as sent.",)
+
+
+def total(rows: pa.Table, column: str) -> int:
+    """The sum of a column; 0 of no rows."""
+    return pc.sum(rows[column]).as_py() or 0
+
+
+def ordered(rows: pa.Table, *columns: str) -> pa.Table:
+    """The rows with the greatest values first; a name after `+` sorts upwards."""
+    return rows.sort_by([(name.lstrip("+"), "ascending" if name[0] == "+" else "descending") for name in columns])
+
+
+def table_of(rows: Iterable[Mapping[str, object]], columns: Sequence[Column]) -> pa.Table:
+    """Rows as a table of these columns, typed by their units also when there is none."""
+    found = list(rows)
+    return pa.table({each.name: pa.array([row[each.name] for row in found], _type(each)) for each in columns})
+
+
+_TYPES = {
+    "": pa.string(), "count": pa.int64(), "messages": pa.int64(), "bytes": pa.int64(), "ms": pa.float64(),
+    "seconds": pa.float64(), "rate": pa.float64(), "part": pa.float64(), "change": pa.float64(), "times": pa.float64(),
+    "time": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+
+
+def _type(column: Column) -> pa.DataType:
+    return _TYPES[column.unit]
+
+
+def in_milliseconds(rows: pa.Table) -> pa.Table:
+    """The rows with percentiles in milliseconds in place of those in microseconds."""
+    for column in LATENCIES:
+        us = rows.schema.get_field_index(column.name.removesuffix("_ms") + "_us")
+        if us >= 0:
+            rows = rows.set_column(us, column.name, pc.round(pc.divide(rows.column(us), 1000.0), 3))
+    return rows
+
+
+def parts_of(rows: pa.Table, column: str) -> list[float]:
+    """What part of the whole each row has."""
+    whole = total(rows, column)
+    return [each / whole if whole else 0.0 for each in rows[column].to_pylist()]

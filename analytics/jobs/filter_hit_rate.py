@@ -1,0 +1,119 @@
+"""Filters: how many of the messages sent to a filtered destination each leg takes, and legs that take none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
+from analytics.jobs.fan_out import summed, without_dead_letters
+from analytics.model.routing_coverage import legs_of, upstream
+from analytics.model.wording import counted, listed, part, sentence, short
+from analytics.requests.question import Question
+from analytics.results import charts
+from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.transforms.event_filters import of_destination
+from analytics.transforms.route_counts import ways
+from brokerapp.model.definitions import Definitions
+
+STEPS = 1
+_AT = Column("at", "Sent to", about="destination")
+_SENT, _TAKEN = Column("sent", "Sent", "messages"), Column("taken", "Taken", "messages")
+_RATE = Column("rate", "Hit rate", "part")
+_COLUMNS = (_AT, DESTINATION, Column("selector", "Selector"), _SENT, _TAKEN, _RATE, Column("says", "Finding"))
+
+NEVER, NOT_SENT, ALL, CHAINED, NOT_DEFINED = (
+    "never matches", "nothing was sent there", "takes everything", "reached through other definitions too",
+    "not in the definitions of today",
+)  # fmt: skip
+
+
+def run(question: Question, collect: Collect) -> Findings:
+    """Which part of the messages each leg of each definition takes."""
+    events = of_destination(question.events, question.parameters.get("destination", ""), "original")
+    found = collect("ways of messages", ways(events))
+    rows_read, found = total(found, "events"), without_dead_letters(found, question.routing)
+    recorded = found.to_pylist()
+    rows = _defined(question.routing, recorded) if question.routing else []
+    known = {(each["at"], each["destination"]) for each in rows}
+    rows += [each for each in _seen(found) if (each["at"], each["destination"]) not in known]
+    rows = [each for each in rows if _is_asked(question.parameters.get("destination", ""), each["at"], recorded)]
+    rows.sort(key=lambda each: (each["says"] != NEVER, -(each["sent"] or 0), each["at"], each["destination"]))
+    if not rows:
+        return nothing("Nothing went through a definition with legs in this window.", rows_read)
+    shown = [each for each in rows if each["rate"] is not None][:MAX_BARS]
+    names = [f"{short(each['destination'])} of {short(each['at'])}" for each in shown]
+    chart = charts.bars(
+        names, {"hit rate": [round(each["rate"] * 100, 2) for each in shown]}, "% of messages", log=False
+    )
+    return Findings(
+        sentence=_sentence(rows, question.routing),
+        headline=tuple(
+            Figure(label, sum(each["says"] in says for each in rows))
+            for label, says in (
+                ("Legs", {each["says"] for each in rows}),
+                ("Never matched", {NEVER}),
+                ("Nothing sent to", {NOT_SENT}),
+            )
+        ),
+        rows_read=rows_read,
+        charts=(("Hit rate by leg", chart),) if shown else (),
+        tables=(Table("filters", "Legs", _COLUMNS, table_of(rows, _COLUMNS)),),
+    )
+
+
+def _defined(routing: Definitions, recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    sent = {each["original"]: each["sent"] for each in recorded if each["original"] == each["destination"]}
+    copies = {(each["original"], each["destination"]): each["copies"] for each in recorded}
+    return [_row(leg, str(leg.at), str(leg.to), sent, copies, routing) for leg in legs_of(routing)]
+
+
+def _row(leg: Any, at: str, to: str, sent: dict, copies: dict, routing: Definitions) -> dict[str, Any]:
+    seen, taken = sent.get(at, 0), copies.get((at, to), 0)
+    through = sum(copies.get((str(each), to), 0) for each in upstream(routing, leg.at))
+    if through:
+        rate, says = None, CHAINED
+    elif not seen:
+        rate, says = None, NOT_SENT
+    else:
+        rate, says = min(1.0, taken / seen), NEVER if not taken else ALL if taken == seen and leg.selector else ""
+    return {
+        "at": at, "destination": to, "selector": leg.selector, "sent": seen, "taken": taken + through, "rate": rate,
+        "says": says,
+    }  # fmt: skip
+
+
+def _seen(found: Any) -> list[dict[str, Any]]:
+    """Ways that copies took though no composite of today has them: of virtual topics, and of older definitions."""
+    copied = {each["original"]: each["sent"] for each in summed(found)}
+    return [
+        {
+            "at": each["original"], "destination": each["destination"], "selector": None,
+            "sent": copied[each["original"]], "taken": each["copies"],
+            "rate": min(1.0, each["copies"] / copied[each["original"]]),
+            "says": "" if each["original"].startswith("topic://") else NOT_DEFINED,
+        }
+        for each in found.to_pylist()
+        if each["copies"] and each["original"] in copied and each["destination"] != each["original"]
+        and each["destination"].startswith("queue://")
+    ]  # fmt: skip
+
+
+def _is_asked(text: str, at: str, recorded: list[dict[str, Any]]) -> bool:
+    return not text or any(each["original"] == at for each in recorded)
+
+
+def _sentence(rows: list[dict[str, Any]], routing: Definitions | None) -> str:
+    never = [f"{short(each['destination'])} of {short(each['at'])}" for each in rows if each["says"] == NEVER]
+    unsent = {each["at"] for each in rows if each["says"] == NOT_SENT}
+    rated = [each for each in rows if each["rate"]]
+    least = min(rated, key=lambda each: each["rate"], default=None)
+    return sentence(
+        f"{counted(len(never), 'leg')} never matched: {listed(never)}"
+        if never
+        else "every leg that was reached matched",
+        f"{counted(len(unsent), 'definition')} had nothing to do" if unsent else "",
+        f"of those that match, {short(least['destination'])} takes least, {part(least['rate'])}"
+        if least and least["rate"] < 1
+        else "",
+        "the definitions in force could not be read" if routing is None else "",
+    )

@@ -1,0 +1,1 @@
+"""Pure helpers without I/O and Spark: time buckets, depth series, consumer states, coverage, capacity, wording."""

@@ -1,0 +1,91 @@
+"""Definitions beside what was recorded: which legs there are, and what reaches them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from brokerapp.core.dispatch.counters import DEAD_LETTERS
+from brokerapp.engine.routing.destination_trie import matches, specificity
+from brokerapp.model.definitions import Composite, Definitions, PolicyEntry, VirtualTopic
+from brokerapp.model.destination import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One way that a definition lays out: from a destination to another, with the selector messages must match."""
+
+    definition: str
+    at: Destination
+    to: Destination
+    selector: str | None
+
+
+def legs_of(definitions: Definitions) -> list[Leg]:
+    """The legs of all composites."""
+    return [
+        Leg(each.id, each.destination, leg.destination, leg.selector)
+        for each in definitions.virtual_destinations
+        if isinstance(each, Composite)
+        for leg in each.legs
+    ]
+
+
+def upstream(definitions: Definitions, at: Destination) -> set[Destination]:
+    """Destinations of composites from which copies come to this one, by one composite or a chain of them.
+
+    What was sent there is recorded under the destination it was sent to, wherever its copies go.
+    """
+    legs, found, looking = legs_of(definitions), set(), [at]
+    while looking:
+        target = looking.pop()
+        for each in legs:
+            if _reaches(each.to, target) and each.at not in found and each.at != at:
+                found.add(each.at)
+                looking.append(each.at)
+    return found
+
+
+def unmatched(definitions: Definitions, sent_to: Iterable[str]) -> list[tuple[str, str]]:
+    """Definitions, by id and the destinations they are for, that nothing was sent to."""
+    places = [Destination.parse(each) for each in sent_to]
+    found = []
+    for each in definitions.virtual_destinations:
+        match each:
+            case VirtualTopic():
+                pattern = Destination.topic(each.name)
+            case Composite():
+                pattern = each.destination
+            case _:
+                continue
+        if not any(_reaches(place, pattern) for place in places):
+            found.append((each.id, str(pattern)))
+    return found
+
+
+def policy_of(definitions: Definitions, destination: Destination) -> PolicyEntry | None:
+    """The most specific policy entry for a destination."""
+    found = [each for each in definitions.policies if _reaches(destination, each.destination)]
+    return max(found, key=lambda each: specificity(each.destination.name), default=None)
+
+
+def keeps_dead_letters(definitions: Definitions | None) -> Callable[[str], bool]:
+    """What says of a destination, in native form, whether failed messages are kept there.
+
+    They are recorded as sent to where they were sent to at first, though no definition copied them.
+    """
+    strategies = [each.dead_letter for each in definitions.policies if each.dead_letter] if definitions else []
+    names = {each.dead_letter_queue for each in strategies if each.kind == "shared"}
+    prefixes = tuple(
+        p for each in strategies if each.kind == "individual" for p in (each.queue_prefix, each.topic_prefix)
+    )
+
+    def is_one(destination: str) -> bool:
+        name = destination.partition("://")[2]
+        return bool(DEAD_LETTERS.fullmatch(name)) or name in names or name.startswith(prefixes or ("\0",))
+
+    return is_one
+
+
+def _reaches(place: Destination, pattern: Destination) -> bool:
+    return place.kind == pattern.kind and matches(pattern.name, place.name)

@@ -1,0 +1,1 @@
+"""Consistent reads of recorded events across archive and stream: snapshots, ranges, the trace of a message."""

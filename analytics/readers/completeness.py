@@ -1,0 +1,86 @@
+"""How complete a result is: which files of the archive were read for it, and which could not be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analytics.archive import manifest
+from analytics.archive.manifest import SetAside
+from analytics.model.wording import counted, form, listed, part
+from analytics.readers.snapshot import View
+from analytics.requests.request import Window
+
+#: Files that a result names; of more it has the number.
+MOST_NAMED = 20
+
+
+@dataclass(slots=True)
+class Completeness:
+    """Of one result, while its events are chosen."""
+
+    rows: dict[Path, int | None] = field(default_factory=dict)  #: events of the files that are read; None: unknown
+    aside: dict[str, SetAside] = field(default_factory=dict)  #: files that are not read, by path
+    lost_batches: int = 0
+
+    def note(self, broker: str, view: View, windows: Sequence[Window]) -> None:
+        """Add what a look at a broker's archive found for these time ranges."""
+        self.rows.update({file.path: view.rows.get(file.path) for file in view.files})
+        self.aside.update({f"{broker}/{each.path}": each for each in view.aside if _touches(each, windows)})
+        self.lost_batches = max(self.lost_batches, view.lost)
+
+    def verify(self) -> bool:
+        """Compute the checksums of all files that were read; whether one is damaged that looked sound."""
+        hours = sorted({path.parent for path in self.rows})
+        self.rows.clear()
+        found = [manifest.verify(hour) for hour in hours]  # of all, not up to the first
+        return any(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for the stored result. `rows_missing` is null when nobody knows how many there were."""
+        aside = sorted(self.aside.items())
+        missing = None if any(each.rows is None for _, each in aside) else sum(each.rows or 0 for _, each in aside)
+        return {
+            "complete": not aside and not self.lost_batches,
+            "files": len(self.rows),
+            "files_set_aside": len(aside),
+            "rows_missing": missing,
+            "lost_batches": self.lost_batches,
+            "set_aside": [
+                {"file": path, "reason": each.reason, "detail": each.detail, "rows": each.rows}
+                for path, each in aside[:MOST_NAMED]
+            ],
+            "sentence": self._sentence(missing),
+        }
+
+    def _sentence(self, missing: int | None) -> str:
+        """What a reader has to know; "" when nothing is missing."""
+        found = []
+        if self.aside:
+            count, named = len(self.aside), [f"{path} ({each.reason})" for path, each in sorted(self.aside.items())]
+            found.append(
+                f"{counted(count, 'file')} of the archive {form(count, 'was', 'were')} not read"
+                f"{self._share(missing)}: {listed(named)}."
+            )
+        if self.lost_batches:
+            count = self.lost_batches
+            batches = counted(count, "batch", "batches")
+            found.append(f"{batches} of events {form(count, 'was', 'were')} lost before being archived.")
+        return " ".join(found)
+
+    def _share(self, missing: int | None) -> str:
+        """What part of the recorded events is missing, by the files that have any of the time range."""
+        read = [each for each in self.rows.values() if each is not None]
+        if missing is None or len(read) < len(self.rows) or not missing:
+            return "" if missing == 0 else ", with an unknown number of events"
+        share = missing / (missing + sum(read))
+        return f", {part(share)} of the recorded events ({missing:,})"
+
+
+def _touches(file: SetAside, windows: Sequence[Window]) -> bool:
+    """Whether any of its events may lie in one of the time ranges."""
+    if file.first_us is None or file.last_us is None:
+        return True
+    return any(each.since_us <= file.last_us and file.first_us < each.until_us for each in windows)

@@ -1,0 +1,121 @@
+"""What a broker has recorded, at one moment: the files of its archive, and what the stream holds that is not in them.
+
+The seam between the two is exact while the archiver moves events across it: the files are those of one commit record,
+the rest is read from the entry on at which that ends, and when the archiver went on meanwhile it is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.archive.data_files import ARCHIVED, HOUR_US, DataFile, archived, start_us
+from analytics.archive.manifest import SetAside, hours_of, inspect
+from analytics.archive.stream_ids import START, place_of
+from analytics.archive.trace_stream import TraceStream
+from brokerapp.errors import StoreUnavailable
+from brokerapp.tracing.encoding import decode
+
+#: Looks after which an archive is said not to hold still: one takes milliseconds, the archiver appends every seconds.
+_LOOKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Of one broker."""
+
+    seam: int  #: place of the last entry whose events are in the files
+    files: list[DataFile]  #: in the order of what they hold, hour by hour
+    tail: list[tuple[int, bytes]]  #: place and batch of each entry after the seam
+    lost: int = 0  #: entries after the seam that were trimmed before anybody kept them
+    aside: list[SetAside] = field(default_factory=list)  #: files of these hours that are not read
+    rows: dict[Path, int] = field(default_factory=dict)  #: events of the files, as far as that is known
+
+
+#: Stretches of time, from and to, in microseconds since the epoch.
+Spans = Sequence[tuple[int, int]]
+
+
+class Moved(Exception):
+    """The archiver went on while one looked."""
+
+
+def look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> View:
+    """Files that may hold events of these stretches of time (None: all), and what is not archived.
+
+    Raises StoreUnavailable.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return _look(archive, stream, spans)
+        except (Moved, FileNotFoundError):
+            continue
+    raise StoreUnavailable("the archive does not hold still: it was appended to whenever it was looked at")
+
+
+def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> View:
+    """The same without what is not archived."""
+    commit = archive.commit
+    seam = place_of(commit.offset if archive.is_published(commit) else commit.previous)
+    return _view(archive, commit, seam, spans)
+
+
+def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> View:
+    commit = archive.commit
+    whole = archive.is_published(commit)
+    offset, ordinal = (commit.offset, commit.ordinal) if whole else (commit.previous, commit.previous_ordinal)
+    seam = place_of(offset)
+    view = _view(archive, commit, seam, spans)
+    tail, lost = _read(stream, offset, ordinal)
+    if archive.commit != commit or archive.is_published(commit) != whole:
+        raise Moved
+    return replace(view, tail=tail, lost=lost)
+
+
+def _view(archive: BrokerArchive, commit: Commit, seam: int, spans: Spans | None) -> View:
+    """The files up to the seam that are as the manifests have them, and those that are not."""
+    view, committed = View(seam, [], []), {Path(each).name for each in commit.files}
+    for hour in hours_of(archive.folder):
+        if spans is None or _touches(start_us(hour), spans):
+            found = inspect(hour, committed, seam)
+            view.files.extend(found.files)
+            view.aside.extend(found.aside)
+            view.rows.update({hour / name: rows for name, rows in found.rows.items()})
+    return view
+
+
+def _touches(hour_us: int, spans: Spans) -> bool:
+    return any(since < hour_us + HOUR_US and hour_us < until for since, until in spans)
+
+
+def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[int, bytes]], int]:
+    """What the stream holds after an entry, and how many it lost; not what it is given from now on."""
+    end, tail, lost = place_of(stream.last() or START), [], 0
+    while True:
+        page = stream.read(offset, ordinal)
+        if page.renewed and offset != START:
+            offset, ordinal = START, 0
+            continue
+        lost += page.missed
+        ordinal += page.missed + len(page.entries)
+        tail += [(place, batch) for id, batch in page.entries if (place := place_of(id)) <= end]
+        if not page.entries or place_of(page.entries[-1][0]) >= end:
+            return tail, lost
+        offset = page.entries[-1][0]
+
+
+def events_of(batches: list[tuple[int, bytes]]) -> pa.Table:
+    """The events of these entries, as files have them; none of an entry that cannot be read."""
+    return pa.concat_tables([ARCHIVED.empty_table(), *_tables(batches)])
+
+
+def _tables(batches: list[tuple[int, bytes]]) -> Iterator[pa.Table]:
+    for place, batch in batches:
+        try:
+            yield archived(decode(batch), place)
+        except (pa.ArrowException, ValueError):  # the archiver counts it
+            continue

@@ -1,0 +1,34 @@
+"""Trial: definitions that are only proposed, to be judged beside those in force; part of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.model.definition_codec import from_json, to_json
+from brokerapp.model.definitions import Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Two sets of definitions, and what else ways depended on when it was asked for."""
+
+    current: Definitions
+    proposed: Definitions
+    circumstances: Circumstances
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "current": to_json(self.current),
+            "proposed": to_json(self.proposed),
+            "circumstances": self.circumstances.to_json(),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Trial:
+        """The inverse of to_json; raises DefinitionRefused."""
+        circumstances = Circumstances.from_json(data["circumstances"])
+        return Trial(from_json(data["current"]), from_json(data["proposed"]), circumstances)

@@ -1,0 +1,1 @@
+"""Results of analyses: storage, charts and their images, CSV export, pages of tables."""

@@ -1,0 +1,162 @@
+"""Plotly figures as plain JSON values. Pages bring the theme; the colours of series are safe for the colour-blind.
+
+They are written as Plotly's JavaScript reads them. Its Python package would check each, and takes a second of each
+process to load: the tests have it check what is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analytics.model.wording import duration, short
+from analytics.results import time_axes
+
+#: Okabe and Ito's colours, those with the most contrast on light and dark ground first.
+COLORWAY = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+#: More series than colours cannot be told apart; the rest is summed.
+MAX_SERIES = len(COLORWAY) - 1
+OTHERS = "all others"
+#: The unit of delays. They read in units of their own: 240 ms, 3.2 s, 2 h.
+MILLISECONDS = "milliseconds"
+#: Where an axis of delays has its marks, in milliseconds; and units that a linear one takes from so many on.
+_MARKS = (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000)
+_DELAY_UNITS = ((3_600_000, 3, "hours"), (60_000, 3, "minutes"), (1000, 2, "seconds"))
+#: Pixels: of a bar, of what is around them, and of the lowest chart of bars.
+BAR, AROUND, SHORTEST = 26, 96, 170
+
+
+def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
+    """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
+    traces = [
+        {"type": "scatter", "x": list(times), "y": values, "name": name, "mode": "lines", "stackgroup": "one",
+         "line": {"width": 1}, "hovertemplate": _said(f"%{{y:,}} {unit}", _moment(times))}
+        for name, values in greatest(series).items()
+    ]  # fmt: skip
+    return _over_time(traces, unit)
+
+
+def lines(
+    times: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, dashed: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A line each over time, in the order given; None is a gap, and those named in `dashed` are only compared with."""
+    drawn = dict(list(series.items())[: len(COLORWAY)])
+    size, unit_drawn = _delay_unit(drawn) if unit == MILLISECONDS else (1, unit)
+    traces = [
+        {"type": "scatter", "x": list(times),
+         "y": [each if each is None else each / size for each in values] if size > 1 else list(values),
+         "name": name, "mode": "lines", "line": {"width": 2, "dash": "dot" if name in dashed else "solid"},
+         **_hover(values, unit, "y", _moment(times))}
+        for name, values in drawn.items()
+    ]  # fmt: skip
+    return _over_time(traces, unit_drawn)
+
+
+def bars(
+    names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, *, log: bool = True,
+    stacked: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Horizontal bars for each name, the first name on top, side by side or stacked; delays want a log axis."""
+    traces = [
+        {"type": "bar", "y": list(names), "x": list(values), "name": name, "orientation": "h",
+         "showlegend": len(series) > 1, **_hover(values, unit, "x", at="%{y}")}
+        for name, values in series.items()
+    ]  # fmt: skip
+    height = max(SHORTEST, BAR * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + AROUND)
+    layout = {"barmode": "stack" if stacked else "group", "bargap": 0.35, "height": round(height)}
+    axis: dict[str, Any] = {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
+    if log and unit == MILLISECONDS:
+        axis |= {"tickvals": list(_MARKS), "ticktext": [duration(each * 1000) for each in _MARKS]}
+    else:
+        axis["title"] = {"text": unit}
+    return _figure(traces, layout, x=axis, y={"autorange": "reversed", "automargin": True})
+
+
+def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """The greatest series by their sums, and the rest as one; as many as there are colours."""
+    ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
+    shown = {name: list(series[name]) for name in ordered[:MAX_SERIES]}
+    if rest := [series[name] for name in ordered[MAX_SERIES:]]:
+        shown[OTHERS] = [sum(values) for values in zip(*rest, strict=True)]
+    return shown
+
+
+def before_and_after(
+    times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]], unit: str
+) -> dict[str, Any]:
+    """For each name two lines of one colour: dotted as it was, solid as it would have been; None is a gap."""
+    traces = []
+    for number, (name, (before, after)) in enumerate(pairs.items()):
+        colour = COLORWAY[number % len(COLORWAY)]
+        for values, words, dash in ((before, f"{name}, recorded", "dot"), (after, name, "solid")):
+            traces.append(
+                {"type": "scatter", "x": list(times), "y": list(values), "name": words, "mode": "lines",
+                 "legendgroup": name, "line": {"width": 1.5, "dash": dash, "color": colour},
+                 **_hover(values, unit, "y", _moment(times))}
+            )  # fmt: skip
+    return _over_time(traces, unit)
+
+
+def alike(figures: Sequence[dict[str, Any]]) -> None:
+    """Give what has the same name in several of these figures one colour, and no two of a figure the same.
+
+    Figures that set a colour themselves, and those of a single series, stay as they are.
+    """
+    known: dict[str, str] = {}
+    for figure in figures:
+        traces = [each for each in figure["data"] if each.get("name")]
+        if len(traces) < 2 or any("color" in _mark(each) for each in traces):
+            continue
+        names = [short(each["name"]) for each in traces]
+        kept = dict(zip((known.get(each) for each in names), names, strict=True))  # of two with one colour the last
+        for name, trace in zip(names, traces, strict=True):
+            colour = known.get(name)
+            if colour is None or kept[colour] != name:
+                free = [each for each in COLORWAY if each not in kept]
+                colour = next((each for each in free if each not in known.values()), free[0] if free else COLORWAY[-1])
+                kept[colour] = name
+                known.setdefault(name, colour)
+            _mark(trace)["color"] = colour
+
+
+def _mark(trace: dict[str, Any]) -> dict[str, Any]:
+    """What has the colour of a series: its line, or its bars."""
+    return trace.setdefault("marker" if trace["type"] == "bar" else "line", {})
+
+
+def _hover(values: Sequence[float | None], unit: str, axis: str, at: str) -> dict[str, Any]:
+    """What a pointer on a mark reads: the value with its unit, when or where it is, whose it is."""
+    if unit != MILLISECONDS:
+        return {"hovertemplate": _said(f"%{{{axis}:,}} {unit}", at)}
+    words = [None if each is None else duration(each * 1000) for each in values]
+    return {"customdata": words, "hovertemplate": _said("%{customdata}", at)}
+
+
+def _said(value: str, at: str) -> str:
+    return f"%{{fullData.name}}<br>{value}<br>{at}<extra></extra>"
+
+
+def _moment(times: Sequence[str]) -> str:
+    return f"%{{x|{time_axes.hover_format(times)}}}"
+
+
+def _delay_unit(series: Mapping[str, Sequence[float | None]]) -> tuple[int, str]:
+    """The unit in which delays of this size are drawn, and its length in milliseconds."""
+    greatest = max((each for values in series.values() for each in values if each is not None), default=0)
+    return next(((size, name) for size, least, name in _DELAY_UNITS if greatest >= least * size), (1, MILLISECONDS))
+
+
+def _over_time(traces: list[dict[str, Any]], unit: str) -> dict[str, Any]:
+    return _figure(traces, {}, x={"type": "date"}, y={"title": {"text": unit}, "rangemode": "tozero"})
+
+
+def _figure(traces: list[dict[str, Any]], layout: dict[str, Any], *, x: Mapping, y: Mapping) -> dict[str, Any]:
+    common = {
+        "colorway": list(COLORWAY),
+        "xaxis": x,
+        "yaxis": y,
+        "legend": {"orientation": "h", "traceorder": "normal"},
+        "margin": {"t": 16, "r": 16},
+        "hovermode": "closest",
+    }
+    return {"data": traces, "layout": layout | common}

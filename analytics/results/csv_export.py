@@ -1,0 +1,49 @@
+"""Tables of results, read back: for files and for comparisons."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from analytics.results.storage import plain
+
+#: Rows read at a time.
+BATCH = 5000
+
+
+def csv_lines(path: Path) -> Iterator[str]:
+    """A stored table as CSV, in pieces: a header line, then a line a row."""
+    with pq.ParquetFile(path) as stored:
+        yield _lines([stored.schema_arrow.names])
+        for batch in stored.iter_batches(BATCH):
+            columns = [map(_cell, column.to_pylist()) for column in batch.columns]
+            yield _lines(zip(*columns, strict=True))
+
+
+def rows(path: Path, columns: list[str], most: int) -> Iterator[tuple[Any, ...]]:
+    """The first rows of a stored table, as the values of these columns."""
+    left = most
+    with pq.ParquetFile(path) as stored:
+        for batch in stored.iter_batches(BATCH, columns=columns):
+            taken = batch.slice(0, left)
+            left -= taken.num_rows
+            yield from zip(*([plain(value) for value in taken[name].to_pylist()] for name in columns), strict=True)
+            if not left:
+                return
+
+
+def _lines(found: Any) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(found)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    value = plain(value)
+    # What begins like a formula would be run by spreadsheets.
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,0 +1,154 @@
+"""Results of analyses: what a job finds, and how it is kept in `results/<run id>/`, whole or not at all.
+
+result.json is what a page shows; beside it lies each table in full as Parquet, under the table's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analytics.archive import atomic_files
+from analytics.requests.request import Window
+from analytics.results import charts
+
+RESULT = "result.json"
+#: Rows of a table that go into result.json; the Parquet file has all.
+SHOWN_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table as people read it.
+
+    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), change (a part, more or
+    less), times, count, time (when), or nothing for text. `about` says what its texts name, so that a page links them:
+    destination, client, message.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of a result, the most important first."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: pa.Table
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as a page shows it."""
+        shown = self.rows.select([column.name for column in self.columns]).slice(0, SHOWN_ROWS)
+        columns = [[plain(value) for value in column.to_pylist()] for column in shown.columns]
+        return {
+            "title": self.title,
+            "columns": [
+                {"name": each.name, "label": each.label, "unit": each.unit, "about": each.about}
+                for each in self.columns
+            ],
+            "rows": [list(row) for row in zip(*columns, strict=True)],
+            "total_rows": self.rows.num_rows,
+            "file": f"{self.name}.parquet",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One of the few numbers that say the most, in a unit as a column has it."""
+
+    label: str
+    value: float | None
+    unit: str = "count"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a job found."""
+
+    sentence: str
+    rows_read: int
+    charts: tuple[tuple[str, dict[str, Any]], ...] = ()  #: title and Plotly figure
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()  #: what to know before believing it
+    about: Mapping[str, Any] = field(default_factory=dict)  #: what was judged, as plain values
+    headline: tuple[Figure, ...] = ()  #: what a mail begins with
+
+
+def path_of(run_id: str) -> str:
+    """Where a run's result lies under the folder of results."""
+    return f"{run_id}/{RESULT}"
+
+
+def stored(root: Path, run_id: str) -> dict[str, Any] | None:
+    """The result of a run; None when there is none yet."""
+    try:
+        return json.loads((root / path_of(run_id)).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def store(
+    root: Path,
+    run_id: str,
+    findings: Findings,
+    *,
+    window: Window,
+    as_of_us: int | None,
+    seconds: float,
+    definition: int = 1,
+    began_us: int | None = None,
+    completeness: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Keep the result of a run and give it back.
+
+    `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis, `began_us`
+    when recording began, `completeness` what could not be read (completeness.py).
+    """
+    charts.alike([figure for _, figure in findings.charts])
+    result = {
+        "sentence": findings.sentence,
+        "window": {"since_us": window.since_us, "until_us": window.until_us},
+        "headline": [asdict(each) for each in findings.headline],
+        "notes": list(findings.notes),
+        "about": dict(findings.about),
+        "rows_read": findings.rows_read,
+        "freshness_us": as_of_us,
+        "began_us": began_us,
+        "completeness": completeness and dict(completeness),
+        "definition": definition,
+        "charts": [{"title": title, "figure": figure} for title, figure in findings.charts],
+        "tables": [table.to_json() for table in findings.tables],
+        "seconds": round(seconds, 3),
+    }
+    atomic_files.make_folder(root)
+    staged = root / f".{run_id}.{os.getpid()}.tmp"
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir()
+    try:
+        for table in findings.tables:
+            pq.write_table(table.rows, staged / f"{table.name}.parquet", compression="zstd")
+        atomic_files.replace(staged / RESULT, json.dumps(result).encode())
+        if not (root / run_id).exists():  # else another worker was given the same run and was first
+            staged.rename(root / run_id)
+            atomic_files.sync(root)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return result
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: moments as ISO 8601."""
+    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value

@@ -1,0 +1,169 @@
+"""What rollups count, from events: how often what happened where, by consumer and minute, and how long acks took. Pure.
+
+Latencies are counted in the buckets of histogram.py, as the transform `latency` has them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.model.measures import NEVER_STORED
+from analytics.rollups.log_histogram import buckets_of
+
+MINUTE_US = 60_000_000
+#: What is counted, by kind of event; bytes are those that came in and went out.
+COUNTED = (
+    "enqueue", "forward", "dispatch", "ack", "redeliver", "expire", "dead_letter", "drop", "rollback", "move",
+    "remove", "delay", "return",
+)  # fmt: skip
+#: `never_stored` is the part of `drop` that took nothing from where it waited.
+NUMBERS = (*COUNTED, "enqueued_bytes", "forwarded_bytes", "acked_bytes", "never_stored")
+#: The same as columns of a table: `drop` is a word of SQL.
+COLUMNS = tuple(f'"{name}"' for name in NUMBERS)
+_BYTES_OF = {"enqueue": "enqueued_bytes", "forward": "forwarded_bytes", "ack": "acked_bytes"}
+_PLACE = {name: place for place, name in enumerate(NUMBERS)}
+_BUCKET = struct.Struct("<hI")
+#: More than any bucket, either way.
+_BUCKETS = 2048
+
+Histogram = dict[int, int]
+
+
+@dataclass(slots=True)
+class Cell:
+    """What happened at one place in one stretch of time."""
+
+    numbers: list[int] = field(default_factory=lambda: [0] * len(NUMBERS))
+    latency: Histogram = field(default_factory=dict)  #: of acks, see histogram.bucket_of
+
+    def __getitem__(self, name: str) -> int:
+        """One of NUMBERS."""
+        return self.numbers[_PLACE[name]]
+
+    def add(self, other: Cell) -> None:
+        """Let this one be both together."""
+        self.numbers = [mine + its for mine, its in zip(self.numbers, other.numbers, strict=True)]
+        for bucket, count in other.latency.items():
+            self.latency[bucket] = self.latency.get(bucket, 0) + count
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Where a log stood."""
+
+    ts_us: int
+    destination: str
+    depth: int
+    reason: str  #: see brokerapp.tracing.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is in some events."""
+
+    cells: Mapping[tuple[str, str, int], Cell]  #: by destination, consumer ("": none) and minute since the epoch
+    depths: list[Depth]  #: in the order of the events
+
+
+def count(events: pa.Table) -> Counted:
+    """Count events, as files have them."""
+    kinds, kind = _codes(events["kind"])
+    happened = np.isin(kind, [place for place, name in enumerate(kinds) if name in COUNTED])
+    depths = _depths(events.filter(pa.array(kind == kinds.index("depth")))) if "depth" in kinds else []
+    cells: dict[tuple[str, str, int], Cell] = {}
+    if happened.any():
+        _add_numbers(cells, events if happened.all() else events.filter(pa.array(happened)))
+    return Counted(cells, depths)
+
+
+def _add_numbers(cells: dict[tuple[str, str, int], Cell], events: pa.Table) -> None:
+    kinds, kind = _codes(events["kind"])
+    destinations, destination = _codes(events["destination"])
+    consumers, consumer = _codes(events["consumer"])
+    ts = events["ts"].cast(pa.int64()).to_numpy()
+    minute = ts // MINUTE_US
+    first, weight = int(minute.min()), events["weight"].to_numpy().astype(np.int64)
+    minutes = int(minute.max()) - first + 1
+    place = (destination * len(consumers) + consumer) * minutes + (minute - first)
+
+    def cell(packed: int) -> Cell:
+        rest, at = divmod(packed, minutes)
+        to, by = divmod(rest, len(consumers))
+        return cells.setdefault((destinations[to], consumers[by], first + at), Cell())
+
+    size = events["size"].to_numpy() * weight
+    for packed, messages, octets in _summed(place * len(kinds) + kind, weight, size):
+        where, what = divmod(packed, len(kinds))
+        numbers, name = cell(where).numbers, kinds[what]
+        numbers[_PLACE[name]] += messages
+        if name in _BYTES_OF:
+            numbers[_PLACE[_BYTES_OF[name]]] += octets
+    if "drop" in kinds:
+        never = np.array([name in NEVER_STORED for name in _codes(events["reason"])[0]] or [False])
+        unstored = (kind == kinds.index("drop")) & never[_codes(events["reason"])[1]]
+        for where, messages in _summed(place[unstored], weight[unstored]):
+            cell(where).numbers[_PLACE["never_stored"]] += messages
+    if "ack" not in kinds:
+        return
+    acked = kind == kinds.index("ack")
+    bucket = buckets_of(ts[acked] - events["born"].cast(pa.int64()).to_numpy()[acked])
+    for packed, messages in _summed(place[acked] * 2 * _BUCKETS + bucket + _BUCKETS, weight[acked]):
+        where, which = divmod(packed, 2 * _BUCKETS)
+        latency = cell(where).latency
+        latency[which - _BUCKETS] = latency.get(which - _BUCKETS, 0) + messages
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+    """The different texts of a column ("" for none), and for each value its place among them."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    column = column.unify_dictionaries().combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    texts = column.dictionary.to_pylist()
+    codes = column.indices
+    if codes.null_count:
+        codes = codes.fill_null(len(texts))
+        texts = [*texts, ""]
+    return texts, codes.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _summed(key: np.ndarray, *values: np.ndarray) -> Iterable[tuple[int, ...]]:
+    """Each different key with the sums of the values that have it."""
+    names = [f"v{number}" for number in range(len(values))]
+    table = pa.table({"key": key, **dict(zip(names, values, strict=True))})
+    summed = table.group_by("key", use_threads=False).aggregate([(name, "sum") for name in names])
+    return zip(summed["key"].to_pylist(), *(summed[f"{name}_sum"].to_pylist() for name in names), strict=True)
+
+
+def _depths(events: pa.Table) -> list[Depth]:
+    columns = (events["ts"].cast(pa.int64()), events["destination"], events["size"], events["reason"])
+    return [Depth(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+
+
+# -- histograms
+
+
+def packed(latency: Histogram) -> bytes | None:
+    """A histogram as it is kept; None for an empty one."""
+    return b"".join(_BUCKET.pack(*item) for item in sorted(latency.items())) or None
+
+
+def unpacked(data: bytes | None) -> Histogram:
+    """The inverse of packed."""
+    return dict(_BUCKET.iter_unpack(data or b""))
+
+
+def merged(one: bytes | None, other: bytes | None) -> bytes | None:
+    """Two kept histograms as one."""
+    if one is None or other is None:
+        return one or other
+    latency = unpacked(one)
+    for bucket, messages in _BUCKET.iter_unpack(other):
+        latency[bucket] = latency.get(bucket, 0) + messages
+    return packed(latency)

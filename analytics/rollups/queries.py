@@ -1,0 +1,118 @@
+"""The past as rollups tell it: counts, latencies and depths of a destination or the whole broker, over any days."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from analytics.model.measures import LEAVES
+from analytics.rollups.counters import COLUMNS, NUMBERS, Cell, unpacked
+from analytics.rollups.store import DAY, HOUR, MINUTE, NAME
+
+#: What stands for the whole broker among destinations.
+WHOLE = ""
+_LEFT = " + ".join(f'"{kind}"' for kind in LEAVES) + " - never_stored"
+#: What is sent to a queue is an enqueue and a forward there, and came once; to the whole broker came what was stored.
+_CAME = f"CASE destination WHEN '{WHOLE}' THEN forward ELSE max(enqueue, forward) END + \"return\""
+#: Points a chart can show.
+MOST_POINTS = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is known of one stretch of time."""
+
+    start: int  #: seconds since the epoch
+    cell: Cell
+    depth: int | None  #: the last that was noted in it; None: it did not change
+    most: int | None  #: the greatest that was noted
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """Where all depths stood."""
+
+    noted: int  #: seconds since the epoch: the minute in which depths were noted last, before the moment asked for
+    of: dict[str, int]  #: by destination, in native form; only what held anything
+
+
+def width_for(start: int, end: int, now: float) -> int:
+    """How finely a window can be told of: seconds of a cell."""
+    if now - start <= 2 * DAY - HOUR and (end - start) / MINUTE <= MOST_POINTS:
+        return MINUTE
+    return HOUR if (end - start) / HOUR <= MOST_POINTS else DAY
+
+
+class Past:
+    """What the rollups of one broker know. An archive without any knows nothing."""
+
+    def __init__(self, broker: Path) -> None:
+        self._path = broker / NAME
+
+    def points(self, start: int, end: int, width: int, destination: str = WHOLE, consumer: str = "") -> list[Point]:
+        """Cells of this width that begin between these moments; "" is all consumers."""
+        rows = self._ask(
+            f"SELECT cell.start, {', '.join(COLUMNS)}, latency, depth, most "
+            "FROM json_each(?) AS wanted CROSS JOIN cell ON width = ? AND cell.start = wanted.value "
+            "AND cell.name = (SELECT id FROM name WHERE destination = ? AND consumer = ?)",
+            (_starts(start, end, width), width, destination, consumer),
+        )
+        last = 1 + len(NUMBERS)
+        return [Point(row[0], Cell(list(row[1:last]), unpacked(row[last])), *row[last + 1 :]) for row in rows]
+
+    def flows(self, start: int, end: int, width: int, destinations: Sequence[str]) -> list[tuple]:
+        """For each cell of several destinations, in the order of time: when it starts, whose it is, how many messages
+        came and left, and the last depth that was noted. A chart of many has tens of thousands, and needs no more.
+        """
+        return self._ask(
+            f"SELECT cell.start, name.destination, {_CAME}, {_LEFT}, depth "
+            "FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS named "
+            "JOIN name ON name.destination = named.value AND name.consumer = '' "
+            "CROSS JOIN cell ON width = ? AND cell.start = wanted.value AND cell.name = name.id",
+            (_starts(start, end, width), json.dumps(destinations), width),
+        )
+
+    def consumers(self, destination: str) -> list[str]:
+        """Who is known to have consumed from a destination."""
+        rows = self._ask("SELECT consumer FROM name WHERE destination = ? AND consumer <> ''", (destination,))
+        return sorted(consumer for (consumer,) in rows)
+
+    def depths_before(self, start: int, destinations: Sequence[str]) -> dict[str, int]:
+        """Where depths stood when a window began, of those that were noted within the hour before."""
+        minute = start // MINUTE
+        rows = self._ask(
+            "SELECT destination, depth.depth FROM depth JOIN name ON name.id = depth.name AND name.consumer = '' "
+            "WHERE minute BETWEEN ? AND ? AND destination IN (SELECT value FROM json_each(?)) ORDER BY minute",
+            (minute - 61, minute, json.dumps(destinations)),
+        )
+        return dict(rows)
+
+    def depths_at(self, moment: int) -> Depths | None:
+        """Where all depths stood at this moment; None when none were noted before."""
+        rows = self._ask("SELECT max(minute) FROM depth WHERE minute <= ?", (moment // MINUTE,))
+        if not rows or rows[0][0] is None:
+            return None
+        noted = rows[0][0]
+        # Each hour begins with all that hold anything: what was noted before does not matter.
+        rows = self._ask(
+            "SELECT destination, depth.depth FROM depth JOIN name ON name.id = depth.name "
+            "WHERE minute BETWEEN ? AND ? AND destination <> '' ORDER BY minute",
+            (noted // 60 * 60, noted),
+        )
+        return Depths(noted * MINUTE, {destination: depth for destination, depth in dict(rows).items() if depth})
+
+    def _ask(self, question: str, values: tuple) -> list[tuple]:
+        try:
+            with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=2)) as db:
+                return db.execute(question, values).fetchall()
+        except sqlite3.OperationalError:  # there is no file, or nothing in it yet
+            return []
+
+
+def _starts(start: int, end: int, width: int) -> str:
+    """When the cells of this width begin that do so between these moments, as JSON."""
+    return json.dumps(list(range(start // width * width, end, width)))

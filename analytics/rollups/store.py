@@ -1,0 +1,190 @@
+"""Rollups: what was counted, kept by place and time, so that charts over days need no events.
+
+    archive/broker=B/_rollups.sqlite
+
+Written by the archiver after each append, in one transaction with the place in the stream up to which they count. When
+the process ends between the two, the rollups know from their place what they miss, and count it from the archive's
+files: so each event is counted once, as it is archived once.
+
+Cells are kept by the minute, hour and day, for the whole broker (destination "") and each destination, there of all
+consumers ("") and of each. Depths are kept by the minute where they changed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from analytics.rollups.counters import COLUMNS, NUMBERS, Cell, Counted, Depth, merged, packed
+from brokerapp.tracing.schema import ALL, START
+
+NAME = "_rollups.sqlite"
+MINUTE, HOUR, DAY = 60, 3600, 86400
+#: For how long cells of each width are kept, in seconds; and depths by the minute.
+KEPT = {MINUTE: 2 * DAY, HOUR: 62 * DAY, DAY: 1830 * DAY}
+DEPTHS_KEPT = 31 * DAY
+#: Places that are told apart: what comes later counts as others. Names come from clients.
+MAX_DESTINATIONS, MAX_CONSUMERS = 10_000, 50
+OTHERS = "(others)"
+TEMPORARY = "(temporary)"
+
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS place (place INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS name (id INTEGER PRIMARY KEY, destination TEXT NOT NULL, consumer TEXT NOT NULL,
+    UNIQUE (destination, consumer));
+CREATE TABLE IF NOT EXISTS cell (width INTEGER, start INTEGER, name INTEGER,
+    {", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COLUMNS)},
+    latency BLOB, depth INTEGER, most INTEGER, PRIMARY KEY (width, start, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS depth (minute INTEGER, name INTEGER, depth INTEGER NOT NULL,
+    PRIMARY KEY (minute, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS standing (destination TEXT PRIMARY KEY, name INTEGER NOT NULL, depth INTEGER NOT NULL)
+    WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS standing_name ON standing (name);
+"""
+_ADD = f"""
+INSERT INTO cell (width, start, name, {", ".join(COLUMNS)}, latency) VALUES ({", ".join("?" * (4 + len(NUMBERS)))})
+ON CONFLICT DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in COLUMNS)},
+    latency = merged(latency, excluded.latency)
+"""
+_STAND = """
+INSERT INTO cell (width, start, name, depth, most) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET depth = excluded.depth, most = max(coalesce(most, 0), excluded.most)
+"""
+
+
+class Rollups:
+    """Those of one broker, to be written by one process."""
+
+    def __init__(self, broker: Path) -> None:
+        self._db = opened(broker / NAME)
+        self._db.executescript(_SCHEMA)
+        self._add_columns()
+        self._read_names()
+
+    def _add_columns(self) -> None:
+        """Let a file of an earlier version have what is counted since; it counted none of that."""
+        known = {name for _, name, *_ in self._db.execute("PRAGMA table_info(cell)")}
+        for name in (each for each in NUMBERS if each not in known):
+            self._db.execute(f'ALTER TABLE cell ADD COLUMN "{name}" INTEGER NOT NULL DEFAULT 0')
+
+    def _read_names(self) -> None:
+        rows = self._db.execute("SELECT id, destination, consumer FROM name")
+        self._names = {(destination, consumer): id for id, destination, consumer in rows}
+        self._consumers: dict[str, int] = {}  # of each destination, how many
+        for destination, consumer in self._names:
+            self._consumers[destination] = self._consumers.get(destination, 0) + bool(consumer)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._db.close()
+
+    @property
+    def place(self) -> int:
+        """The last entry of the stream that is counted."""
+        row = self._db.execute("SELECT place FROM place").fetchone()
+        return row[0] if row else 0
+
+    def add(self, parts: Iterable[Counted], place: int) -> None:
+        """Add what was counted in the entries up to this place, all or nothing, if it is not there."""
+        if place <= self.place:
+            return
+        with self._db:
+            for counted in parts:
+                cells = self._cells(counted)
+                rows = [(*key, *cell.numbers, packed(cell.latency)) for key, cell in cells.items()]
+                self._db.executemany(_ADD, rows)
+                self._stand(counted.depths)
+            self._db.execute("DELETE FROM place")
+            self._db.execute("INSERT INTO place VALUES (?)", (place,))
+
+    def _cells(self, counted: Counted) -> dict[tuple[int, int, int], Cell]:
+        """By width, start and name: those counted, and those they are part of."""
+        minutes: dict[tuple[int, int], Cell] = {}
+        for (destination, consumer, minute), cell in counted.cells.items():
+            names = {self._name(), self._name(destination), self._name(destination, consumer)}
+            for name in names:
+                minutes.setdefault((minute * MINUTE, name), Cell()).add(cell)
+        cells: dict[tuple[int, int, int], Cell] = {}
+        for (start, name), cell in minutes.items():
+            for width in KEPT:
+                cells.setdefault((width, start // width * width, name), Cell()).add(cell)
+        return cells
+
+    def _name(self, destination: str = "", consumer: str = "") -> int:
+        """The number of a place; that of others when there are too many."""
+        if destination.startswith("temp-"):
+            destination, consumer = TEMPORARY, ""
+        found = self._names.get((destination, consumer))
+        if found is not None:
+            return found
+        if consumer and consumer != OTHERS and self._consumers.get(destination, 0) >= MAX_CONSUMERS:
+            return self._name(destination, OTHERS)
+        if not consumer and destination != OTHERS and len(self._consumers) >= MAX_DESTINATIONS:
+            return self._name(OTHERS)
+        if consumer and (destination, "") not in self._names:  # its destination is one of the others
+            return self._name(OTHERS)
+        self._consumers[destination] = self._consumers.get(destination, 0) + bool(consumer)
+        number = self._db.execute(
+            "INSERT INTO name (destination, consumer) VALUES (?, ?)", (destination, consumer)
+        ).lastrowid
+        self._names[destination, consumer] = number
+        return number
+
+    def _stand(self, depths: Iterable[Depth]) -> None:
+        """Note depths, in their order."""
+        noted: dict[int, list[Depth]] = {}
+        for each in depths:
+            noted.setdefault(each.ts_us, []).append(each)
+        for ts_us, together in noted.items():
+            changed = {each.destination: each.depth for each in together}
+            seconds, reasons = ts_us // 1_000_000, {each.reason for each in together}
+            if START in reasons:  # who is not among them holds nothing
+                changed = dict.fromkeys(self._standing(), 0) | changed
+            elif ALL in reasons:  # of one node; but in the hour before all of the others were noted, too
+                changed = dict.fromkeys(self._unheard_of(seconds // HOUR * HOUR - HOUR), 0) | changed
+            self._note(seconds, changed)
+
+    def _standing(self, where: str = "true", *values: int) -> list[str]:
+        """Destinations that hold anything."""
+        found = self._db.execute(f"SELECT destination FROM standing WHERE {where}", values)
+        return [destination for (destination,) in found]
+
+    def _unheard_of(self, since: int) -> list[str]:
+        """Those of them that were not noted since then, in seconds since the epoch."""
+        return self._standing("name NOT IN (SELECT name FROM depth WHERE minute >= ?)", since // MINUTE)
+
+    def _note(self, seconds: int, changed: dict[str, int]) -> None:
+        names = {destination: self._name(destination) for destination in changed}
+        self._db.executemany("DELETE FROM standing WHERE destination = ?", [(each,) for each in changed])
+        holding = [(destination, names[destination], depth) for destination, depth in changed.items() if depth]
+        self._db.executemany("INSERT INTO standing VALUES (?, ?, ?)", holding)
+        of_name = "SELECT coalesce(sum(depth), 0) FROM standing WHERE name = ?"
+        rows = [(name, self._db.execute(of_name, (name,)).fetchone()[0]) for name in set(names.values())]
+        (total,) = self._db.execute("SELECT coalesce(sum(depth), 0) FROM standing").fetchone()
+        rows.append((self._name(), total))
+        minute = seconds // MINUTE
+        self._db.executemany("INSERT OR REPLACE INTO depth VALUES (?, ?, ?)", [(minute, *row) for row in rows])
+        cells = [(width, seconds // width * width, *row, row[1]) for width in KEPT for row in rows]
+        self._db.executemany(_STAND, cells)
+
+    def forget(self, now: float) -> None:
+        """Remove what is older than it is kept, and names that nothing is kept of."""
+        with self._db:
+            for width, seconds in KEPT.items():
+                self._db.execute("DELETE FROM cell WHERE width = ? AND start < ?", (width, int(now - seconds - width)))
+            self._db.execute("DELETE FROM depth WHERE minute < ?", (int(now - DEPTHS_KEPT) // MINUTE,))
+            self._db.execute(
+                "DELETE FROM name WHERE destination <> '' AND id NOT IN (SELECT name FROM cell WHERE width = ?) "
+                "AND id NOT IN (SELECT name FROM cell WHERE width = ?)", (HOUR, MINUTE),
+            )  # fmt: skip
+        self._read_names()
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """The file, for its writer."""
+    db = sqlite3.connect(path, timeout=30)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.create_function("merged", 2, merged, deterministic=True)
+    return db

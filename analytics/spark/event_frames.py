@@ -1,0 +1,112 @@
+"""The recorded events of some windows: of the archive, read natively, and of what is not archived yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.data_files import between
+from analytics.archive.event_columns import with_path
+from analytics.archive.footer_stats import GONE, Footer, footer_of
+from analytics.archive.trace_stream import TraceStream
+from analytics.readers.completeness import Completeness
+from analytics.readers.snapshot import View, archived_files, events_of, look
+from analytics.requests.request import Window
+from analytics.transforms.schemas import EVENTS
+
+#: Events up to which one task has done with them before Spark has planned more, and what is passed on between them.
+FEW = 300_000
+#: Files up to which that is found out, once in each process.
+MAX_FILES = 500
+
+
+def read_events(
+    session: SparkSession,
+    archive: Path,
+    *windows: Window,
+    unarchived: tuple[str, str] | None = None,
+    completeness: Completeness | None = None,
+) -> DataFrame:
+    """The events of all brokers of the archive in these windows; of one broker also those that are not archived yet.
+
+    `unarchived`: the URL of that broker's store, and its name. Each event is there once, also while the archiver moves
+    it; hold a lease (leases.reading) while the frame is used. `completeness` is told which files are read and which
+    are not. Raises StoreUnavailable.
+    """
+    views = _views(archive, windows, unarchived)
+    if completeness is not None:
+        for broker, view in views.items():
+            completeness.note(broker, view, windows)
+    paths = [file.path for view in views.values() for file in view.files]
+    footers = _footers(paths)
+    parts = []
+    if paths:
+        frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
+        frame = frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
+        parts.append(frame if are_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
+    tail = pa.concat_tables([_tail(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
+    if tail.num_rows or not paths:
+        parts.append(session.createDataFrame(tail, EVENTS))
+    events = reduce(DataFrame.unionAll, parts)
+    return events.coalesce(1) if are_few(footers, tail.num_rows) else events
+
+
+def _footers(paths: Sequence[Path]) -> list[Footer] | None:
+    """Of all these files; None when they are too many, or one is gone: Spark will say so."""
+    if len(paths) > MAX_FILES:
+        return None
+    try:
+        return [footer_of(path) for path in paths]
+    except GONE:
+        return None
+
+
+def are_few(footers: Sequence[Footer] | None, others: int) -> bool:
+    """Whether one task reads the events of these files, and so many others; None when nobody looked into them."""
+    return footers is not None and sum(each.rows for each in footers) + others <= FEW
+
+
+def are_within(footers: Sequence[Footer] | None, windows: Sequence[Window]) -> bool:
+    """Whether no file needs to be filtered. Bounds are written into the code that Spark makes of a query: without them
+    it has that code from the run before, compiled.
+    """
+    return footers is not None and all(any(each.is_within(window) for window in windows) for each in footers)
+
+
+def _within(window: Window) -> Column:
+    since, until = (F.timestamp_micros(F.lit(us)) for us in (window.since_us, window.until_us))
+    return (F.col("ts") >= since) & (F.col("ts") < until)
+
+
+def _views(archive: Path, windows: tuple[Window, ...], unarchived: tuple[str, str] | None) -> dict[str, View]:
+    """By the broker's name."""
+    spans = [(each.since_us, each.until_us) for each in windows]
+    views = {
+        each.broker: archived_files(each, spans)
+        for each in BrokerArchive.all_in(archive)
+        if unarchived is None or each.broker != unarchived[1]
+    }
+    if unarchived is not None:
+        url, broker = unarchived
+        stream = TraceStream(url, broker)
+        try:
+            views[broker] = look(BrokerArchive(archive, broker), stream, spans)
+        finally:
+            stream.close()
+    return views
+
+
+def _tail(broker: str, view: View, windows: tuple[Window, ...]) -> pa.Table:
+    """What is not archived of these windows, with the columns of EVENTS."""
+    events = events_of(view.tail)
+    return with_path(between(events, *((each.since_us, each.until_us) for each in windows)), broker)
+
+
+_NOTHING = with_path(events_of([]), "")

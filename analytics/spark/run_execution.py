@@ -1,0 +1,239 @@
+"""One run of an analysis, from request to stored result, in the process that is a client of Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.footer_stats import began_us, oldest_version, rows_within
+from analytics.archive.read_locks import reading
+from analytics.archive.trace_stream import NODE_DELAY_US, TraceStream
+from analytics.model.version_limitations import unknown_of
+from analytics.readers.completeness import Completeness
+from analytics.requests.catalogue import analysis_for
+from analytics.requests.errors import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
+from analytics.requests.question import Question
+from analytics.requests.request import AnalysisRequest, Window
+from analytics.requests.whatif_request import Trial
+from analytics.results import storage
+from analytics.results.storage import Findings
+from analytics.spark.event_frames import read_events
+from analytics.spark.jvm import HEAP
+from analytics.spark.run_registry import Runs
+from analytics.spark.server import ran_out_of_memory
+from analytics.spark.session import SparkUnavailable, connected, fetch, interrupt_elsewhere, is_alive
+from analytics.spark.watchdog import Watchdog
+from brokerapp.errors import StoreUnavailable
+from brokerapp.model.definition_codec import from_json
+from brokerapp.system.environment import Environment
+
+#: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many
+#: events the files have that it reads, when that is known.
+Report = Callable[..., None]
+
+_LONGEST_REASON = 300
+#: What Spark calls a data file that it cannot read.
+_UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE")
+#: What Java says of a disk, or of one's share of it, that is full.
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+
+
+class UnreadableFile(AnalysisFailed):
+    """Spark could not read a file of the archive."""
+
+
+class Execution:
+    """One run. Raises AnalysisFailed, with a reason for people, and RunCancelled."""
+
+    def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: Report) -> None:
+        self._run_id, self._request, self._environment, self._report = run_id, request, environment, report
+        self._analysis = analysis_for(request)
+        self._job: Any = import_module(self._analysis.module)
+        self._runs = Runs(environment)
+        self._step, self._title, self._part = 0, "", 0.0
+        self._rows: dict[str, int] = {}
+        self._recorded_since_us: int | None = None
+        self._began = time.time()
+        self._completeness = Completeness()
+
+    def run(self) -> dict[str, Any]:
+        """The stored result."""
+        started = time.monotonic()
+        self._unarchived = self._reachable_stream()
+        window, as_of_us = self._window()
+        with Watchdog(self._environment) as watchdog:
+            try:
+                findings = self._found(window, as_of_us)
+            except (AnalysisFailed, PySparkException) as error:
+                raise (watchdog.failure or error) from None
+        return storage.store(
+            self._environment.results,
+            self._run_id,
+            findings,
+            window=window,
+            as_of_us=as_of_us,
+            definition=analysis_for(self._request).version,
+            seconds=time.monotonic() - started,
+            began_us=self._recorded_since_us,
+            completeness=self._completeness.to_json(),
+        )
+
+    def _found(self, window: Window, as_of_us: int | None) -> Findings:
+        session = self._session()
+        with reading(self._environment.archive):
+            self._recorded_since_us = began_us(self._environment.archive)
+            rows = rows_within(self._environment.archive, window)
+            self._rows = {} if rows is None else {"rows": rows}
+            findings = self._sound_findings(session, window.up_to(as_of_us))
+            missing = unknown_of(self._request.kind, oldest_version(self._environment.archive, window))
+            return replace(findings, notes=(*findings.notes, *missing))
+
+    def _reachable_stream(self) -> tuple[str, str] | None:
+        """Where to read what is not archived yet; None when the store does not answer: the archive is read all the
+        same.
+        """
+        place = self._environment.redis_url, self._environment.broker_name
+        stream = TraceStream(*place)
+        try:
+            stream.last()
+        except StoreUnavailable:
+            return None
+        finally:
+            stream.close()
+        return place
+
+    def _window(self) -> tuple[Window, int | None]:
+        """What is asked about, and the moment up to which all of it can be read; None when nobody knows it.
+
+        With the store at hand a window that ends now ends where everything is known, and of one that ended just now
+        what nodes still hold back is waited for.
+        """
+        now_us = time.time_ns() // 1000
+        if self._unarchived is None:
+            archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
+            return self._request.window_at(now_us), archive.as_of_us
+        known_us = now_us - NODE_DELAY_US
+        window = self._request.window_at(known_us)
+        if known_us < window.until_us <= now_us:
+            time.sleep((window.until_us - known_us) / 1e6)
+            known_us = window.until_us
+        return window, known_us
+
+    def _session(self) -> SparkSession:
+        try:
+            return connected(self._environment)
+        except SparkUnavailable as error:
+            raise SparkStopped(f"Spark is not available: {error}") from error
+
+    def _sound_findings(self, session: SparkSession, window: Window) -> Findings:
+        """What the job finds; once more without the files whose checksums are wrong when Spark cannot read one."""
+        try:
+            return self._findings(session, window)
+        except UnreadableFile:
+            if not self._completeness.verify():
+                raise
+        self._step = 0
+        return self._findings(session, window)
+
+    def _findings(self, session: SparkSession, window: Window) -> Findings:
+        self._runs.note_session(self._run_id, session.session_id)
+        session.registerProgressHandler(self._progress)
+        session.addTag(self._run_id)
+        over = False  # whether Spark does nothing for the run any more
+        try:
+            findings = self._job.run(self._question(session, window), self._collect)
+            over = True
+        except PySparkException as error:
+            over = True
+            if self._runs.is_cancelled(self._run_id):
+                raise RunCancelled from None
+            raise _failure(error, session, self._environment, self._began) from None
+        finally:
+            session.removeTag(self._run_id)
+            session.removeProgressHandler(self._progress)
+            if not over:  # a time limit, say: the server must not go on for nobody
+                _interrupt(session, self._run_id)
+            self._runs.ended(self._run_id)
+        return findings
+
+    def _question(self, session: SparkSession, window: Window) -> Question:
+        routing, trial = self._request.routing, self._request.trial
+        return Question(
+            window=window,
+            read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived,
+                         completeness=self._completeness),
+            parameters=self._analysis.values(self._request.parameters),
+            routing=None if routing is None else from_json(routing),
+            trial=None if trial is None else Trial.from_json(trial),
+            began_us=self._recorded_since_us,
+        )  # fmt: skip
+
+    def _collect(self, title: str, frame: DataFrame) -> pa.Table:
+        """Compute a frame as the next step of the run."""
+        if self._runs.is_cancelled(self._run_id):
+            raise RunCancelled
+        self._title, self._part, self._step = title, 0.0, self._step + 1
+        self._tell("")
+        return fetch(frame)
+
+    # Spark calls with these very keywords, and an exception in here would fail the query.
+    def _progress(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+        tasks, finished = sum(each.num_tasks for each in stages), sum(each.num_completed_tasks for each in stages)
+        if tasks and not done:
+            # Stages are announced one by one, so the sum grows; what is shown must not fall.
+            self._part = max(self._part, finished / tasks)
+            self._tell(f": {finished} of {tasks} tasks")
+
+    def _tell(self, detail: str) -> None:
+        steps = self._job.STEPS
+        stage = f"{self._step} of {steps}: {self._title}{detail}"
+        self._report(stage=stage, progress=(self._step - 1 + self._part) / steps, **self._rows)
+
+
+def interrupt_run(run_id: str, environment: Environment, session_id: str | None = None) -> bool:
+    """Stop what Spark does for a run of another process, in the session named or the last one; whether it did."""
+    runs = Runs(environment)
+    last = runs.session_of(run_id)
+    session_id = session_id or last
+    if session_id is None:
+        return False
+    try:
+        return bool(interrupt_elsewhere(environment, session_id, run_id))
+    except Exception:  # whatever the client's libraries raise: a server that does not answer does nothing for the run
+        return False
+    finally:
+        if session_id == last:
+            runs.ended(run_id)
+
+
+def _interrupt(session: SparkSession, run_id: str) -> None:
+    with contextlib.suppress(Exception):  # as above
+        session.interruptTag(run_id)
+
+
+def _failure(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> AnalysisFailed:
+    """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
+    if not is_alive(session):
+        again = "It restarts by itself:"
+        if ran_out_of_memory(environment, since=began):
+            full = f"Spark ran out of memory (its heap is {HEAP})."
+            return SparkOutOfMemory(f"{full} {again} ask about a shorter window.")
+        return SparkStopped(f"The Spark server stopped while the analysis ran. {again} run the analysis anew.")
+    if any(words in str(error) for words in _NO_ROOM):
+        again = "make room, then run the analysis anew"
+        return AnalysisFailed(f"There is no room on the disk for what Spark puts aside: {again}.")
+    condition = error.getCondition()
+    message = (error.getMessage() or str(error)).strip().partition("\n")[0]
+    parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())
+    kind = UnreadableFile if (condition or "").startswith(_UNREADABLE) else AnalysisFailed
+    return kind(": ".join(filter(None, parts))[:_LONGEST_REASON])

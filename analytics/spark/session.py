@@ -1,0 +1,160 @@
+"""Sessions: how a process comes to a SparkSession, as a thin client of the Connect server or, in tests, on its own."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.client import SparkConnectClient
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from analytics.spark import class_data_sharing
+from analytics.spark.server import CALL_SITES, LOOPBACK, token
+from brokerapp.errors import BrokerError
+from brokerapp.system.environment import Environment
+
+#: How long to wait for a server that is being started.
+START_SECONDS = 60.0
+_LOOK_AGAIN_SECONDS = 0.25
+#: Of Spark Connect, where SPARK_REMOTE names none.
+DEFAULT_PORT = 15002
+#: Four attempts make a dead server known in about five seconds; the client's default takes minutes.
+_PATIENCE = {"max_retries": 4, "initial_backoff": 200, "max_backoff": 2000}
+
+# The client writes every refused query to stderr, in full; who asked is told the reason anyway.
+for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+_session: SparkSession | None = None
+
+
+class SparkUnavailable(BrokerError):
+    """The Spark Connect server does not answer."""
+
+    code = "spark-unavailable"
+
+
+def connected(environment: Environment, wait_seconds: float = START_SECONDS) -> SparkSession:
+    """This process's session, made anew when the server was restarted. Raises SparkUnavailable.
+
+    Call it in the process that uses it: a channel does not survive a fork.
+    """
+    global _session
+    _wait_for_server(environment, wait_seconds)
+    if _session is not None and not is_alive(_session):
+        # Else the client would go on asking it, as the process's current session, about this and that.
+        _session.release_session_on_close = False
+        _session.stop()
+        _session = None
+    if _session is None:
+        _session = _open(environment)
+    return _session
+
+
+def interrupt_elsewhere(environment: Environment, session_id: str, tag: str) -> list[str]:
+    """Stop what another process runs under this tag in its session; the ids of the operations that were stopped.
+
+    Through a bare client: a second session of this process would be taken for its current one.
+    """
+    client = SparkConnectClient(url_of(environment, session_id), retry_policy=_PATIENCE)
+    try:
+        return client.interrupt_tag(tag) or []
+    finally:
+        client.close()
+
+
+def fetch(frame: DataFrame) -> pa.Table:
+    """What a frame of the server comes to.
+
+    `toArrow` asks for its schema first: another round trip, for which Spark analyses the query apart.
+    """
+    table, schema = frame._to_table()
+    return table.cast(to_arrow_schema(schema, timezone="UTC"))
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether the server still knows the session: one small round trip."""
+    try:
+        session.range(1).schema  # noqa: B018 - asking is the point
+    except Exception:  # whatever the client's libraries raise, the session is of no use
+        return False
+    return True
+
+
+def local(folder: Path) -> SparkSession:
+    """A classic session in this process, for tests: one core, tuned for a quick start and small data."""
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": " ".join(
+            ["-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC", *class_data_sharing.flags()]
+        ),
+        "spark.sql.python.filterPushdown.enabled": "true",
+        CALL_SITES: "false",
+        "spark.python.authenticate.socketTimeout": "120s",  # 15 s are too few where others are at work, too
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    builder = SparkSession.builder.master("local[1]").appName("sluice-tests")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _open(environment: Environment) -> SparkSession:
+    try:
+        session = SparkSession.builder.remote(url_of(environment)).create()
+        session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
+    except PySparkException as error:
+        raise SparkUnavailable(f"Spark refuses a session: {error.getCondition() or error}") from error
+    return session
+
+
+def url_of(environment: Environment, session_id: str | None = None) -> str:
+    """Where the server is, with what it asks of clients: a secret."""
+    if environment.spark_remote:
+        address, _, options = environment.spark_remote.partition("/;")
+        url = f"{address.rstrip('/')}/;{options}"
+    else:
+        # The client takes any other host name than `localhost` to mean TLS when there is a token.
+        url = f"sc://localhost:{environment.spark_port}/;token={token(environment)}"
+    return url if session_id is None else f"{url.rstrip(';')};session_id={session_id}"
+
+
+def _address(environment: Environment) -> tuple[str, int]:
+    """Host and port of the server."""
+    if not environment.spark_remote:
+        return LOOPBACK, environment.spark_port
+    try:
+        found = urlsplit(environment.spark_remote)
+        port = found.port or DEFAULT_PORT
+    except ValueError:
+        found, port = urlsplit(""), 0
+    if found.scheme != "sc" or not found.hostname:
+        # It may hold a token, so it is not shown.
+        raise SparkUnavailable("SPARK_REMOTE is not an address: expected sc://host:port/;token=...")
+    return found.hostname, port
+
+
+def _wait_for_server(environment: Environment, seconds: float) -> None:
+    deadline, (host, port) = time.monotonic() + seconds, _address(environment)
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                where = f"{host}:{port}" if environment.spark_remote else f"port {port}"
+                raise SparkUnavailable(f"no Spark server listens on {where}") from error
+        time.sleep(_LOOK_AGAIN_SECONDS)

@@ -1,0 +1,73 @@
+"""Depths: what brokers noted of them, and what changed them. Put together in analytics/model/depth_series.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from analytics.model.measures import COMES, LEAVES, NEVER_STORED, WITHOUT_MESSAGE
+from analytics.transforms.aggregates import by_kind, messages, size_of, slot
+from brokerapp.tracing.schema import ALL, START
+
+
+def leaves() -> Column:
+    """Whether an event took a copy away from where it waited."""
+    return F.col("kind").isin(*LEAVES) & ~never_stored()
+
+
+def never_stored() -> Column:
+    """Whether an event dropped a copy that never came to wait."""
+    return (F.col("kind") == "drop") & F.coalesce(F.col("reason").isin(*NEVER_STORED), F.lit(False))
+
+
+def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
+    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and when it was one of all logs.
+
+    And how many clients consumed there when that changed last in the slot.
+    """
+    depth = F.when(F.col("kind") == "depth", F.col("ts"))
+    changed = F.when(F.col("kind") != "depth", F.col("ts"))
+    return (
+        events.where(F.col("kind").isin(*WITHOUT_MESSAGE))
+        .groupBy("broker", "destination", slot(slot_seconds).alias("slot"))
+        .agg(
+            F.max(depth).alias("ts"),
+            F.max_by("size", depth).alias("depth"),
+            F.max_by("size", changed).alias("consumers"),
+            F.max(F.when(F.col("reason") == ALL, F.col("ts"))).alias("whole"),
+            F.max(F.when(F.col("reason") == START, F.col("ts"))).alias("started"),
+        )
+    )
+
+
+def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mapping[int, int]]) -> DataFrame:
+    """Rows of schemas.DEPTH_FLOWS: what came and went in each log and slot, apart for the stretches between its cuts.
+
+    `first` is the first slot, in seconds; each of `cuts` has moments (microseconds) by the number of the slot. `part`
+    is how many cuts of its slot an event comes after.
+    """
+    number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
+    part = sum((_after(number, each) for each in cuts), F.lit(0))
+    keys = ("broker", "destination", number.alias("number"), part.alias("part"))
+    return (
+        by_kind(events.where(F.col("kind").isin(*COMES) | leaves()), *keys)
+        .groupBy("broker", "destination", "number", "part")
+        .agg(
+            messages(*COMES).alias("came"),
+            messages(*LEAVES).alias("went"),
+            size_of(*COMES).alias("bytes_came"),
+            F.sum("events").alias("events"),
+        )
+    )
+
+
+def _after(number: Column, cuts: Mapping[int, int]) -> Column:
+    """1 for what happened at or after the cut of its slot, else 0."""
+    if not cuts:
+        return F.lit(0)
+    never = (1 << 63) - 1
+    moments = F.lit([cuts.get(each, never) for each in range(max(cuts) + 1)])
+    cut = F.coalesce(F.try_element_at(moments, number + 1), F.lit(never))
+    return (F.unix_micros("ts") >= cut).cast("int")

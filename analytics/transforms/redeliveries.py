@@ -1,0 +1,53 @@
+"""Repeats: messages that were given out again, and those that were processed more than once."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analytics.transforms.aggregates import hashed
+
+
+def repeats(events: DataFrame) -> DataFrame:
+    """Rows of schemas.REPEATS, a row for each destination of which anything was acknowledged or came back.
+
+    A message that came back was given out again when a consumer was given it after that: one that only went back, as
+    when its consumer left, waits. What a bridge acknowledged is processed by another broker, or not. At a topic each
+    subscriber processes a message: there it counts for each of them.
+    """
+    at_topic = F.col("destination").startswith("topic://") | F.col("destination").startswith("temp-topic://")
+    consumer = F.when(at_topic, F.col("consumer"))
+    returned, given = (F.when(F.col("kind") == kind, F.col("ts")) for kind in ("redeliver", "dispatch"))
+    counted, broker = F.col("weight"), F.xxhash64("broker")  # a number: groups that keep a text take longer
+    of_message = (
+        events.where(F.col("kind").isin("ack", "dispatch", "redeliver", "bridge_forward"))
+        .groupBy("destination", "msg_id", consumer.alias("subscriber"))
+        .agg(
+            F.sum(
+                F.when(F.col("kind") == "ack", counted).when(F.col("kind") == "bridge_forward", -counted).otherwise(0)
+            ).alias("acks"),
+            F.sum(F.when(F.col("kind") == "redeliver", counted).otherwise(0)).alias("returns"),
+            F.coalesce(F.max(returned) <= F.max(given), F.lit(False)).alias("is_given"),
+            F.max("weight").alias("weight"),
+            F.min(broker).alias("first_broker"),
+            F.max(broker).alias("last_broker"),
+            F.count("*").alias("events"),
+        )
+    )
+    # Between two returns it was given out: only the last may still wait.
+    again = F.when(F.col("is_given"), F.col("returns")).otherwise(F.greatest(F.col("returns") - counted, F.lit(0)))
+    of_message = of_message.where("acks <> 0 OR returns > 0").withColumn("redeliveries", again)
+    twice = F.col("acks") > F.col("weight")
+    across = twice & (F.col("first_broker") != F.col("last_broker"))
+    again = F.col("redeliveries") > 0
+    return of_message.groupBy("destination").agg(
+        F.sum(F.when(F.col("acks") > 0, counted).otherwise(0)).alias("messages"),
+        F.sum(F.when(again, counted).otherwise(0)).alias("redelivered"),
+        F.sum("redeliveries").alias("redeliveries"),
+        F.max((F.col("redeliveries") / counted).cast("long")).alias("most"),
+        F.sum(F.when(twice, counted).otherwise(0)).alias("duplicated"),
+        F.sum(F.when(across, counted).otherwise(0)).alias("across"),
+        F.max_by("msg_id", F.when(again, F.struct("redeliveries", "msg_id"))).alias("most_redelivered"),
+        F.max_by("msg_id", F.when(twice, F.struct("acks", "msg_id"))).alias("most_processed"),
+        hashed(F.sum("events")).alias("events"),
+    )

@@ -1,0 +1,43 @@
+"""Weeks beside each other: the same hours of the same weekday, a week ago and more."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analytics.requests.request import Window
+from analytics.transforms.aggregates import by_kind, messages
+
+WEEK_US = 7 * 86400 * 1_000_000
+
+
+def windows_of(window: Window, weeks: int) -> list[Window]:
+    """The window and the same hours of so many weeks before it."""
+    back = [week * WEEK_US for week in range(weeks + 1)]
+    return [Window(window.since_us - each, window.until_us - each) for each in back]
+
+
+def weeks(events: DataFrame, window: Window, slot_seconds: int) -> DataFrame:
+    """Rows of schemas.WEEKS, a row for each destination, week (0: the window) and slot of the window.
+
+    `slot` is as if it all had happened in the window.
+    """
+    week = ((F.lit(window.until_us - 1) - F.unix_micros("ts")) / WEEK_US).cast("int")
+    at = F.unix_seconds("ts") + week * (WEEK_US // 1_000_000)
+    slot = F.timestamp_seconds(at - F.pmod(at, F.lit(slot_seconds)))
+    counted = (
+        by_kind(
+            events.where(F.col("kind").isin("enqueue", "forward", "ack", "dead_letter")),
+            "destination", week.alias("week"), slot.alias("slot"),
+        )
+        .groupBy("destination", "week", "slot")
+        .agg(
+            messages("enqueue").alias("enqueued"),
+            messages("forward").alias("forwarded"),
+            messages("ack").alias("acked"),
+            messages("dead_letter").alias("failed"),
+            F.sum("events").alias("events"),
+        )
+    )  # fmt: skip
+    arrived = F.greatest("enqueued", "forwarded").alias("arrived")
+    return counted.select("destination", "week", "slot", arrived, "acked", "failed", "events")

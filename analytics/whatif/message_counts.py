@@ -1,0 +1,218 @@
+"""Tallies: how many messages, and bytes, definitions bring to each target, by the classes that Spark counted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.whatif.answer_encoding import Coding
+from analytics.whatif.conditions import Answer, Routing
+from analytics.whatif.predicted_routes import Leg, Way, way_of
+from brokerapp.model.destination import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Equal stretches of time, in seconds since the epoch."""
+
+    first: int
+    seconds: int
+    count: int
+
+    def place(self, starts: np.ndarray) -> np.ndarray:
+        """Which buckets begin then."""
+        return (starts - self.first) // self.seconds
+
+    @property
+    def starts(self) -> list[int]:
+        """When each begins."""
+        return [self.first + self.seconds * number for number in range(self.count)]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Messages of the window by class and bucket: rows of equal length, and what each class is."""
+
+    keys: list[tuple[str, tuple[int, ...]]]  #: destination and words of the answers
+    newest: np.ndarray  #: of each class, when its last message was sent, microseconds since the epoch
+    of_row: np.ndarray  #: the class of each row
+    bucket: np.ndarray
+    sent: np.ndarray
+    bytes: np.ndarray
+    bare: int  #: messages whose properties were asked for and not recorded
+
+    @staticmethod
+    def of(flows: pa.Table, counted: pa.Table | None, coding: Coding, buckets: Buckets) -> Classes:
+        """From what Spark counted; `counted` is of the destinations that ask conditions."""
+        asking = set(coding.destinations)
+        plain = flows.filter(pa.array([each not in asking for each in flows["destination"].to_pylist()], pa.bool_()))
+        plain = plain.filter(np.asarray(plain["sent"]) > 0)
+        words = [np.zeros(plain.num_rows, np.int64) for _ in coding.words]
+        rows = [(plain, words)]
+        if counted is not None:
+            rows.append((counted, [_integers(counted[name]) for name in coding.words]))
+        names = pa.chunked_array([pa.concat_arrays(table["destination"].chunks) for table, _ in rows if table.num_rows])
+        coded = names.combine_chunks().dictionary_encode()
+        columns = [
+            coded.indices.to_numpy(),
+            *(np.concatenate(each) for each in zip(*(each for _, each in rows), strict=True)),
+        ]
+        different, of_row = np.unique(np.stack(columns), axis=1, return_inverse=True)
+
+        def all_of(name: str) -> np.ndarray:
+            return np.concatenate([_integers(table[name]) for table, _ in rows])
+
+        newest = np.zeros(different.shape[1], np.int64)
+        np.maximum.at(newest, of_row, all_of("newest"))
+        return Classes(
+            keys=[(coded.dictionary[int(first)].as_py(), tuple(map(int, rest))) for first, *rest in different.T],
+            newest=newest,
+            of_row=of_row,
+            bucket=buckets.place(all_of("bucket")),
+            sent=all_of("sent"),
+            bytes=all_of("bytes"),
+            bare=0 if counted is None else int(_integers(counted["bare"]).sum()),
+        )
+
+
+@dataclass(slots=True)
+class Series:
+    """Copies that come to a target: how many, and of how many bytes, in each bucket."""
+
+    messages: np.ndarray
+    bytes: np.ndarray
+
+
+@dataclass(slots=True)
+class Asked:
+    """How often a leg was considered, by what its filter said; and the classes it takes, the largest first."""
+
+    counts: dict[Answer, int] = field(default_factory=lambda: {True: 0, False: 0, None: 0})
+    takes: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Tally:
+    """What definitions make of the messages of the window."""
+
+    classes: Classes
+    ways: list[Way]  #: of each class
+    buckets: int
+    unheard: frozenset[str] = frozenset()  #: topics that nobody subscribes to, in native form
+
+    @staticmethod
+    def of(
+        routing: Routing, classes: Classes, coding: Coding, buckets: Buckets, is_heard: Callable[[Destination], bool]
+    ) -> Tally:
+        """One message of each class, routed. `is_heard` says which topics have subscribers. Raises TooEntangled."""
+        ways = [
+            way_of(routing, Destination.parse(destination), coding.answers(destination, words))
+            for destination, words in classes.keys
+        ]
+        topics = {name for way in set(ways) for name, _ in way.targets if not Destination.parse(name).is_queue}
+        unheard = frozenset(name for name in topics if not is_heard(Destination.parse(name)))
+        return Tally(classes, ways, buckets.count, unheard)
+
+    @cached_property
+    def by_way(self) -> dict[Way, Series]:
+        """Messages by their way: classes that go the same way are one."""
+        different = {way: number for number, way in enumerate(dict.fromkeys(self.ways))}
+        of_class = np.array([different[way] for way in self.ways], np.int64)
+        cell = of_class[self.classes.of_row] * self.buckets + self.classes.bucket
+        shape = (len(different), self.buckets)
+        sums = [
+            np.bincount(cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+            for values in (self.classes.sent, self.classes.bytes)
+        ]
+        return {way: Series(sums[0][number], sums[1][number]) for way, number in different.items()}
+
+    @cached_property
+    def of_class(self) -> np.ndarray:
+        """Messages of each class."""
+        return np.bincount(self.classes.of_row, weights=self.classes.sent, minlength=len(self.ways)).astype(np.int64)
+
+    def targets(self, sharing: dict[str, list[str]]) -> dict[str, Series]:
+        """Copies by target; topics without subscribers are left out.
+
+        Queues that share what is sent to an address get equal parts, in their turn.
+        """
+        found: dict[str, Series] = {}
+        shared: dict[str, Series] = {}
+        for way, series in self.by_way.items():
+            for names, sums in ((way.targets, found), (way.shared, shared)):
+                for name, copies in names:
+                    if name in self.unheard:
+                        continue
+                    _add(sums, name, series.messages * copies, series.bytes * copies)
+        for address, series in shared.items():
+            queues = sharing[address]
+            for name, part in zip(queues, parts(series, len(queues)), strict=True):
+                _add(found, name, part.messages, part.bytes)
+        return found
+
+    @cached_property
+    def legs(self) -> dict[Leg, Asked]:
+        """What was considered, and what came of it."""
+        found: dict[Leg, Asked] = {}
+        order = np.argsort(-self.of_class, kind="stable")
+        for number in map(int, order):
+            for leg, outcome in self.ways[number].legs:
+                asked = found.setdefault(leg, Asked())
+                asked.counts[outcome] += int(self.of_class[number])
+                if outcome is True:
+                    asked.takes.append(number)
+        return found
+
+    def sum(self, ways: Iterable[Way]) -> tuple[int, int]:
+        """Messages that go one of these ways, and their bytes, each counted once."""
+        found = [self.by_way[way] for way in ways]
+        return sum(int(each.messages.sum()) for each in found), sum(int(each.bytes.sum()) for each in found)
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """Messages of which a copy is stored."""
+        return self.sum(way for way in self.by_way if way.is_kept)
+
+    @property
+    def lost(self) -> list[int]:
+        """The classes whose messages reach nothing, the largest first."""
+        return self._classes(lambda way: way.is_lost(self.unheard) and not way.problem)
+
+    @property
+    def refused(self) -> list[int]:
+        """The classes whose messages the broker would refuse."""
+        return self._classes(lambda way: bool(way.problem))
+
+    def count(self, classes: Sequence[int]) -> int:
+        """Messages of these classes."""
+        return int(self.of_class[list(classes)].sum()) if classes else 0
+
+    def _classes(self, wanted: object) -> list[int]:
+        found = [number for number, way in enumerate(self.ways) if wanted(way)]
+        return sorted(found, key=lambda number: -self.of_class[number])
+
+
+def _add(sums: dict[str, Series], name: str, messages: np.ndarray, bytes: np.ndarray) -> None:
+    if name in sums:
+        sums[name].messages += messages
+        sums[name].bytes += bytes
+    else:
+        sums[name] = Series(messages.copy(), bytes.copy())
+
+
+def parts(series: Series, count: int) -> Iterable[Series]:
+    """Equal parts, over the whole window to the message."""
+    before = np.concatenate(([0], np.cumsum(series.messages)))
+    for turn in range(count):
+        got = (before + count - 1 - turn) // count
+        messages = np.diff(got)
+        size = np.divide(series.bytes, series.messages, out=np.zeros(len(messages)), where=series.messages > 0)
+        yield Series(messages, np.rint(size * messages).astype(np.int64))
+
+
+def _integers(column: pa.ChunkedArray) -> np.ndarray:
+    return column.to_numpy().astype(np.int64)

@@ -1,0 +1,69 @@
+"""Ways: where the messages of a class go, as the broker routes them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from analytics.whatif.conditions import Answer, Answers, Routing
+from brokerapp.engine.routing.route_walk import Hop
+from brokerapp.model.destination import Destination
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Leg:
+    """One target of one definition, at one destination."""
+
+    definition: str
+    at: str
+    target: str
+    selector: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about what stays where it is."""
+        return self.at == self.target
+
+    @staticmethod
+    def of(hop: Hop) -> Leg:
+        """The leg that a hop was about."""
+        return Leg(hop.definition, str(hop.at), str(hop.target), hop.selector)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What becomes of one message. Copies by target: what is stored is counted once for each copy."""
+
+    targets: tuple[tuple[str, int], ...]  #: logs and topics, in native form
+    shared: tuple[tuple[str, int], ...]  #: addresses whose queues take turns, in native form of a queue
+    legs: tuple[tuple[Leg, Answer], ...]  #: each that was considered, with what its filter said
+    is_kept: bool  #: a copy is stored somewhere
+    problem: str  #: what would end it too early
+
+    def is_lost(self, unheard: Collection[str] = ()) -> bool:
+        """It reaches nothing at all: its definitions forward it to nobody, or only to topics without subscribers."""
+        return not self.shared and all(name in unheard for name, _ in self.targets)
+
+
+def way_of(routing: Routing, destination: Destination, answers: Answers) -> Way:
+    """The way of messages to a destination of which the selectors say this. Raises TooEntangled."""
+    route, hops, problem = routing.way(destination, answers)
+    if problem:  # the broker refuses it whole
+        return Way((), (), (), is_kept=False, problem=problem)
+    bindings = routing.topology.bindings
+    targets: Counter[str] = Counter()
+    shared: Counter[str] = Counter()
+    for copy in route.queues:
+        if copy.shown is not None and copy.destination.name in bindings.sharing(copy.shown.name):
+            shared[str(copy.shown)] += 1
+        else:
+            targets[str(copy.destination.physical)] += 1
+    for copy in route.topics:
+        targets[str(copy.destination)] += 1
+    legs = tuple((Leg.of(hop), hop.outcome) for hop in hops)
+    return Way(_sorted(targets), _sorted(shared), legs, is_kept=bool(route.queues), problem="")
+
+
+def _sorted(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items()))

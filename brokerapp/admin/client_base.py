@@ -1,0 +1,107 @@
+"""Door: how operators reach a broker: by its store, and what a live node holds by asking it through the store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from brokerapp.engine.routing.bindings import Binding, is_at
+from brokerapp.errors import (
+    BrokerError,
+    DefinitionRefused,
+    DestinationNotFound,
+    InvalidDestination,
+    LimitExceeded,
+    RequestRefused,
+    StoreUnavailable,
+)
+from brokerapp.model.destination import Destination
+from brokerapp.store import DISCARDED
+from brokerapp.store.redis import RedisStore
+
+logger = logging.getLogger(__name__)
+
+#: Seconds a node may take over a request; a purge of a million messages takes some ten.
+REQUEST_SECONDS = 60.0
+#: Seconds a node may take to tell what it knows: longer than a node that died is taken for living.
+TELLING_SECONDS = 8.0
+
+_ERRORS: dict[str, Callable[[str], BrokerError]] = {
+    each.code: each
+    for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
+} | {InvalidDestination.code: InvalidDestination.relayed}
+
+
+class Door:
+    """Asynchronous; belongs to the event loop it is opened on. Raises BrokerError's branches only."""
+
+    def __init__(self, redis_url: str, broker: str) -> None:
+        self.redis_url, self.broker = redis_url, broker
+        self._store = RedisStore(redis_url, broker)
+        self._opened = False
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._store.close()
+
+    async def _open(self) -> None:
+        """Load the functions that change things, where no node has done so yet."""
+        if not self._opened:
+            await self._store.open()
+            self._opened = True
+
+    async def _ask(self, verb: str, **arguments: Any) -> Any:
+        if not await self._store.has_node():
+            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+        return _result(await self._store.request(verb, arguments, REQUEST_SECONDS))
+
+    async def _ask_each(self, verb: str, **arguments: Any) -> list[Any]:
+        """What each node says of what it alone knows. One that ends meanwhile has nothing to tell any more."""
+        names = list(await self._store.nodes())
+        if not names:
+            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+        told = await asyncio.gather(*(self._ask_one(name, verb, arguments) for name in names))
+        return [result for results in told for result in results]
+
+    async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, Any]) -> list[Any]:
+        """What this node says; nothing when it ended meanwhile."""
+        try:
+            return [_result(await self._store.request(verb, arguments, TELLING_SECONDS, node))]
+        except StoreUnavailable:
+            if node in await self._store.nodes():
+                raise
+            return []
+
+    async def _have_each(self, verb: str, seconds: float) -> None:
+        """Have each live node do something; one that does not confirm it in time is logged."""
+        names = list(await self._store.nodes())
+        answers = (self._store.request(verb, {}, seconds, name) for name in names)
+        for name, answer in zip(names, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+            if isinstance(answer, StoreUnavailable):
+                logger.warning("node %s did not confirm %s: %s", name, verb, answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+
+    async def _logs(self) -> dict[str, dict[str, Any]]:
+        """The logs that exist, with their attributes."""
+        return {name: each for name, each in (await self._store.logs()).items() if each.get("kind") != DISCARDED}
+
+    async def _log(self, destination: Destination) -> str:
+        """The log of a queue or subscription that exists."""
+        if not destination.is_queue:
+            raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
+        queue = destination.physical
+        attributes = await self._store.attributes(str(queue))
+        is_there = attributes and attributes.get("kind") != DISCARDED
+        if not is_there or not is_at(destination, Binding.from_json(queue.name, attributes)):
+            raise DestinationNotFound(f"there is no {destination}")
+        return str(queue)
+
+
+def _result(reply: Mapping[str, Any]) -> Any:
+    """What a node replied. Raises what it raised."""
+    if "error" in reply:
+        raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
+    return reply["result"]

@@ -1,0 +1,1 @@
+"""Carries out operators' requests inside a node."""

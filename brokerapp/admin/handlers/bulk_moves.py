@@ -1,0 +1,259 @@
+"""Transfers: messages that operators take out of a queue, by selector or id: moved, copied, retried or removed.
+
+In order, page by page, each page whole or not at all; what consumers hold stays with them. What arrives after the
+beginning is left alone, so that a transfer ends also where messages come back by way of definitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+
+from brokerapp.core.broker import Broker
+from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selective_dispatch import selector_headers
+from brokerapp.engine.editing.resubmit_target import came_from
+from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.policy.broker_headers import ORIGIN, signed
+from brokerapp.engine.policy.dead_letters import way_from
+from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.message import Message
+from brokerapp.selectors import compile_selector
+from brokerapp.store import StoredEntry, Unit
+from brokerapp.tracing.schema import MOVE, REMOVE
+
+#: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
+Target = Callable[[Entry], Destination | None]
+#: A message with the way it will take; None when it is to go.
+Way = tuple[Entry, Placed | None]
+#: No headers changed.
+NOTHING: Mapping[str, str | None] = MappingProxyType({})
+
+
+@dataclass
+class Selection:
+    """Which messages of a queue: of those that match all that is given, the first `limit`."""
+
+    selector: str | None = None
+    ids: frozenset[str] | None = None  #: message-ids; all copies of a message share one
+    limit: int | None = None
+    done: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._wanted = compile_selector(self.selector) if self.selector else None
+
+    @property
+    def room(self) -> int | None:
+        """How many more it wants; None: all there are."""
+        return None if self.limit is None else max(0, self.limit - self.done)
+
+    def takes(self, entry: Entry, queue: Destination) -> bool:
+        """Whether this message is one of them."""
+        if self.ids is not None and entry.message.id not in self.ids:
+            return False
+        return self._wanted is None or self._wanted.matches(selector_headers(entry, queue))
+
+
+class Transfers:
+    """What operators do to the messages of queues."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def remove(self, queue: str, **which) -> int:
+        """Remove messages; how many."""
+        log = self.log_of(queue)
+        return await self._each_page(log, _selection(which), lambda ways: self._remove(log, ways))
+
+    async def move(self, queue: str, target: str, **which) -> int:
+        """Move messages to another destination, where they are routed like what is sent there; how many."""
+        return await self._move(queue, which, self.checked(self.log_of(queue), target))
+
+    async def retry(self, queue: str, **which) -> int:
+        """Move messages back to where they failed; how many. What does not say where it came from stays."""
+        return await self._move(queue, which, self.came_from)
+
+    async def copy(self, queue: str, target: str, **which) -> int:
+        """Copy messages to another destination; how many. Raises LimitExceeded when that is full."""
+        log, to = self.log_of(queue), self.checked(self.log_of(queue), target)
+        return await self._each_page(log, _selection(which), self._copy, to, seize=False)
+
+    async def _move(self, queue: str, which: dict, target: Target) -> int:
+        log = self.log_of(queue)
+        return await self._each_page(log, _selection(which), lambda ways: self._forward(log, ways), target)
+
+    # -- what steps (steps.py) have in common with transfers
+
+    def log_of(self, queue: str) -> MessageLog:
+        """The log of this queue. Raises RequestRefused, DestinationNotFound."""
+        wanted = Destination.parse(queue)
+        if not wanted.is_queue or wanted.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{wanted} is no queue")
+        return self._broker.queues.find(wanted)
+
+    def checked(self, log: MessageLog, target: str) -> Target:
+        """Everything goes to this one destination. Raises RequestRefused when it cannot."""
+        to = Destination.parse(target)
+        if to.physical == log.destination:
+            raise RequestRefused(f"{to} is where the messages are already")
+        if to.kind is Kind.SUBSCRIPTION:
+            raise RequestRefused(f"{to} is a subscription. Choose a queue or topic as the target.")
+        self._broker.creation.check_named(to)
+        self._reachable(to)
+        return lambda _entry: self._reachable(to)
+
+    def _reachable(self, to: Destination) -> Destination:
+        """This destination. Raises RequestRefused when messages cannot come there: then none is taken."""
+        if to.is_temporary:
+            self._broker.temporaries.check(to)
+        elif to.address is not None:
+            self._broker.queues.ensure(to)
+        return to
+
+    def came_from(self, entry: Entry) -> Destination | None:
+        """Where a dead letter failed; None when nobody can say, or it was temporary."""
+        origin = came_from(entry.message.headers.get(ORIGIN))
+        return None if origin is None else self._reachable(origin)
+
+    # -- page by page
+
+    async def _each_page(self, log: MessageLog, selection: Selection, deal, target: Target | None = None, seize=True):
+        last, after = await self._last(), 0
+        while selection.room != 0:
+            found, work = await self._page(log, selection, after, last, deal, target, seize)
+            if work is not None and (refused := await work):
+                raise LimitExceeded(f"{refused} is full: {selection.done} messages were dealt with before")
+            if not found or found[-1].seq >= last:
+                break
+            after = found[-1].seq
+        await self._broker.committer.barrier()
+        self._broker.delivery.touched[log] = None
+        return selection.done
+
+    async def _last(self) -> int:
+        """The number of the last message that is stored now, at whichever node."""
+        answer = asyncio.get_running_loop().create_future()
+        self._broker.committer.ask(lambda store: store.last(), answer.set_result)
+        return await answer
+
+    async def _page(self, log: MessageLog, selection: Selection, after: int, last: int, deal, target, seize: bool):
+        """Deal with what is wanted of the next page, in the very moment in which the store's answer comes.
+
+        Later consumers may hold other messages.
+        """
+        while True:
+            window, answer = log.window, asyncio.get_running_loop().create_future()
+
+            def read(found: list[StoredEntry], window=window, answer=answer) -> None:
+                if window != log.window and seize:  # some of it may be settled meanwhile
+                    answer.set_result(None)
+                    return
+                try:
+                    sound = self._broker.failures.sound(log, found, take=seize)
+                    entries = [entry_of(log.name, each) for each in sound if each.seq <= last]
+                    ways = self._chosen(log, selection, entries, target)
+                    if seize:
+                        check_here(log)
+                        seized = log.seize([entry for entry, _ in ways])
+                        ways = [(entry, placed) for entry, placed in ways if entry.seq in seized]
+                    selection.done += len(ways)
+                    answer.set_result((found, deal(ways) if ways else None))
+                except Exception as error:  # whoever reads must not fail; who asked is told
+                    answer.set_exception(error)
+
+            self._broker.committer.read(log.name, after, PAGE, read)
+            if (page := await answer) is not None:
+                return page
+
+    def _chosen(self, log: MessageLog, selection: Selection, entries: list[Entry], target: Target | None) -> list[Way]:
+        """Those of these messages that are wanted, with their ways. Raises RequestRefused, before anything is taken."""
+
+        def ways() -> Iterator[Way]:
+            for entry in entries:
+                if not selection.takes(entry, log.destination):
+                    continue
+                if target is None:
+                    yield entry, None
+                elif (to := target(entry)) is not None:
+                    yield entry, self.placed(log, entry, to)
+
+        return list(islice(ways(), selection.room))
+
+    def _remove(self, log: MessageLog, ways: list[Way]) -> None:
+        entries = [entry for entry, _ in ways]
+        self.leave(log, entries, REMOVE, "removed by an operator")
+        self._broker.committer.settle(entries)
+
+    def leave(self, log: MessageLog, entries: list[Entry], kind: int, why: str) -> None:
+        """These are in the log no more: they were moved, or removed; that is recorded as this kind of event."""
+        now_us = time.time_ns() // 1000
+        for entry in entries:
+            self._broker.failures.record(kind, now_us, entry, None, why)
+        log.settled(entries)
+        log.counts.left([entry.message for entry in entries])
+        self._broker.stats.changed.add(log.counts)
+
+    def _forward(self, log: MessageLog, ways: list[Way]) -> asyncio.Future[str]:
+        entries = [entry for entry, _ in ways]
+        self.leave(log, entries, MOVE, "moved by an operator")
+        return self.submit([placed for _, placed in ways], entries)
+
+    def _copy(self, ways: list[Way]) -> asyncio.Future[str]:
+        return self.submit([placed for _, placed in ways], ())
+
+    def placed(
+        self, log: MessageLog, entry: Entry, target: Destination, headers: Mapping[str, str | None] = NOTHING
+    ) -> Placed:
+        """The message on its way to another destination, with these headers changed.
+
+        Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
+        """
+        message, here = entry.message, log.destination
+        way = way_from(message, entry.original or message.headers.get(ORIGIN, ""), here)
+        changed = signed(message.headers, {ORIGIN: here.stomp, **way, **headers})
+        return self.on_its_way(message.with_headers(changed), target)
+
+    def on_its_way(self, message: Message, target: Destination) -> Placed:
+        """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
+        message, found = self._broker.publishing.way(message, target, is_moved=True)
+        if not (found.groups or found.topics):
+            raise RequestRefused(
+                f"by way of {target} the message {message.id} would come nowhere: no definition wants it"
+            )
+        return Placed(message, message.stored(), target, found)
+
+    def submit(
+        self, placed: list[Placed], settles: list[Entry] | tuple[()], are_new: bool = False
+    ) -> asyncio.Future[str]:
+        """Let it be stored; what stands in the way, or nothing. `are_new`: that they came is recorded, too."""
+        done = asyncio.get_running_loop().create_future()
+
+        def stored(seq: int, refused: str) -> None:
+            if not refused:
+                for each in placed if are_new else ():
+                    self._broker.recorder.enqueue(each.message.born_us, (each.message,), str(each.destination), None)
+                self._broker.storing.happened(placed, seq, moved_us=time.time_ns() // 1000)
+            done.set_result(refused)
+
+        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
+        self._broker.committer.submit(Unit(appends, settles, moves=bool(settles), then=stored))
+        return done
+
+
+def check_here(log: MessageLog) -> None:
+    """Raise StoreUnavailable when another node gives out this log: that alone knows what consumers hold."""
+    if log.away:
+        raise StoreUnavailable(f"{log.destination} has just moved to another node: ask again")
+
+
+def _selection(which: dict) -> Selection:
+    ids = which.get("ids")
+    return Selection(which.get("selector"), None if ids is None else frozenset(ids), which.get("limit"))

@@ -1,0 +1,81 @@
+"""Serving: what operators ask of the broker's nodes; each request is answered by the node that it is about.
+
+One about a log that is at home here and is not taken home yet waits aside: what is asked meanwhile is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from brokerapp.errors import StoreUnavailable
+from brokerapp.nodes.membership.request_owner import log_concerned, other_concerned
+from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.store.redis import RedisStore
+
+#: Seconds that the store is asked for the next request at a time.
+WAIT_SECONDS = 1.0
+#: Requests that wait aside at a time, with a message each at most. A console asks a few a second, and waits a minute.
+MAX_ASIDE = 200
+
+#: What one is told of whom there is no room for.
+TOO_MANY = {
+    "error": "too many wait until this node gives out the messages concerned: ask again",
+    "code": StoreUnavailable.code,
+}
+
+Request = dict[str, Any]
+
+
+class Serving:
+    """That of the node of this name. `asked` is where it waits for requests: it blocks connections of that."""
+
+    def __init__(
+        self,
+        homes: Homes,
+        node: str,
+        asked: RedisStore,
+        store: RedisStore,
+        answer: Callable[[Request], Awaitable[Request]],
+    ) -> None:
+        self._homes, self._node, self._asked, self._store, self._answer = homes, node, asked, store, answer
+        self._aside: deque[Request] = deque()
+        self._taken = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve one request after the other, until cancelled."""
+        while True:
+            request = await self._asked.next_request(self._node, WAIT_SECONDS)
+            if request is not None:
+                await self._serve(request)
+
+    async def run_again(self) -> None:
+        """Have what waited aside served as anew, once that may be, until cancelled."""
+        while True:
+            await self._taken.wait()
+            while self._aside:
+                await self._store.hand_on(self._aside.popleft(), self._node)
+            self._taken.clear()
+
+    async def _serve(self, request: Request) -> None:
+        other = other_concerned(self._homes.members, request["verb"], request["args"])
+        if other is not None:
+            await self._store.hand_on(request, other)
+        elif self._homes.coming.awaits(log_concerned(request["args"])):
+            await self._put_aside(request)
+        else:
+            await self._store.answer(request["id"], await self._answer(request))
+
+    async def _put_aside(self, request: Request) -> None:
+        """Keep it until all is taken home; what nobody waits for any more is kept no longer."""
+        now = time.time()
+        self._aside = deque(each for each in self._aside if each["until"] > now)
+        if len(self._aside) >= MAX_ASIDE:
+            await self._store.answer(request["id"], TOO_MANY)
+            return
+        if not self._aside:
+            self._homes.coming.when_taken(self._taken.set)
+        self._aside.append(request)

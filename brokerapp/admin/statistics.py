@@ -1,0 +1,87 @@
+"""Numbers: what there is and how much, as the nodes last told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from brokerapp.admin.client_base import Door
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats, NodeStatus, SubscriptionStats
+from brokerapp.model.subscription_identity import SUBSCRIPTION, NamedSubscription
+
+
+class Numbers(Door):
+    """A part of BrokerAdmin."""
+
+    async def stats(self, since: int = 0) -> tuple[int, list[DestinationStats], list[Destination]]:
+        """The snapshot's version, the destinations changed after version `since`, and those deleted after it.
+
+        With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node
+        the queues of the store are listed, with their depths.
+        """
+        version, rows, gone = await self._store.stats(since)
+        changed = [DestinationStats.from_json(json.loads(row)) for row in rows]
+        if since == 0 and not await self._store.has_node():
+            changed = await self._stored(await self._logs())
+        return version, changed, [Destination.parse(name) for name in gone]
+
+    async def numbers_of(self, destination: Destination) -> DestinationStats | None:
+        """Find the numbers of a queue or topic as they are now, also before its node has published them.
+
+        Without a node the store is asked for a queue's depth. None: there is no such destination.
+        """
+        if not await self._store.has_node():
+            logs = await self._logs()
+            found = await self._stored({name: each for name, each in logs.items() if name == str(destination)})
+            return found[0] if found else None
+        told = await self._ask_each("numbers", destination=str(destination))
+        known = sorted((each for each in told if each is not None), key=lambda each: not each["owner"])
+        return DestinationStats.from_json(known[0]["numbers"]) if known else None
+
+    async def _stored(self, logs: Mapping[str, Mapping[str, Any]]) -> list[DestinationStats]:
+        depths = await self._store.depths(list(logs))
+        return [
+            DestinationStats(
+                Destination.parse(name),
+                QueueSize=depths[name],
+                Paused=bool(attributes.get("paused")),
+                DLQ=bool(attributes.get("dlq")),
+            )
+            for name, attributes in logs.items()
+        ]
+
+    async def subscriptions(self) -> list[SubscriptionStats]:
+        """The named subscriptions of topics, durable and shared, online or not."""
+        _, stats, _ = await self.stats()
+        numbers = {str(each.destination): each for each in stats}
+        return [
+            SubscriptionStats(
+                NamedSubscription.from_attributes(attributes),
+                numbers.get(name) or DestinationStats(Destination.parse(name)),
+            )
+            for name, attributes in (await self._logs()).items()
+            if attributes.get("kind") == SUBSCRIPTION
+        ]
+
+    async def watch(self) -> AsyncIterator[None]:
+        """Whenever there may be a new snapshot: once it listens, as there may be one already, and with each that comes.
+
+        Ends with StoreUnavailable.
+        """
+        async for signal in self._store.signals():
+            if signal.partition(" ")[0] in ("subscribed", "stats"):
+                yield
+
+    async def nodes(self) -> list[NodeStatus]:
+        """The live nodes."""
+        known = NodeStatus.__dataclass_fields__
+        return [
+            NodeStatus(**{field: value for field, value in status.items() if field in known} | {"name": name})
+            for name, status in (await self._store.nodes()).items()
+        ]
+
+    async def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes that all messages in the store take, and those of each log, by its native name."""
+        return await self._store.used()

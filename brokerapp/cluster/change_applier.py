@@ -1,0 +1,64 @@
+"""Applying: what the record of a cluster says is done here, one change after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from brokerapp.admin.handlers.request_handler import Desk
+from brokerapp.cluster.record import Change
+from brokerapp.core.broker import Broker
+from brokerapp.errors import BrokerError, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+
+class Applying:
+    """`desk` does what operators would."""
+
+    def __init__(self, broker: Broker, desk: Desk) -> None:
+        self._broker, self._desk = broker, desk
+        self._waiting: asyncio.Queue[Change | Callable[[], None]] = asyncio.Queue()
+
+    # -- see recording.Applies
+
+    def soon(self, change: Change) -> None:
+        self._waiting.put_nowait(change)
+
+    def when_done(self, then: Callable[[], None]) -> None:
+        self._waiting.put_nowait(then)
+
+    def held(self) -> list[Change]:
+        broker = self._broker
+        subscriptions = (each.subscription for each in broker.durables)
+        return [
+            *map(Change.of_destination, broker.creation.declared()),
+            *(Change.of_subscription(each) for each in subscriptions if each.durable),
+        ]
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            next_one = await self._waiting.get()
+            if not isinstance(next_one, Change):
+                next_one()
+                continue
+            try:
+                await self._apply(next_one)
+            except StoreUnavailable:
+                raise
+            except BrokerError as error:
+                logger.warning("cluster: %s is not as the record has it: %s", next_one.name, error)
+
+    async def _apply(self, change: Change) -> None:
+        subscription = change.subscription
+        if subscription is not None:
+            await self._desk.set_subscription(subscription, change.exists)
+        elif change.exists:
+            self._broker.creation.declare(change.destination)
+            await self._broker.committer.barrier()
+        else:
+            await self._desk.destroy(change.destination)

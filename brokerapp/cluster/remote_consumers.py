@@ -1,0 +1,249 @@
+"""Consumption: what the clients of this broker consume is consumed for them at all other brokers of the cluster.
+
+Each consumer of queues, and of a named subscription, has a subscription of its own there, with its own selector,
+priority and credit: the broker that keeps a message decides who gets it. Subscribers of a topic share one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.cluster.peer import Peer, PeerLink
+from brokerapp.cluster.remote_message import entry_of, message_of
+from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
+from brokerapp.model.destination import LIST_SEPARATOR, Destination
+from brokerapp.model.message import Copy
+from brokerapp.selectors.joining import any_of
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Messages that another broker may have on its way to one consumer here: Open MQ's consumerFlowLimit.
+CONSUMER_FLOW_LIMIT = 1_000
+#: Messages of topics that are known to have come, where patterns overlap: the copies follow each other closely.
+REMEMBERED = 4_096
+#: Of destinations that each broker has for itself.
+LOCAL_PREFIXES = ("ActiveMQ.Advisory.", "ActiveMQ.Statistics.")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A subscription that is wanted at every other broker."""
+
+    id: str
+    destination: str  #: or a list of them, STOMP form
+    headers: Mapping[str, str]
+    told: Callable[[Peer, Any], None]  #: of each MESSAGE
+
+
+class Consumption:
+    """`pump` asks for a pump of the broker at the end of this tick."""
+
+    def __init__(self, broker: Broker, peers: Iterable[Peer], pump: Callable[[], None]) -> None:
+        self._broker, self._peers, self._pump = broker, list(peers), pump
+        self._wishes: dict[str, Wish] = {}  # by id
+        self._id_of: dict[Subscription, str] = {}
+        self._numbers = itertools.count(1)
+        self._selectors: dict[Destination, Counter[str | None]] = {}  # of the subscribers of topics here
+        self._came: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the wish by which it came
+        self._keepers = {peer: RemoteKeeper(peer) for peer in self._peers}
+
+    # -- consumers here
+
+    def started(self, subscription: Subscription) -> None:
+        """A client of this broker consumes from now on."""
+        if not _is_of_a_client(subscription):
+            return
+        if subscription.durable is not None:
+            self._want(subscription, _text(subscription.durable.subscription.topics), _of_named(subscription))
+            return
+        queues = [each for each in subscription.destinations if each.is_queue and not _is_local(each)]
+        if queues:
+            self._want(subscription, _text(queues), {})
+        for topic in _topics(subscription):
+            self._selectors.setdefault(topic, Counter())[_selector(subscription)] += 1
+            self._want_topic(topic)
+
+    def stopped(self, subscription: Subscription) -> None:
+        """It does not any more."""
+        if (id := self._id_of.pop(subscription, None)) is not None:
+            self._drop(id)
+        if not _is_of_a_client(subscription) or subscription.durable is not None:
+            return
+        for topic in _topics(subscription):
+            selectors = self._selectors.get(topic)
+            if selectors is None:
+                continue
+            selectors[_selector(subscription)] -= 1
+            self._selectors[topic] = +selectors
+            self._want_topic(topic)
+
+    def _want(self, subscription: Subscription, destination: str, more: Mapping[str, str]) -> None:
+        headers = {
+            "ack": "client-individual",
+            "activemq.prefetchSize": str(min(subscription.prefetch, CONSUMER_FLOW_LIMIT)),
+            "activemq.priority": str(subscription.priority),
+            "activemq.exclusive": str(subscription.exclusive).lower(),
+            **more,
+        }
+        if self._broker.access is not None:  # of a pattern it gets what its user may read
+            user = subscription.client.principal
+            headers[f"activemq.{USER_OPTION}"] = user.name
+            headers[f"activemq.{GROUPS_OPTION}"] = json.dumps(sorted(user.groups))
+        if (selector := _selector(subscription)) is not None:
+            headers["selector"] = selector
+        subscription.told = True  # not all it holds is in its logs
+        id = self._id_of[subscription] = f"c{next(self._numbers)}"
+        self._make(Wish(id, destination, headers, lambda peer, frame: self._lent(peer, subscription, frame)))
+
+    def _want_topic(self, topic: Destination) -> None:
+        """What the subscribers of a topic want together."""
+        id, selectors = f"t:{topic}", self._selectors[topic]
+        if not selectors:
+            del self._selectors[topic]
+            self._drop(id)
+            return
+        headers = {"ack": "auto", TO_HEADER: self._broker.name, TTL_HEADER: "1"}
+        if (selector := any_of(selectors)) is not None:
+            headers["selector"] = selector
+        known = self._wishes.get(id)
+        if known is None or known.headers != headers:
+            self._make(Wish(id, topic.stomp, headers, lambda peer, frame: self._published(peer, id, frame)))
+
+    # -- at the other brokers
+
+    def _make(self, wish: Wish) -> None:
+        self._wishes[wish.id] = wish
+        for peer in self._peers:
+            self._ask(peer, wish)
+
+    def _ask(self, peer: Peer, wish: Wish) -> None:
+        if peer.link is not None:
+            headers = {**wish.headers, "receipt": f"{wish.id} on {wish.destination}"}
+            peer.link.subscribe(wish.id, wish.destination, lambda frame: wish.told(peer, frame), headers)
+
+    def _drop(self, id: str) -> None:
+        if self._wishes.pop(id, None) is not None:
+            for peer in self._peers:
+                if peer.link is not None:
+                    peer.link.unsubscribe(id)
+
+    def peer_came(self, peer: Peer) -> None:
+        """It can be asked for all that is consumed here."""
+        for wish in list(self._wishes.values()):
+            self._ask(peer, wish)
+
+    def peer_went(self, peer: Peer) -> None:
+        """What came from it and was not given out is given out by it again, or was lost with it."""
+        keeper, self._keepers[peer] = self._keepers[peer], RemoteKeeper(peer)
+        keeper.is_there = False
+        for subscription in self._id_of:
+            gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
+            for each in gone:
+                subscription.forget_pending(each)
+
+    # -- what comes
+
+    def _lent(self, peer: Peer, subscription: Subscription, frame: Any) -> None:
+        """A message of a queue or of a named subscription, for one consumer."""
+        keeper = self._keepers[peer]
+        entry = entry_of(frame.headers, frame.body, peer.name, keeper)
+        peer.taken += 1
+        subscription.await_turn(entry)
+        self._broker.delivery.waiting[subscription] = None
+        self._pump()
+
+    def _published(self, peer: Peer, id: str, frame: Any) -> None:
+        """A message of a topic, for all its subscribers here."""
+        topic = Destination.parse(frame.headers["destination"])
+        message = message_of(frame.headers, frame.body, peer.name)
+        if is_advisory(topic) or self._came.setdefault(message.id, id) != id:
+            return
+        if len(self._came) > REMEMBERED:
+            self._came.popitem(last=False)
+        peer.taken += 1
+        self._broker.delivery.publish(message, Copy(topic))
+        self._pump()
+
+    def waiting(self, peer: Peer) -> int:
+        """Messages from there that are held here."""
+        keeper = self._keepers[peer]
+        held = (each for one in self._id_of for each in (*one.pending, *one.unacked.values()))
+        return sum(_is_kept_by(each, keeper) for each in held)
+
+    def __len__(self) -> int:
+        return len(self._wishes)
+
+
+class RemoteKeeper:
+    """One link's time of a broker that keeps messages: what is told of them goes there, or nowhere when it is over."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.is_there = True
+
+    def accepted(self, entry: RemoteEntry) -> None:
+        if self._link is not None:
+            self._link.ack([entry.ack_id])
+
+    def rejected(self, entry: RemoteEntry) -> None:
+        if self._link is not None:
+            self._link.send("NACK", {"id": entry.ack_id})
+
+    def late(self, entry: RemoteEntry) -> None:
+        if self.is_there:
+            self._peer.tell(verb="late", ack=entry.ack_id)
+
+    @property
+    def _link(self) -> PeerLink | None:
+        return self._peer.link if self.is_there else None
+
+
+def _is_kept_by(entry: Any, keeper: RemoteKeeper) -> bool:
+    return isinstance(entry, RemoteEntry) and entry.keeper is keeper
+
+
+def _is_of_a_client(subscription: Subscription) -> bool:
+    """Whether an ordinary client of this broker consumes by it."""
+    client = subscription.client
+    is_inner = client.internal or client.member or isinstance(subscription.selector, Crossing)
+    return not is_inner and subscription.browse is None and subscription.prefetch > 0
+
+
+def _is_local(destination: Destination) -> bool:
+    return destination.name.startswith(LOCAL_PREFIXES)
+
+
+def _topics(subscription: Subscription) -> list[Destination]:
+    return [each for each in subscription.destinations if not each.is_queue and not _is_local(each)]
+
+
+def _selector(subscription: Subscription) -> str | None:
+    return subscription.selector.text if subscription.selector is not None else None
+
+
+def _text(destinations: Iterable[Destination]) -> str:
+    return LIST_SEPARATOR.join(each.stomp for each in destinations)
+
+
+def _of_named(subscription: Subscription) -> dict[str, str]:
+    """What says that a named subscription is consumed, and whose."""
+    named = subscription.durable.subscription
+    headers = {
+        "activemq.subscriptionName": named.name,
+        "activemq.shared": str(named.shared).lower(),
+        "activemq.durable": str(named.durable).lower(),
+        "activemq.noLocal": str(named.no_local).lower(),
+        f"activemq.{CLIENT_OPTION}": named.client_id,
+    }
+    return headers | ({"selector": named.selector} if named.selector else {})

@@ -1,0 +1,44 @@
+"""Passing: a MESSAGE from another broker of the cluster as the message it is there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokerapp.engine.entries.remote_entry import ELSEWHERE, Keeper, RemoteEntry
+from brokerapp.model.broker_path import PATH_HEADER
+from brokerapp.model.message import DEFAULT_PRIORITY, Message, escape
+
+#: Headers about the delivery to this broker, not of the message.
+_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination", PATH_HEADER})
+_ID = "message-id"
+
+
+def message_of(headers: Mapping[str, str], body: bytes, sent_from: str) -> Message:
+    """The message, with the path that says that it came from that broker."""
+    kept = {_ID: headers[_ID], **{name: value for name, value in headers.items() if name not in _OF_DELIVERY}}
+    head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in kept.items()).encode()
+    return Message(
+        headers[_ID],
+        head,
+        body,
+        headers.get("persistent") == "true",
+        int(headers.get("priority", DEFAULT_PRIORITY)),
+        int(headers.get("expires", 0)),
+        int(headers.get("timestamp", 0)) * 1000,
+        grouped="JMSXGroupID" in headers,
+        path=(sent_from,),
+    )
+
+
+def entry_of(headers: Mapping[str, str], body: bytes, sent_from: str, keeper: Keeper) -> RemoteEntry:
+    """The message as its consumer is given it."""
+    destination = headers["destination"]
+    return RemoteEntry(
+        f"{ELSEWHERE}{sent_from}{destination}",
+        0,
+        message_of(headers, body, sent_from),
+        shown=destination,
+        deliveries=max(0, int(headers.get("JMSXDeliveryCount", 1)) - 1),
+        keeper=keeper,
+        ack_id=headers["ack"],
+    )

@@ -1,0 +1,123 @@
+"""Lodging: temporary destinations of other brokers, which are here, too, as long as their home has them.
+
+When their home is gone, those whose clients may reconnect wait here as long as they would there; the others go. A
+client that comes back to this broker instead takes its own along: they are at home here from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.core.destinations.reconnect_window import Belonging
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.policy.life_cycles import Ending, grace_ms
+from brokerapp.model.destination import Destination
+from brokerapp.system import clock
+from brokerapp.system.timers import Timer
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+#: Of other brokers: a bound on what they can make us keep.
+MAX_LODGERS = 100_000
+
+
+@dataclass(slots=True)
+class Lodger:
+    """One of another broker."""
+
+    home: str
+    belongs: Belonging
+    until: Timer | None = None  #: when it goes; None: its home has it
+
+
+class Lodging:
+    """Those of other brokers."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._lodgers: dict[Destination, Lodger] = {}
+        self._full = False  # which was said
+        self._listed: dict[str, set[Destination]] = {}  # by broker: what it has, of which it is telling
+
+    def __iter__(self) -> Iterator[tuple[Destination, Lodger]]:
+        return iter(self._lodgers.items())
+
+    def __len__(self) -> int:
+        return len(self._lodgers)
+
+    def came(self, home: str, destination: Destination, belongs: Belonging) -> None:
+        """A broker has it."""
+        known = self._lodgers.get(destination)
+        if known is not None and known.until is not None:
+            known.until.cancel()
+        if known is None and len(self._lodgers) >= MAX_LODGERS:
+            if not self._full:
+                logger.error("cluster: %s of %s is not known here: %d are", destination, home, MAX_LODGERS)
+            self._full = True
+            return
+        if known is None:
+            self._full = False
+        self._lodgers[destination] = Lodger(home, belongs)
+        self._broker.temporaries.lodge(destination)
+
+    def are(self, home: str, part: Mapping[Destination, Belonging], *, first: bool, last: bool) -> None:
+        """A broker has these, part by part, and no others."""
+        if first:
+            self._listed[home] = set()
+        listed = self._listed.setdefault(home, set())
+        listed.update(part)
+        for destination, belongs in part.items():
+            if destination not in self._lodgers or self._lodgers[destination].home == home:
+                self.came(home, destination, belongs)
+        if last:
+            del self._listed[home]
+            for destination in [each for each, lodger in self if lodger.home == home and each not in listed]:
+                self.gone(home, destination)
+
+    def gone(self, home: str, destination: Destination) -> None:
+        """A broker has it no more."""
+        lodger = self._lodgers.get(destination)
+        if lodger is not None and lodger.home == home:
+            self._remove(destination)
+
+    def home_lost(self, home: str) -> None:
+        """A broker cannot be reached: who may come back has the time for it."""
+        for destination, lodger in [each for each in self if each[1].home == home]:
+            grace = grace_ms(Ending.HOME_LOST, lodger.belongs.window_ms)
+            if not grace:
+                self._remove(destination)
+            elif lodger.until is None:
+                when = clock.now_ms() + grace
+                lodger.until = self._broker.timers.at(when, lambda gone=destination: self._remove(gone))
+
+    def _remove(self, destination: Destination) -> None:
+        lodger = self._lodgers.pop(destination, None)
+        if lodger is not None:
+            if lodger.until is not None:
+                lodger.until.cancel()
+            self._broker.temporaries.remove(destination)
+
+    def returned(self, client: Client) -> None:
+        """A client connected here: what it had at another broker is at home here from now on."""
+        for destination, lodger in list(self):
+            if lodger.belongs.is_of(client):
+                if lodger.until is not None:
+                    lodger.until.cancel()
+                del self._lodgers[destination]
+                self._broker.temporaries.adopt(client, destination, lodger.belongs)
+
+    def to_json(self) -> tuple[dict[str, Any], ...]:
+        """Plain values, for operators."""
+        return tuple(
+            {
+                "destination": str(destination), "home": lodger.home, "client_id": lodger.belongs.client_id,
+                "waits_until_ms": lodger.until.due_ms if lodger.until is not None else 0,
+            }
+            for destination, lodger in self
+        )  # fmt: skip

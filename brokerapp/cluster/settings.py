@@ -1,0 +1,83 @@
+"""Terms: which brokers a cluster has, which of them is the master, and what must be said alike on all. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.network.options.address import STOMP_PORT, Address, address_of
+
+#: Open MQ's pause between attempts to reach another broker, milliseconds.
+RETRY_MS = 5_000
+_MEMBER = re.compile(r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<uri>\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A broker of the cluster, and where the others reach it."""
+
+    name: str
+    address: Address
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTerms:
+    """What a broker is told of its cluster."""
+
+    members: tuple[Member, ...]  #: all of them, this one included
+    master: str = ""  #: the name of the one that keeps the record; "": there is none
+    user: str | None = None  #: by whom the brokers log in to each other
+    password: str | None = field(default=None, repr=False)
+    retry_ms: int = RETRY_MS
+
+    def others(self, name: str) -> Iterator[Member]:
+        """The members but for this one."""
+        return (each for each in self.members if each.name != name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all members."""
+        return tuple(each.name for each in self.members)
+
+
+def read_members(text: str) -> tuple[Member, ...]:
+    """`W=tcp://host:port,X=...`. Raises ConfigurationRefused."""
+    found: dict[str, Member] = {}
+    for part in text.split(","):
+        match = _MEMBER.fullmatch(part)
+        address = match and address_of(match["uri"], STOMP_PORT)
+        if address is None:
+            raise ConfigurationRefused(f"clusterBrokers: {part.strip()!r} is not NAME=tcp://HOST:PORT")
+        if match["name"] in found:
+            raise ConfigurationRefused(f"clusterBrokers names {match['name']} twice")
+        found[match["name"]] = Member(match["name"], address)
+    return tuple(found.values())
+
+
+def write_members(members: tuple[Member, ...]) -> str:
+    """The inverse of read_members."""
+    return ",".join(map(str, members))
+
+
+def check(terms: ClusterTerms, broker: str) -> None:
+    """Raise ConfigurationRefused when a broker of this name cannot be in such a cluster."""
+    if broker not in terms.names:
+        raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.names)}")
+    if terms.master and terms.master not in terms.names:
+        raise ConfigurationRefused(f"clusterMaster={terms.master} is none of clusterBrokers: {', '.join(terms.names)}")
+    if terms.retry_ms <= 0:
+        raise ConfigurationRefused(f"clusterRetry={terms.retry_ms}: milliseconds above 0 are expected")
+
+
+def differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """What two brokers of one cluster were told differently, a sentence each."""
+    return [
+        f"{name} is {theirs.get(name, '')!r} there and {ours.get(name, '')!r} here"
+        for name in sorted({*ours, *theirs})
+        if ours.get(name) != theirs.get(name)
+    ]

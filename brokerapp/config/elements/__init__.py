@@ -1,0 +1,1 @@
+"""Reads the elements of a broker's XML, one module for each kind."""

@@ -1,0 +1,206 @@
+"""Options of a transport connector, as its uri and its element have them -> what they grant a connection.
+
+Three tables: what is honoured, what is without meaning here and why, and (in neither) what nobody knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from brokerapp.config.parsing.broker_config import TransportConnector
+from brokerapp.engine.routing.bindings import RoutingType
+from brokerapp.engine.routing.consumer_mappings import DEFAULT_REMEMBERED, ConsumerMappings, parse_mappings
+from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCARDS
+from brokerapp.engine.routing.naming_conventions import Conventions
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.transport_connector import ClientAuth, ConnectionLimits, TlsOptions
+
+#: The largest number of connections a Java int can ask for: any number.
+_ANY_NUMBER = 2**31 - 1
+#: Longest number in a heart-beat: eleven days.
+_HEART_BEAT = re.compile(r"\s*\d{1,9}\s*,\s*\d{1,9}\s*")
+_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
+
+
+def _whole(text: str) -> int:
+    if re.fullmatch(r"\d{1,18}", text.strip()) is None:
+        raise ValueError("a whole number")
+    return int(text)
+
+
+def _number_of(text: str) -> int | None:
+    number = _whole(text)
+    return None if number >= _ANY_NUMBER else number
+
+
+def _milliseconds(text: str) -> int:
+    return 0 if text.strip() == "-1" else _whole(text)
+
+
+def _factor(text: str) -> float:
+    if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text.strip()) is None or float(text) == 0:
+        raise ValueError("a number above 0 such as 1.5")
+    return float(text)
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.strip().lower() == "true"
+
+
+def _heart_beat(text: str) -> str:
+    if _HEART_BEAT.fullmatch(text) is None:
+        raise ValueError("two numbers of milliseconds such as 5000,0")
+    return text
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in text.split(",") if word.strip())
+
+
+#: Option -> field of ConnectionLimits, and what reads it: a value, or ValueError with what was expected.
+_LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "maximumConnections": ("max_connections", _number_of),
+    "maximumConsumersAllowedPerConnection": ("max_consumers", _number_of),
+    "wireFormat.maxFrameSize": ("max_frame", _whole),
+    "transport.maxFrameSize": ("max_frame", _whole),
+    "wireFormat.maxDataLength": ("max_body", _whole),
+    "transport.maxDataLength": ("max_body", _whole),
+    "transport.connectAttemptTimeout": ("connect_ms", _milliseconds),
+    "wireFormat.connectionAttemptTimeout": ("connect_ms", _milliseconds),
+    "transport.defaultHeartBeat": ("default_heart_beat", _heart_beat),
+    "transport.hbGracePeriodMultiplier": ("heart_beat_grace", _factor),
+    "transport.heartBeatFloor": ("heart_beat_floor_ms", _whole),
+    "transport.heartBeatCeiling": ("heart_beat_ceiling_ms", _whole),
+    "allowLinkStealing": ("allow_link_stealing", _flag),
+    "websocket.allowedOrigins": ("origins", _words),
+    "backlog": ("backlog", _whole),
+}
+#: Option -> whose certificate is asked for, where the option is true.
+_CLIENT_AUTH = {
+    "needClientAuth": ClientAuth.NEEDED,
+    "transport.needClientAuth": ClientAuth.NEEDED,
+    "wantClientAuth": ClientAuth.WANTED,
+    "transport.wantClientAuth": ClientAuth.WANTED,
+}
+_ENABLED_PROTOCOLS = ("transport.enabledProtocols", "enabledProtocols")
+
+#: Options that say how clients name destinations; those with prefixes hold lists.
+_PREFIXES = {"anycastPrefix": RoutingType.ANYCAST, "multicastPrefix": RoutingType.MULTICAST}
+_REMEMBERED = "virtualTopicConsumerLruCacheMax"
+_CONVENTIONS = frozenset({*_PREFIXES, CONSUMER_WILDCARDS, _REMEMBERED})
+
+#: Options without effect, and why.
+_WITHOUT_EFFECT = {
+    **dict.fromkeys(
+        ("transport.closeAsync", "transport.useInactivityMonitor", "useQueueForAccept", "transport.threadName",
+         "transport.ioBufferSize", "transport.useLocalHost", "daemon", "soWriteTimeout", "transport.soWriteTimeout",
+         "soTimeout", "transport.soTimeout", "connectionTimeout", "transport.connectionTimeout", "minimumConnections",
+         "initializeConnections"),
+        "it sets up Java's threads and sockets",
+    ),
+    **dict.fromkeys(
+        ("transport.tcpNoDelay", "tcpNoDelay", "nodelay"), "small frames are never held back"
+    ),
+    **dict.fromkeys(
+        ("socketBufferSize", "transport.socketBufferSize", "soLinger", "transport.soLinger", "keepAlive",
+         "transport.keepAlive", "transport.diffServ", "transport.typeOfService"),
+        "sockets are set up by the system",
+    ),
+    **dict.fromkeys(
+        ("trace", "transport.trace", "logWriterName", "dynamicManagement", "startLogging", "jmxPort",
+         "transport.logWriterName", "transport.dynamicManagement", "transport.startLogging", "transport.jmxPort"),
+        "frames are not logged",
+    ),
+    **dict.fromkeys(
+        ("maxInactivityDuration", "maxInactivityDurationInitalDelay", "minmumWireFormatVersion",
+         "wireFormat.maxInactivityDuration", "wireFormat.maxInactivityDurationInitalDelay", "wireFormat.version",
+         "wireFormat.cacheEnabled", "wireFormat.tightEncodingEnabled", "wireFormat.tcpNoDelayEnabled",
+         "wireFormat.stackTraceEnabled", "wireFormat.sizePrefixDisabled", "wireFormat.cacheSize"),
+        "it is about OpenWire",
+    ),
+    **dict.fromkeys(
+        ("transport.enabledCipherSuites", "enabledCipherSuites"),
+        "the ciphers are OpenSSL's choice for TLS 1.2 and later",
+    ),
+    **dict.fromkeys(
+        ("updateClusterClients", "rebalanceClusterClients", "updateClusterClientsOnRemove", "updateClusterFilter",
+         "publishedAddressPolicy"),
+        "STOMP has no way to tell clients of other brokers",
+    ),
+    **dict.fromkeys(
+        ("websocket.maxTextMessageSize", "websocket.maxBinaryMessageSize", "websocket.bufferSize"),
+        "maxFrameSize and maxDataLength hold for WebSockets, too",
+    ),
+    "maximumProducersAllowedPerConnection": "a STOMP connection counts as one producer, as in ActiveMQ",
+    "auditNetworkProducers": "it is about networks of brokers",
+    "disableAsyncDispatch": "delivery never waits for a client",
+    "enableStatusMonitor": "the console shows slow connections",
+    "warnOnRemoteClose": "connections that break off are not warned of",
+    "displayStackTrace": "an ERROR holds one sentence, never a stack trace",
+}  # fmt: skip
+
+
+def limits_of(connector: TransportConnector) -> ConnectionLimits:
+    """What the connector grants a connection. Raises ConfigurationRefused."""
+    values = {}
+    for name, text in _settings(connector):
+        if name in _LIMITS:
+            field, read = _LIMITS[name]
+            values[field] = _read(name, text, read)
+    return ConnectionLimits(**values)
+
+
+def tls_options_of(connector: TransportConnector) -> TlsOptions:
+    """What the connector asks of TLS. Raises ConfigurationRefused."""
+    client_auth, protocols = ClientAuth.NONE, ()
+    for name, text in _settings(connector):
+        if name in _CLIENT_AUTH and _read(name, text, _flag) and client_auth is not ClientAuth.NEEDED:
+            client_auth = _CLIENT_AUTH[name]
+        elif name in _ENABLED_PROTOCOLS:
+            protocols = tuple(each for each in _PROTOCOLS if each in _words(text))
+            if not protocols:
+                raise ConfigurationRefused(f"{name}={text}: of these only {', '.join(_PROTOCOLS)} are spoken")
+    return TlsOptions(client_auth, protocols)
+
+
+def conventions_of(connector: TransportConnector) -> tuple[Conventions, list[str]]:
+    """How clients of the connector name destinations, and what is odd in that. Raises ConfigurationRefused."""
+    options = dict(connector.options)
+    prefixes = [
+        (prefix, routing)
+        for name, routing in _PREFIXES.items()
+        for prefix in options.get(name, "").split(",")
+        if prefix
+    ]
+    prefixes.sort(key=lambda each: len(each[0]), reverse=True)  # of several that fit, the longest is meant
+    mappings, warnings = parse_mappings(options.get(CONSUMER_WILDCARDS, ""))
+    remembered = _read(_REMEMBERED, options.get(_REMEMBERED, str(DEFAULT_REMEMBERED)), _whole)
+    return Conventions(tuple(prefixes), ConsumerMappings(mappings, remembered) if mappings else None), warnings
+
+
+#: Where a connector announces its address to other brokers: an attribute of its element.
+DISCOVERY_URI = "discoveryUri"
+
+
+def without_effect_on(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The options that change nothing, each with the reason; those nobody knows have none."""
+    for name, _ in settings:
+        if name != DISCOVERY_URI and not any(
+            name in known for known in (_LIMITS, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)
+        ):
+            yield name, _WITHOUT_EFFECT.get(name, "")
+
+
+def _settings(connector: TransportConnector) -> tuple[tuple[str, str], ...]:
+    return (*connector.options, *connector.attributes)
+
+
+def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except ValueError as expected:
+        raise ConfigurationRefused(f"{name}={text[:40]} is not {expected}") from None

@@ -1,0 +1,106 @@
+"""A JAAS login configuration -> who may connect, as far as ActiveMQ's property files and guests make it up.
+
+`PropertiesLoginModule` reads users and groups from two files beside the login configuration, `GuestLoginModule` lets
+those in who bring no password. Anything else, or a combination nobody could foresee, lets nobody in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from brokerapp.config.parsing.broker_config import Authentication, User
+from brokerapp.config.parsing.load_context import Surroundings
+from brokerapp.config.parsing.property_files import parse_properties
+from brokerapp.errors import ConfigurationRefused
+
+#: Name of the file when nothing says another one.
+LOGIN_CONFIG = "login.config"
+#: Property that names it, as in Java.
+LOGIN_CONFIG_PROPERTY = "java.security.auth.login.config"
+
+_PACKAGE = "org.apache.activemq.jaas."
+_PROPERTIES, _GUEST = f"{_PACKAGE}PropertiesLoginModule", f"{_PACKAGE}GuestLoginModule"
+_USER_FILE, _GROUP_FILE = f"{_PACKAGE}properties.user", f"{_PACKAGE}properties.group"
+_GUEST_USER, _GUEST_GROUP = f"{_PACKAGE}guest.user", f"{_PACKAGE}guest.group"
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_ENTRY = re.compile(r"([\w.-]+)\s*\{([^{}]*)\}\s*;")
+_MODULE = re.compile(r"\s*([\w.$]+)\s+(\w+)\s*((?:[\w.$-]+\s*=\s*(?:\"[^\"]*\"|[^\s;\"]+)\s*)*)\s*")
+_OPTION = re.compile(r"([\w.$-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;\"]+))")
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    name: str
+    flag: str
+    options: dict[str, str]
+
+
+def read_login_config(entry: str, surroundings: Surroundings) -> tuple[Authentication, str]:
+    """Who may connect by this entry of the login configuration, and where this differs from what Java would do.
+
+    Raises ConfigurationRefused when it cannot be read, or says what cannot be done here.
+    """
+    location = surroundings.properties.get(LOGIN_CONFIG_PROPERTY, LOGIN_CONFIG)
+    modules = _modules(surroundings.read(location), entry, location)
+    match [(each.name, each.flag) for each in modules]:
+        case [(name, "required" | "requisite" | "sufficient")] if name == _PROPERTIES:
+            return Authentication(_users(modules[0], surroundings)), ""
+        case [(name, "required" | "requisite" | "sufficient")] if name == _GUEST:
+            return _with_guest((), modules[0]), "whoever brings a password is refused"
+        case [(first, "sufficient"), (second, _)] if (first, second) == (_PROPERTIES, _GUEST):
+            differs = "whoever brings a wrong password is refused, not let in as a guest"
+            return _with_guest(_users(modules[0], surroundings), modules[1]), differs
+        case [(first, "sufficient"), (second, "required" | "requisite" | "sufficient")] if (first, second) == (
+            _GUEST,
+            _PROPERTIES,
+        ) and modules[0].options.get("credentialsInvalidate") == "true":
+            return _with_guest(_users(modules[1], surroundings), modules[0]), ""
+    names = ", ".join(f"{each.name} {each.flag}" for each in modules)
+    raise ConfigurationRefused(f"{location}: this combination of login modules is not known here: {names}")
+
+
+def _modules(text: str, entry: str, location: str) -> list[_Module]:
+    entries = dict(_ENTRY.findall(_COMMENT.sub("", text)))
+    if entry not in entries:
+        raise ConfigurationRefused(f"{location} has no entry {entry!r} that can be read")
+    modules = []
+    for part in entries[entry].split(";"):
+        if not part.strip():
+            continue
+        if (module := _MODULE.fullmatch(part)) is None:
+            raise ConfigurationRefused(
+                f"{location}: {part.strip()[:80]!r} names no login module with a flag and options"
+            )
+        options = {name: quoted or plain for name, quoted, plain in _OPTION.findall(module[3])}
+        modules.append(_Module(module[1], module[2].lower(), options))
+    return modules
+
+
+def _users(module: _Module, surroundings: Surroundings) -> tuple[User, ...]:
+    folder = module.options.get("baseDir", "")
+
+    def pairs(option: str) -> dict[str, str]:
+        name = module.options.get(option)
+        if name is None:
+            raise ConfigurationRefused(f"{module.name} does not say {option}")
+        return parse_properties(surroundings.read(f"{folder}/{name}" if folder else name))
+
+    members = {group: {each.strip() for each in users.split(",")} for group, users in pairs(_GROUP_FILE).items()}
+    return tuple(
+        User(
+            name, None if password.startswith("ENC(") else password, frozenset(g for g in members if name in members[g])
+        )
+        for name, password in pairs(_USER_FILE).items()
+    )
+
+
+def _with_guest(users: tuple[User, ...], guest: _Module) -> Authentication:
+    """These users, and everybody who brings no password."""
+    return Authentication(
+        users,
+        anonymous_access_allowed=True,
+        anonymous_user=guest.options.get(_GUEST_USER, "guest"),
+        anonymous_group=guest.options.get(_GUEST_GROUP, "guests"),
+    )

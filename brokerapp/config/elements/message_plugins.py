@@ -1,0 +1,50 @@
+"""`<discardingDLQBrokerPlugin>` <-> which dead letters are dropped."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+from lxml import etree
+
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.document import Element
+from brokerapp.model.settings import Discarding
+
+DISCARDING = "discardingDLQBrokerPlugin"
+
+
+def read_discarding(element: Element) -> Discarding:
+    """Which dead letters are dropped."""
+    patterns = tuple((element.take("dropOnly") or "").split())
+    for each in patterns:
+        try:
+            re.compile(each)
+        except re.error as wrong:
+            raise element.refused(f"dropOnly: {each!r} is no regular expression: {wrong}") from wrong
+    return Discarding(drop_only=patterns, **_read(element, Discarding))
+
+
+def write_discarding(plugin: Discarding) -> etree._Element:
+    """`<discardingDLQBrokerPlugin>`."""
+    element = etree.Element(DISCARDING, written_fields(plugin, _plain_fields(Discarding)))
+    if plugin.drop_only:
+        element.set("dropOnly", " ".join(plugin.drop_only))
+    return element
+
+
+def _plain_fields(cls: type) -> list[str]:
+    return [each.name for each in fields(cls) if each.type in ("int", "bool")]
+
+
+def _read(element: Element, cls: type) -> dict[str, Any]:
+    """What the attributes of a plugin say; its numbers are none below zero."""
+    values = read_fields(element, cls, _plain_fields(cls))
+    for name, value in values.items():
+        if value < 0:
+            raise element.refused(f"{attribute_name(name)} is {value}, less than 0")
+    element.note_rest()
+    element.note(Outcome.TAKEN, ", ".join(f"{attribute_name(name)} {value}" for name, value in values.items()))
+    return values

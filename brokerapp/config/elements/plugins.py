@@ -1,0 +1,266 @@
+"""`<plugins>` <-> who may connect, who may do what, and the plugins known by name.
+
+What guards the broker is never dropped: a guard that cannot be read lets nobody in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lxml import etree
+
+from brokerapp.config.elements.jaas import read_login_config
+from brokerapp.config.elements.message_plugins import (
+    DISCARDING,
+    read_discarding,
+    write_discarding,
+)
+from brokerapp.config.elements.redelivery import PLUGIN as REDELIVERY
+from brokerapp.config.elements.redelivery import read_redelivery, write_redelivery
+from brokerapp.config.elements.virtual_destinations import destinations, entry_targets
+from brokerapp.config.parsing.attributes import read_fields, written_fields
+from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
+from brokerapp.config.parsing.document import Element
+from brokerapp.config.parsing.unsupported import why_plugin
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.definitions import Redelivery
+from brokerapp.model.destination import NAMED_KINDS
+from brokerapp.model.settings import Discarding, SelectorCacheSettings, TimeStamping
+
+_RIGHTS = ("read", "write", "admin")
+
+#: ActiveMQ's plugins that guard nothing, kept with their attributes.
+_KNOWN = frozenset((
+    "connectionDLQPlugin", "destinationDotFilePlugin", "loggingBrokerPlugin", "multicastTraceBrokerPlugin",
+    "runtimeConfigurationPlugin", "statisticsBrokerPlugin", "traceBrokerPathPlugin",
+    "udpTraceBrokerPlugin",
+))  # fmt: skip
+#: What tells that a plugin guards the broker, in its name or that of its class.
+_GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
+
+
+#: Plugins about what becomes of messages: the field of Plugins, and who reads it.
+_ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
+    REDELIVERY: ("redelivery", read_redelivery),
+    DISCARDING: ("discarding", read_discarding),
+}
+
+
+@dataclass(slots=True)
+class Plugins:
+    """What `<plugins>` says."""
+
+    authentication: Authentication | None = None
+    authorization: tuple[Grant, ...] | None = None
+    redelivery: Redelivery = field(default_factory=Redelivery)
+    discarding: Discarding | None = None
+    others: list[Plugin] = field(default_factory=list)
+    selector_cache: SelectorCacheSettings | None = None
+    time_stamping: TimeStamping | None = None
+    force_persistency: bool | None = None
+    path_separator: str = ""
+
+
+def read_plugins(element: Element) -> Plugins:
+    """All plugins in `<plugins>`."""
+    found = Plugins()
+    element.note_rest(*(child.tag for child in element.children))
+    for child in element.children:
+        match child.tag:
+            case "simpleAuthenticationPlugin" | "jaasAuthenticationPlugin" as tag:
+                read = _simple_authentication if tag.startswith("simple") else _jaas_authentication
+                found.authentication = read(child)
+            case tag if tag in _ABOUT_MESSAGES:
+                field_name, read = _ABOUT_MESSAGES[tag]
+                setattr(found, field_name, read(child))
+            case "authorizationPlugin":
+                found.authorization = tuple(_grants(child))
+            case tag if tag in _ACTING:
+                field_name, read = _ACTING[tag]
+                found.others.append(Plugin(tag, child.untaken))
+                setattr(found, field_name, read(child))
+            case tag if tag in _KNOWN:
+                why = why_plugin(tag)
+                child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
+                found.others.append(Plugin(tag, child.rest()))
+                child.note_rest()
+            case tag if "authorization" in tag.lower():
+                child.note_locked_out("nobody may do anything", "only authorizationPlugin is known")
+                found.authorization = found.authorization or ()
+            case _ if _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
+                child.note_locked_out(
+                    "nobody can connect", "simpleAuthenticationPlugin and jaasAuthenticationPlugin are known"
+                )
+                found.authentication = found.authentication or Authentication()
+            case _:
+                child.note(Outcome.UNKNOWN, "there is no such plugin here")
+    return found
+
+
+def _selector_cache(element: Element) -> SelectorCacheSettings:
+    element.note(Outcome.TAKEN, "what consumers wanted is remembered")
+    values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
+    if (path := element.take("persistFile")) is not None:
+        element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
+    element.note_rest()
+    return SelectorCacheSettings(**values)
+
+
+def _time_stamping(element: Element) -> TimeStamping:
+    element.note(Outcome.TAKEN, "the broker's clock counts")
+    values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
+    if element.take("processNetworkMessages") is not None:
+        element.note(Outcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages")
+    element.note_rest()
+    return TimeStamping(**values)
+
+
+def _force_persistency(element: Element) -> bool:
+    forced = element.take_boolean("persistenceFlag") or False
+    element.note(Outcome.TAKEN, f"every message is {'' if forced else 'not '}persistent")
+    element.note_rest()
+    return forced
+
+
+def _path_separator(element: Element) -> str:
+    separator = element.take("pathSeparator") or "/"
+    element.note(Outcome.TAKEN, f"in names of clients {separator!r} stands for the dot")
+    element.note_rest()
+    return separator
+
+
+#: Plugins that act, and are kept with their attributes: the field of Plugins, and who reads it.
+_ACTING: dict[str, tuple[str, Callable[[Element], Any]]] = {
+    "virtualSelectorCacheBrokerPlugin": ("selector_cache", _selector_cache),
+    "timeStampingBrokerPlugin": ("time_stamping", _time_stamping),
+    "forcePersistencyModeBrokerPlugin": ("force_persistency", _force_persistency),
+    "destinationPathSeparatorPlugin": ("path_separator", _path_separator),
+}
+
+
+def _jaas_authentication(element: Element) -> Authentication:
+    entry = element.take("configuration") or "activemq"
+    element.take("discoverLoginConfig")
+    element.note_rest()
+    try:
+        authentication, differs = read_login_config(entry, element.surroundings)
+    except ConfigurationRefused as wrong:
+        element.note_locked_out("nobody can connect", str(wrong))
+        return Authentication()
+    element.note(Outcome.ADAPTED if differs else Outcome.TAKEN, differs or f"{len(authentication.users)} users")
+    for user in authentication.users:
+        if user.password is None:
+            element.note_locked_out(f"{user.name} cannot connect", "the password is encrypted")
+    return authentication
+
+
+def _simple_authentication(element: Element) -> Authentication:
+    allowed = element.take_boolean("anonymousAccessAllowed") or False
+    anonymous = Authentication()
+    user = element.take("anonymousUser") or anonymous.anonymous_user
+    group = element.take("anonymousGroup") or anonymous.anonymous_group
+    element.note_rest("users")
+    users = tuple(_user(child) for each in element.named("users") for child in each.named("authenticationUser"))
+    element.note(Outcome.TAKEN, f"{len(users)} users")
+    return Authentication(users, allowed, user, group)
+
+
+def _user(element: Element) -> User:
+    name, password = element.need("username"), element.take("password")
+    groups = _groups(element.take("groups"))
+    element.note_rest()
+    if password is None or "${" in password:
+        element.note_locked_out(f"{name} cannot connect", "the password is not given", "password")
+        password = None
+    return User(name, password, groups)
+
+
+def _groups(text: str | None) -> frozenset[str]:
+    return frozenset(group.strip() for group in (text or "").split(",") if group.strip())
+
+
+def _grants(element: Element) -> Iterator[Grant]:
+    """The entries of an authorizationMap; none, so that nobody may do anything, when there is another kind of map."""
+    element.note_rest("map")
+    maps = [child for group in element.named("map") for child in group.children]
+    for each in maps:
+        if each.tag != "authorizationMap":
+            each.note_locked_out("nobody may do anything", "only authorizationMap is known")
+            continue
+        each.note_rest("authorizationEntries", "tempDestinationAuthorizationEntry", "defaultEntry")
+        for group in each.named("authorizationEntries"):
+            for entry in group.children:
+                yield from _entry(entry)
+        for group in each.named("tempDestinationAuthorizationEntry", "defaultEntry"):
+            for entry in group.children:
+                yield from _entry(entry, temporary=group.tag != "defaultEntry", default=group.tag == "defaultEntry")
+    element.note(Outcome.TAKEN, "who may read, write and administer")
+
+
+def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[Grant]:
+    targets = entry_targets(element)
+    if default:
+        targets = [each for kind in NAMED_KINDS for each in destinations(element, ">", kind)]
+        element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+    rights = {right: _groups(element.take(right)) for right in _RIGHTS}
+    temporary = any([temporary, element.take_boolean("tempQueue"), element.take_boolean("tempTopic")])
+    element.note_rest("destination")
+    if not targets and not temporary:
+        raise element.refused("queue or topic says which destinations it is for")
+    for destination in [*targets, *([None] if temporary else [])]:
+        yield Grant(destination, **rights)
+
+
+# -- writing
+
+
+def write_plugins(config: BrokerConfig) -> etree._Element:
+    """`<plugins>` with who may connect, who may do what, and the others. Who cannot connect is left out."""
+    element = etree.Element("plugins")
+    for plugin in config.plugins:
+        etree.SubElement(element, plugin.name, dict(plugin.options))
+    if config.definitions.redelivery != Redelivery():
+        element.append(write_redelivery(config.definitions.redelivery))
+    if config.discarding is not None:
+        element.append(write_discarding(config.discarding))
+    if config.authentication is not None:
+        element.append(_written_authentication(config.authentication))
+    if config.authorization is not None:
+        element.append(_written_authorization(config.authorization))
+    return element
+
+
+def _written_authentication(authentication: Authentication) -> etree._Element:
+    names = ("anonymous_access_allowed", "anonymous_user", "anonymous_group")
+    plugin = etree.Element("simpleAuthenticationPlugin", written_fields(authentication, names))
+    users = etree.SubElement(plugin, "users")
+    for user in authentication.users:
+        if user.password is not None:
+            etree.SubElement(
+                users, "authenticationUser",
+                username=user.name, password=user.password, groups=_written_groups(user.groups),
+            )  # fmt: skip
+    return plugin
+
+
+def _written_authorization(grants: tuple[Grant, ...]) -> etree._Element:
+    plugin = etree.Element("authorizationPlugin")
+    entries = etree.SubElement(etree.SubElement(plugin, "map"), "authorizationMap")
+    named = etree.SubElement(entries, "authorizationEntries")
+    for grant in grants:
+        rights = {right: _written_groups(getattr(grant, right)) for right in _RIGHTS if getattr(grant, right)}
+        if grant.destination is not None:
+            etree.SubElement(
+                named, "authorizationEntry", {grant.destination.kind.value: grant.destination.name}, **rights
+            )
+        else:
+            temporary = etree.SubElement(entries, "tempDestinationAuthorizationEntry")
+            etree.SubElement(temporary, "tempDestinationAuthorizationEntry", rights)
+    return plugin
+
+
+def _written_groups(groups: frozenset[str]) -> str:
+    return ",".join(sorted(groups))

@@ -1,0 +1,56 @@
+"""`<subscriptionRecoveryPolicy>` <-> what a topic remembers for retroactive consumers."""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.document import Element
+from brokerapp.model.definitions import RecoveryPolicy
+
+TAG = "subscriptionRecoveryPolicy"
+
+#: Element -> kind of policy, and the fields it has.
+_POLICIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "noSubscriptionRecoveryPolicy": ("none", ()),
+    "lastImageSubscriptionRecoveryPolicy": ("lastImage", ()),
+    "fixedCountSubscriptionRecoveryPolicy": ("fixedCount", ("maximum_size",)),
+    "fixedSizedSubscriptionRecoveryPolicy": ("fixedSized", ("maximum_size",)),
+    "timedSubscriptionRecoveryPolicy": ("timed", ("recover_duration",)),
+}
+#: Keeps the last message sent with ActiveMQ.Retain, and what the policy in it keeps: here every topic does the former.
+_RETAINED = "retainedMessageSubscriptionRecoveryPolicy"
+#: Asks a Java class.
+_QUERY = "queryBasedSubscriptionRecoveryPolicy"
+
+
+def read_recovery(element: Element) -> RecoveryPolicy | None:
+    """The policy in a `<subscriptionRecoveryPolicy>`, or in the `<wrapped>` of another one. Refused when unknown."""
+    known = (*_POLICIES, _RETAINED, _QUERY)
+    if len(element.children) != 1 or (policy := element.children[0]).tag not in known:
+        raise element.refused(f"takes one of {', '.join(known)}")
+    if policy.tag == _QUERY:
+        policy.note(Outcome.IGNORED, "its query is a Java class: only messages with ActiveMQ.Retain are remembered")
+        return None
+    if policy.tag == _RETAINED:
+        policy.note(Outcome.ADAPTED, "every topic remembers the last message with ActiveMQ.Retain")
+        wrapped = policy.child("wrapped")
+        return None if wrapped is None else read_recovery(wrapped)
+    kind, names = _POLICIES[policy.tag]
+    values = read_fields(policy, RecoveryPolicy, names)
+    for name, value in values.items():
+        if value < 1:
+            raise policy.refused(f"{attribute_name(name)}={value} is less than 1")
+    for name, _ in policy.rest():
+        policy.note(Outcome.IGNORED, "memory is bounded by topic and by node", name)
+    policy.note(Outcome.TAKEN, kind)
+    return RecoveryPolicy(kind, **values)
+
+
+def written_recovery(policy: RecoveryPolicy) -> etree._Element:
+    """`<subscriptionRecoveryPolicy>` with this one."""
+    element = etree.Element(TAG)
+    tag, names = next((tag, names) for tag, (kind, names) in _POLICIES.items() if kind == policy.kind)
+    etree.SubElement(element, tag, written_fields(policy, names))
+    return element

@@ -1,0 +1,49 @@
+"""`<systemUsage>` <-> limits of the whole broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lxml import etree
+
+from brokerapp.config.parsing.attributes import read_fields, written_fields
+from brokerapp.config.parsing.broker_config import Outcome, SystemUsage
+from brokerapp.config.parsing.document import Element
+from brokerapp.model.settings import DEFAULT_MEMORY
+
+#: Element -> field of a SystemUsage that its limit sets.
+_USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
+_FLAGS = ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout")
+#: Other attributes of a usage, and why they have no effect.
+_WITHOUT_EFFECT = {
+    "percentOfJvmHeap": f"there is no Java heap; {DEFAULT_MEMORY} bytes are the limit unless one is set in bytes",
+    "percentLimit": "limits are in bytes here",
+    "total": "limits are in bytes here",
+}
+
+
+def read_system_usage(element: Element) -> SystemUsage:
+    """The limits it sets."""
+    values: dict[str, Any] = {}
+    element.note_rest("systemUsage")
+    for usage in element.named("systemUsage"):
+        values |= read_fields(usage, SystemUsage, _FLAGS)
+        usage.note_rest(*_USAGES)
+        for group in usage.named(*_USAGES):
+            for limited in group.children:
+                if (limit := limited.take_size("limit")) is not None:
+                    values[_USAGES[group.tag]] = limit
+                for attribute, _ in limited.rest():
+                    limited.note(Outcome.IGNORED, _WITHOUT_EFFECT.get(attribute, "only limit is read"), attribute)
+        usage.note(Outcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
+    return SystemUsage(**values)
+
+
+def write_system_usage(usage: SystemUsage) -> etree._Element:
+    """`<systemUsage>` with these limits."""
+    element = etree.Element("systemUsage")
+    inner = etree.SubElement(element, "systemUsage", written_fields(usage, _FLAGS))
+    for tag, field in _USAGES.items():
+        if (limit := getattr(usage, field)) is not None:
+            etree.SubElement(etree.SubElement(inner, tag), tag, limit=str(limit))
+    return element

@@ -1,0 +1,221 @@
+"""`<destinationInterceptors>` <-> virtual destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from lxml import etree
+
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.document import Element
+from brokerapp.errors import InvalidDestination, SelectorSyntaxError
+from brokerapp.model.definitions import Composite, Leg, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.selectors import compile_selector
+
+_VIRTUAL_TOPIC = (
+    "name", "prefix", "postfix", "selector_aware", "local", "concurrent_send", "transacted_send",
+    "drop_on_resource_limit", "set_original_destination",
+)  # fmt: skip
+_COMPOSITE = ("forward_only", "send_when_not_matched", "concurrent_send", "copy_message", "strict")
+_MIRRORED = ("prefix", "postfix", "copy_message")
+
+#: Attributes that change nothing here, and why not.
+_WITHOUT_EFFECT = {
+    "concurrent_send": "all copies are stored in one step anyway",
+    "transacted_send": "all copies are stored in one step anyway: all or none",
+    "copy_message": "messages are never changed, so copies share them",
+}
+
+COMPOSITES = {"compositeQueue": Kind.QUEUE, "compositeTopic": Kind.TOPIC}
+
+#: The elements that stand for one virtual destination.
+ELEMENTS = ("virtualTopic", *COMPOSITES, "mirroredQueue")
+
+_LEGS = {"queue": Kind.QUEUE, "topic": Kind.TOPIC}
+
+
+# -- reading
+
+
+def read_interceptors(element: Element) -> tuple[VirtualDestination, ...]:
+    """All virtual destinations in `<destinationInterceptors>`."""
+    found: list[VirtualDestination] = []
+    for child in element.children:
+        match child.tag:
+            case "virtualDestinationInterceptor":
+                found += _interceptor(child)
+            case "mirroredQueue":
+                found.append(_mirrored_queue(child))
+            case _:
+                child.note(Outcome.UNKNOWN, "only virtualDestinationInterceptor and mirroredQueue are known here")
+    return tuple(found)
+
+
+def read_virtual_destination(element: Element) -> tuple[VirtualDestination, ...]:
+    """What one of ELEMENTS declares: one definition, or one for each name in a list of names."""
+    match element.tag:
+        case "virtualTopic":
+            found = tuple(_virtual_topics(element))
+        case "mirroredQueue":
+            return (_mirrored_queue(element),)
+        case "compositeQueue" | "compositeTopic":
+            found = tuple(_composites(element))
+        case _:
+            raise element.refused("this is no virtual destination")
+    if len(found) > 1:
+        element.note(Outcome.ADAPTED, f"its list of names became {len(found)} definitions")
+    return found
+
+
+def _interceptor(element: Element) -> list[VirtualDestination]:
+    element.refuse_rest("virtualDestinations")
+    return [
+        definition
+        for group in element.named("virtualDestinations")
+        for child in group.children
+        for definition in read_virtual_destination(child)
+    ]
+
+
+def _virtual_topics(element: Element) -> Iterator[VirtualTopic]:
+    values = read_fields(element, VirtualTopic, _VIRTUAL_TOPIC)
+    element.refuse_rest()
+    name = values.pop("name", VirtualTopic().name)
+    _taken(element, name, values)
+    for topic in destinations(element, name, Kind.TOPIC):
+        yield VirtualTopic(name=topic.name, **values)
+
+
+def _composites(element: Element) -> Iterator[Composite]:
+    name, kind = element.need("name"), COMPOSITES[element.tag]
+    values = read_fields(element, Composite, _COMPOSITE)
+    element.refuse_rest("forwardTo")
+    forward_to = element.child("forwardTo")
+    if forward_to is None:
+        raise element.refused(f"{name!r} has no forwardTo")
+    legs = tuple(leg for child in forward_to.children for leg in _legs(child))
+    _taken(element, name, values)
+    for destination in destinations(element, name, kind):
+        yield Composite(destination, legs, **values)
+
+
+def _mirrored_queue(element: Element) -> MirroredQueue:
+    values = read_fields(element, MirroredQueue, _MIRRORED)
+    element.refuse_rest()
+    _taken(element, "every queue", values)
+    return MirroredQueue(**values)
+
+
+def _legs(element: Element) -> Iterator[Leg]:
+    """The legs of one entry in forwardTo; several when it names a list."""
+    match element.tag:
+        case "queue" | "topic":
+            for destination in read_destination(element):
+                yield Leg(destination)
+        case "filteredDestination":
+            yield from _filtered(element)
+        case _:
+            raise element.refused("forwardTo takes queue, topic and filteredDestination")
+
+
+def _filtered(element: Element) -> Iterator[Leg]:
+    selector = element.take("selector")
+    targets = [(kind, element.take(kind)) for kind in ("queue", "topic", "destination")]
+    element.refuse_rest()
+    named = [(kind, name) for kind, name in targets if name is not None]
+    if len(named) != 1:
+        raise element.refused("one of queue, topic and destination says where to")
+    kind, name = named[0]
+    if not selector or not selector.strip():
+        element.note(Outcome.IGNORED, f"without a selector it never matches, so {name} gets nothing")
+        return
+    try:
+        compile_selector(selector)
+    except SelectorSyntaxError as wrong:
+        raise element.refused(str(wrong)) from wrong
+    for destination in destinations(element, name, _LEGS.get(kind, Kind.QUEUE)):
+        yield Leg(destination, selector)
+
+
+def _taken(element: Element, name: str, values: dict) -> None:
+    element.note(Outcome.TAKEN, name)
+    for field in values.keys() & _WITHOUT_EFFECT.keys():
+        element.note(Outcome.IGNORED, _WITHOUT_EFFECT[field], attribute_name(field))
+
+
+def read_destination(element: Element) -> tuple[Destination, ...]:
+    """What a `<queue physicalName=".."/>` or `<topic ../>` names; several when it names a list."""
+    name = element.take("physicalName")
+    found = destinations(element, name if name is not None else element.need("name"), _LEGS[element.tag])
+    element.refuse_rest()
+    return found
+
+
+def entry_targets(element: Element) -> list[Destination]:
+    """What an entry of a map is for: named by its attributes queue and topic, or in a `<destination>` of its own."""
+    targets = [each for kind, names in _named(element) for each in destinations(element, names, kind)]
+    if (nested := element.child("destination")) is not None:
+        targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]
+    return targets
+
+
+def _named(element: Element) -> Iterator[tuple[Kind, str]]:
+    for kind in NAMED_KINDS:
+        if names := element.take(kind):
+            yield kind, names
+
+
+def destinations(element: Element, names: str, kind: Kind) -> tuple[Destination, ...]:
+    """The destinations of a list of names, separated by commas. Refused when a name is empty."""
+    try:
+        return tuple(Destination.parse(name.strip(), kind) for name in names.split(","))
+    except InvalidDestination as wrong:
+        raise element.refused(f"{names!r} names no destination") from wrong
+
+
+# -- writing
+
+
+def write_destinations(found: Iterable[Destination]) -> etree._Element:
+    """`<destinations>` that exist from the start."""
+    element = etree.Element("destinations")
+    for each in found:
+        etree.SubElement(element, each.kind.value, physicalName=each.name)
+    return element
+
+
+def write_interceptors(definitions: tuple[VirtualDestination, ...]) -> etree._Element:
+    """`<destinationInterceptors>` with all of these in order; without any, it says that there are none."""
+    element = etree.Element("destinationInterceptors")
+    for mirrored, run in groupby(definitions, lambda each: isinstance(each, MirroredQueue)):
+        if mirrored:
+            for each in run:
+                etree.SubElement(element, "mirroredQueue", written_fields(each, _MIRRORED))
+        else:
+            _write_group(element, run)
+    if not definitions:
+        _write_group(element, ())
+    return element
+
+
+def _write_group(interceptors: etree._Element, definitions: Iterable[VirtualTopic | Composite]) -> None:
+    group = etree.SubElement(etree.SubElement(interceptors, "virtualDestinationInterceptor"), "virtualDestinations")
+    for each in definitions:
+        if isinstance(each, VirtualTopic):
+            etree.SubElement(group, "virtualTopic", {"name": each.name, **written_fields(each, _VIRTUAL_TOPIC)})
+        else:
+            _write_composite(group, each)
+
+
+def _write_composite(group: etree._Element, composite: Composite) -> None:
+    attributes = {"name": composite.destination.name, **written_fields(composite, _COMPOSITE)}
+    forward_to = etree.SubElement(etree.SubElement(group, composite.kind, attributes), "forwardTo")
+    for leg in composite.legs:
+        kind, name = leg.destination.kind.value, leg.destination.name
+        if leg.selector is None:
+            etree.SubElement(forward_to, kind, physicalName=name)
+        else:
+            etree.SubElement(forward_to, "filteredDestination", {"selector": leg.selector, kind: name})

@@ -1,0 +1,1 @@
+"""Reads the XML document: elements, attributes, placeholders, property files."""

@@ -1,0 +1,81 @@
+"""Fields of a definition <-> attributes of its element: one rule for reading and writing.
+
+An attribute is called like its field, in ActiveMQ's spelling (`forward_only` is `forwardOnly`), and has its default.
+What only Sluice has is an attribute in the namespace `urn:sluice`: ActiveMQ starts with such a file all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any
+
+from brokerapp.config.parsing.document import EXTENSION, Element
+
+_READ = {
+    "str": Element.take,
+    "str | None": Element.take,
+    "bool": Element.take_boolean,
+    "bool | None": Element.take_boolean,
+    "int": Element.take_integer,
+    "int | None": Element.take_integer,
+    "float": Element.take_decimal,
+}
+
+#: Fields whose attribute is spelt in another way.
+_SPELT = {
+    "inactive_timeout_before_gc": "inactiveTimeoutBeforeGC",
+    "populate_jmsx_user_id": "populateJMSXUserID",
+    "use_authenticated_principal": "useAuthenticatedPrincipalForJMSXUserID",
+}
+#: What ActiveMQ called attributes before, and still reads.
+_FORMER = {"inactive_timeout_before_gc": ("inactiveTimoutBeforeGC",)}
+
+#: Fields that hold bytes, which may be written with a unit.
+_SIZES = frozenset({"memory_limit", "store_limit"})
+
+
+#: Fields ActiveMQ knows nothing of: attributes in a namespace of their own, which it passes over.
+_EXTENSIONS = frozenset({
+    "strict", "advisory_for_dispatched", "auto_create", "expire_after", "force_persistency", "max_uncommitted_count",
+    "store_limit", "record_one_in", "record_properties", "auto_destroy_after", "reconnect_window",
+})  # fmt: skip
+
+#: Types of fields that fit into an attribute.
+FIELD_TYPES = frozenset(_READ)
+
+
+def attribute_name(field: str) -> str:
+    """What ActiveMQ calls the attribute of this field, or what we do when it does not know it."""
+    return EXTENSION + spelt(field) if field in _EXTENSIONS else spelt(field)
+
+
+def spelt(field: str) -> str:
+    """The same without a namespace, for people."""
+    return _SPELT.get(field) or re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
+
+
+def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:
+    """The values of those fields that have an attribute in the element. One of ours may have no namespace there."""
+    values = {}
+    for each in fields(cls):
+        if each.name in names:
+            read = Element.take_size if each.name in _SIZES else _READ[each.type]
+            for attribute in (spelt(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
+                if (value := read(element, attribute)) is not None:
+                    values[each.name] = value
+    return values
+
+
+def written_fields(record: Any, names: Collection[str]) -> dict[str, str]:
+    """The attributes of a record, those at their default left out."""
+    return {
+        attribute_name(each.name): _text(value)
+        for each in fields(record)
+        if each.name in names and (value := getattr(record, each.name)) != each.default
+    }
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,103 @@
+"""`<beans>`: what stands beside the broker, in the file itself and in those it imports.
+
+`<import resource="..."/>` is followed as Spring follows it: a relative name lies beside the file that says so,
+`classpath:` is the first file's folder, what cannot be read or goes round in a circle is refused, and what is imported
+stands where the import stood. Only files are imported, never addresses of a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.document import Element, read_document
+from brokerapp.config.parsing.property_files import is_configurer, read_configurer
+from brokerapp.errors import ConfigurationRefused
+
+#: Files one configuration may import, those of its imports included: no circle is needed to make endlessly many.
+MAX_IMPORTS = 100
+
+#: Parts of ActiveMQ that are set up in files of their own, which a configuration often names and rarely brings along.
+_ELSEWHERE = {"jetty": "the console serves the web here", "camel": "there is no Camel here"}
+_NOTHING = "nothing in it concerns a broker"
+_NOT_READ = "other files are not read: import them on their own"
+
+
+def properties_of(root: Element) -> dict[str, str]:
+    """The properties that the beans of a file bring along."""
+    found: dict[str, str] = {}
+    for each in filter(is_configurer, _beans_of(root, [])):
+        found |= read_configurer(each)
+    return found
+
+
+#: What such a bean does in an ActiveMQ, and what is done instead.
+_PLACEHOLDERS = (
+    "placeholders are filled in from environment variables (${mail.host} from MAIL_HOST), as there are no system"
+    " properties without Java"
+)
+
+
+def broker_of(root: Element) -> Element:
+    """The `<broker>` among the beans of a file. Notes what becomes of the others."""
+    broker = None
+    for each in _beans_of(root, []):
+        if each.tag == "broker":
+            if broker is not None:
+                raise each.refused(f"there is a <broker> in {broker.place} already")
+            broker = each
+        elif is_configurer(each):
+            each.note(Outcome.ADAPTED, _PLACEHOLDERS)
+            read_configurer(each)
+        elif each.tag == "camelContext":
+            each.note(Outcome.IGNORED, _ELSEWHERE["camel"])
+        elif each.tag != "description":
+            each.note(Outcome.IGNORED, "only <broker> is read")
+    if broker is None:
+        raise root.refused("there is no <broker> in it")
+    return broker
+
+
+def _beans_of(root: Element, imported: list[Path]) -> Iterator[Element]:
+    """The elements right under the root, those of imported files in place of their import."""
+    for child in root.children:
+        if child.tag == "import" and root.tag == "beans":
+            yield from _imported(child, imported)
+        else:
+            yield child
+
+
+def _imported(element: Element, imported: list[Path]) -> Iterator[Element]:
+    resource = element.need("resource").strip()
+    elsewhere = next((why for part, why in _ELSEWHERE.items() if part in resource), None)
+    if element.surroundings.folder is None:
+        element.note(Outcome.IGNORED, f"{resource}: {elsewhere or _NOT_READ}")
+        return
+    try:
+        path = element.surroundings.path(resource)
+        if elsewhere is not None and not path.exists():
+            element.note(Outcome.IGNORED, f"{resource}: {elsewhere}")
+            return
+        root = _document(element, resource, path, imported)
+    except ConfigurationRefused as wrong:
+        raise element.refused(str(wrong)) from wrong
+    beans = list(_beans_of(root, imported))
+    if any(each.tag == "broker" or is_configurer(each) for each in beans):
+        element.note(Outcome.TAKEN, resource)
+        yield from beans
+    else:
+        element.note(Outcome.IGNORED, f"{resource}: {elsewhere or _NOTHING}")
+
+
+def _document(element: Element, resource: str, path: Path, imported: list[Path]) -> Element:
+    if path in element.surroundings.importing:
+        raise ConfigurationRefused(f"{resource} imports itself, if by way of others")
+    if len(imported) >= MAX_IMPORTS:
+        raise ConfigurationRefused(f"a configuration imports at most {MAX_IMPORTS} files")
+    imported.append(path)
+    text = element.surroundings.read_bytes(resource)
+    root = read_document(text, element.surroundings.of_import(resource, path), element.report)
+    if root.tag != "beans":
+        raise root.refused("an imported file holds <beans>")
+    return root

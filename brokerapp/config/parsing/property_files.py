@@ -1,0 +1,79 @@
+"""Java's property files, and the Spring beans that let placeholders have their values from there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.document import Element
+from brokerapp.errors import ConfigurationRefused
+
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*")
+_PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)\s*[:=]?\s*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+#: How values begin that only a key beside the file opens.
+_ENCRYPTED = "ENC("
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a property file."""
+    lines = (line.lstrip() for line in _CONTINUED.sub(r"\1", text).splitlines())
+    pairs = (_PAIR.fullmatch(line) for line in lines if line and line[0] not in "#!")
+    return {_unescaped(pair[1]): _unescaped(pair[2].rstrip("\r")) for pair in pairs if pair is not None}
+
+
+def _unescaped(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+
+    return _ESCAPE.sub(character, text)
+
+
+def is_configurer(element: Element) -> bool:
+    """Whether an element beside the broker says where placeholders have their values from."""
+    if element.tag == "property-placeholder":
+        return True
+    kind = element.get("class") or ""
+    return element.tag == "bean" and kind.endswith(
+        ("PropertyPlaceholderConfigurer", "PropertySourcesPlaceholderConfigurer")
+    )
+
+
+def read_configurer(element: Element) -> Mapping[str, str]:
+    """The properties that such an element brings along. Notes what cannot be had."""
+    found: dict[str, str] = {}
+    element.take("class")
+    for child in element.named("property"):
+        if child.get("name") == "properties":
+            found |= _inline(child)
+    for location in _locations(element):
+        try:
+            pairs = parse_properties(element.surroundings.read(location))
+        except ConfigurationRefused as wrong:
+            element.note(Outcome.IGNORED, str(wrong))
+            continue
+        for name in [name for name, value in pairs.items() if value.startswith(_ENCRYPTED)]:
+            del pairs[name]
+            element.note(Outcome.IGNORED, f"{name} is encrypted in {location}, and nothing here can open it")
+        element.note(Outcome.TAKEN, f"{len(pairs)} properties of {location}")
+        found |= pairs
+    return found
+
+
+def _inline(element: Element) -> Mapping[str, str]:
+    values = {each.take("key") or "": each.text for group in element.named("props") for each in group.named("prop")}
+    for each in element.named("value"):
+        values |= parse_properties(each.text)
+    return values
+
+
+def _locations(element: Element) -> Iterator[str]:
+    if listed := element.take("location"):
+        yield from (each.strip() for each in listed.split(",") if each.strip())
+    for child in element.named("property"):
+        if child.get("name") in ("location", "locations"):
+            texts = (child.take("value"), *(each.text for each in child.descendants() if each.tag == "value"))
+            yield from (part.strip() for text in texts if text for part in text.split(",") if part.strip())

@@ -1,0 +1,259 @@
+"""What an advisory says, as the plain values that ActiveMQ's JSON has. Pure.
+
+Fields that mean something here have their values; those that only ActiveMQ's wire format needs (`commandId`,
+`responseRequired`) are left out, but for `null`, which stands in every destination and tells clients nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.message import Message
+from brokerapp.model.subscription_identity import NamedSubscription
+
+Document = dict[str, Any]
+
+#: Says that something is about nothing in particular.
+NOTHING: Document = {"null": ""}
+#: `operationType` of a DestinationInfo.
+ADDED, REMOVED = 0, 1
+#: `lastDeliveredSequenceId` of a RemoveInfo: not known.
+_UNKNOWN = -2
+#: `sessionId` of what a connection owns that has no sessions.
+_NO_SESSION = -1
+
+_CLASSES = {
+    Kind.QUEUE: "ActiveMQQueue",
+    Kind.TOPIC: "ActiveMQTopic",
+    Kind.TEMP_QUEUE: "ActiveMQTempQueue",
+    Kind.TEMP_TOPIC: "ActiveMQTempTopic",
+}
+#: Headers of a message that have fields of their own; all others are its properties.
+_FIELDS = frozenset((
+    "message-id", "expires", "priority", "timestamp", "persistent", "correlation-id", "reply-to", "type",
+    "content-length", "JMSXGroupID", "JMSXGroupSeq", "destination", "original-destination",
+))  # fmt: skip
+
+
+def connection_id(client: Client, broker: str) -> str:
+    """What ActiveMQ's clients take for the id of a connection; unique among all brokers."""
+    return f"ID:{broker}-{client.id}"
+
+
+def consumer_id(subscription: Subscription, broker: str) -> Document:
+    """The id of a consumer: its connection's and a number."""
+    client: Client = subscription.client
+    return {
+        "connectionId": connection_id(client, broker), "sessionId": _NO_SESSION, "value": int(subscription.key),
+    }  # fmt: skip
+
+
+def _producer_id(client: Client, broker: str) -> Document:
+    """A connection is one producer, wherever it sends."""
+    return {"connectionId": connection_id(client, broker), "sessionId": _NO_SESSION, "value": 1}
+
+
+def id_text(id: Document) -> str:
+    """An id of a consumer or producer as one text: `connection:session:number`."""
+    return ":".join(map(str, id.values()))
+
+
+def destination_document(*destinations: Destination) -> Document:
+    """A destination, or the list of them that one consumer named."""
+    first, *others = destinations
+    return {"@class": _CLASSES[first.kind], "string": ",".join([first.name, *map(str, others)]), **NOTHING}
+
+
+def connection_info(client: Client, broker: str) -> Document:
+    """A connection that was made. It does not say the password, as in ActiveMQ."""
+    return {"ConnectionInfo": {
+        "connectionId": {"value": connection_id(client, broker)},
+        "clientId": client.client_id,
+        "clientIp": client.remote_address,
+        "userName": client.principal.name,
+        "password": "",
+        "brokerMasterConnector": False,
+        "manageable": False,
+        "clientMaster": True,
+        "faultTolerant": False,
+        "failoverReconnect": False,
+    }}  # fmt: skip
+
+
+def destination_info(destination: Destination, operation: int) -> Document:
+    """A destination that came to exist, or ceased to."""
+    owner = {"connectionId": {"value": destination.name.rpartition(":")[0]}} if destination.is_temporary else {}
+    return {"DestinationInfo": {
+        **owner,
+        "destination": destination_document(destination), "operationType": operation, "timeout": 0,
+    }}  # fmt: skip
+
+
+def consumer_info(subscription: Subscription, broker: str) -> Document:
+    """A consumer that started."""
+    named = subscription.durable.subscription if subscription.durable is not None else None
+    text = named.selector if named is not None else subscription.selector and subscription.selector.text
+    return {"ConsumerInfo": {
+        "consumerId": consumer_id(subscription, broker),
+        "clientId": subscription.client.client_id,
+        "destination": destination_document(*subscription.destinations),
+        "prefetchSize": subscription.prefetch,
+        "maximumPendingMessageLimit": 0,
+        "browser": subscription.browse is not None,
+        "dispatchAsync": True,
+        **({"selector": text} if text else {}),
+        **({"subscriptionName": named.name} if named is not None else {}),
+        **_network(subscription),
+        "noLocal": subscription.no_local,
+        "exclusive": subscription.exclusive,
+        "retroactive": subscription.retroactive,
+        "priority": subscription.priority,
+        "optimizedAcknowledge": False,
+        "noRangeAcks": False,
+    }}  # fmt: skip
+
+
+def all_told(count: int) -> Document:
+    """What a bridge is told when it was told of all consumers there are, by so many advisories."""
+    return {"AllConsumers": {"told": count}}
+
+
+def consumer_is_for(subscription: Subscription, broker: str) -> Document:
+    """The consumer of a bridge as it is now, having been told of before."""
+    return {"BridgeConsumerInfo": consumer_info(subscription, broker)["ConsumerInfo"]}
+
+
+def _network(subscription: Subscription) -> Document:
+    """What is told of the consumer of a bridge: the brokers from here to where it leads."""
+    if subscription.crossing is None:
+        return {}
+    path = [{"value": name} for name in subscription.crossing.path]
+    consumers = list(map(_consumer_id, sorted(subscription.crossing.consumers)))
+    return {
+        "brokerPath": {"BrokerId": path}, "networkSubscription": True, "networkConsumerPath": {"ConsumerId": consumers},
+    }  # fmt: skip
+
+
+def _consumer_id(text: str) -> Document:
+    """The inverse of id_text; of what is no such id, too: another broker says it."""
+    connection, session, value = ([*text.rsplit(":", 2), "", ""])[:3]
+    return {"connectionId": connection, "sessionId": _whole(session), "value": _whole(value)}
+
+
+def offline(named: NamedSubscription, topic: Destination, broker_id: str) -> Document:
+    """A durable subscription that nobody consumes, for bridges: it is to get what is sent to its topic elsewhere."""
+    return {"ConsumerInfo": {
+        "consumerId": {"connectionId": f"{broker_id} durable {named.client_id}", "sessionId": -1, "value": 1},
+        "clientId": named.client_id,
+        "subscriptionName": named.name,
+        "destination": destination_document(topic),
+        "prefetchSize": 0,
+        "browser": False,
+        "priority": 0,
+        "active": False,
+        **({"selector": named.selector} if named.selector else {}),
+    }}  # fmt: skip
+
+
+def producer_info(client: Client, destination: Destination, broker: str) -> Document:
+    """A connection that began to send to a destination."""
+    return {"ProducerInfo": {
+        "producerId": _producer_id(client, broker),
+        "destination": destination_document(destination),
+        "dispatchAsync": False,
+        "windowSize": 0,
+        "sentCount": client.sent,
+    }}  # fmt: skip
+
+
+def connection_gone(client: Client, broker: str) -> Document:
+    """A connection that ended."""
+    return _removed("ConnectionId", {"value": connection_id(client, broker)})
+
+
+def consumer_gone(subscription: Subscription, broker: str) -> Document:
+    """A consumer that ended; a durable subscription it served may stay."""
+    return gone_by_id(consumer_id(subscription, broker))
+
+
+def gone_by_id(id: Document) -> Document:
+    """The consumer of this id ended."""
+    return _removed("ConsumerId", id)
+
+
+def producer_gone(client: Client, broker: str) -> Document:
+    """A connection that sends there no more."""
+    return _removed("ProducerId", _producer_id(client, broker))
+
+
+def _removed(kind: str, id: Document) -> Document:
+    return {"RemoveInfo": {"objectId": {"@class": kind, **id}, "lastDeliveredSequenceId": _UNKNOWN}}
+
+
+def subscription_gone(client_id: str, name: str) -> Document:
+    """A durable subscription that was deleted."""
+    return {"RemoveSubscriptionInfo": {"clientId": client_id, "subscriptionName": name}}
+
+
+def bridge_info(name: str, url: str) -> Document:
+    """The broker at the other end of a bridge."""
+    return {"BrokerInfo": {"brokerId": {"value": name}, "brokerURL": url, "brokerName": name}}
+
+
+def message_document(message: Message, destination: Destination, *, with_body: bool) -> Document:
+    """A message as it was at a destination."""
+    headers = message.headers
+    is_bytes = "content-length" in headers
+    document: Document = {
+        "messageId": {"textView": message.id},
+        "destination": destination_document(destination),
+        "expiration": message.expires,
+        "timestamp": int(headers.get("timestamp", 0)),
+        "brokerInTime": message.born_us // 1000,
+        "persistent": message.persistent,
+        "priority": message.priority,
+        "groupSequence": _whole(headers.get("JMSXGroupSeq", "0")),
+        "compressed": False,
+        "size": len(message.body),
+    }
+    for header, field in (("correlation-id", "correlationId"), ("type", "type"), ("JMSXGroupID", "groupID")):
+        if header in headers:
+            document[field] = headers[header]
+    if "reply-to" in headers:
+        document["replyTo"] = _reply_to(headers["reply-to"])
+    if properties := _properties(headers.items()):
+        document["properties"] = {"entry": properties}
+    if with_body:
+        document["content"] = _content(message.body, is_bytes)
+    return {"ActiveMQBytesMessage" if is_bytes else "ActiveMQTextMessage": document}
+
+
+def _reply_to(text: str) -> Document:
+    try:
+        return destination_document(Destination.parse(text))
+    except InvalidDestination:  # what a client wrote there may be any text
+        return {"string": text}
+
+
+def _properties(headers: Iterable[tuple[str, str]]) -> list[Document]:
+    return [{"string": [name, value]} for name, value in headers if name not in _FIELDS]
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # no number, or one of thousands of digits: a client may have written anything
+        return 0
+
+
+def _content(body: bytes, is_bytes: bool) -> Document:
+    """A body as ActiveMQ marshals it: text with its length before it, in base64."""
+    marshalled = body if is_bytes else struct.pack(">i", len(body)) + body
+    return {"data": [base64.b64encode(marshalled).decode()], "offset": 0, "length": len(marshalled)}

@@ -1,0 +1,165 @@
+"""Statistics: answers requests for numbers, as ActiveMQ's statisticsBrokerPlugin does. A part of the broker.
+
+A message to the queue or topic `ActiveMQ.Statistics.Broker` asks for the broker's numbers, one to
+`ActiveMQ.Statistics.Destination.NAME` for those of the destinations of that kind with that name, or that match it as a
+pattern, one to `ActiveMQ.Statistics.Subscription` for those of each consumer of queues, or of topics. The answers go to
+its reply-to, a message each. What asks is an ordinary message, consumed by an inner client, so that nobody pays for
+this who does not use it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from brokerapp.core.advisories.statistics_documents import (
+    Numbers,
+    Told,
+    as_document,
+    of_broker,
+    of_destination,
+    of_subscriptions,
+)
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.message import Message, escape
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.model.transformations import HEADER, MAP_JSON
+from brokerapp.store import StoredEntry
+from brokerapp.system.clock import now_ms
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+PREFIX = "ActiveMQ.Statistics."
+#: What follows the prefix: ask for the broker, for destinations of this name or pattern, for consumers.
+BROKER, DESTINATION, SUBSCRIPTION = "Broker", "Destination", "Subscription"
+#: Headers that ask for more: when a queue's first message came, and an empty map behind the last.
+DATED = "ActiveMQ.Statistics.Destination.Include.First.Message.Timestamp"
+ENDED = "ActiveMQ.Statistics.Destination.List.End.With.Null"
+#: Requests held at once: they are answered as they come.
+PREFETCH = 1000
+#: Answers to one request: a pattern may match any number of destinations.
+MAX_ANSWERS = 10_000
+
+#: An answer, and the queue that is to be asked of it when its first message came.
+Answer = tuple[Numbers, Destination | None]
+
+
+class Statistics:
+    """The inner client that answers. It is its own sink."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._client = Client(f"{broker.session}-statistics", self, client_id="statistics", internal=True)
+        targets = tuple(Destination(kind, f"{PREFIX}>") for kind in NAMED_KINDS)
+        subscription = Subscription("", "", "1", self._client, targets, "auto", PREFETCH, started=True)
+        for target in targets:
+            if target.is_queue:
+                broker.consuming.join(subscription, target)
+            else:
+                broker.delivery.join(subscription, target)
+
+    # -- as a sink
+
+    def deliver(self, _subscription: Subscription, entries: Sequence[Entry], _ack_ids: Sequence[str]) -> None:
+        """Requests."""
+        for entry in entries:
+            self._answer(entry.message, Destination.parse(entry.shown or entry.log))
+
+    def receipts(self, ids: Sequence[str]) -> None:
+        """Nothing is asked here."""
+
+    def refuse(self, error: Exception, receipt: str | None) -> None:
+        """Nothing is asked here."""
+
+    def flush(self) -> None:
+        """Nothing goes out."""
+
+    def close(self) -> None:
+        """It ends with the broker."""
+
+    def hold(self, held: bool) -> None:
+        """Nothing is read."""
+
+    # -- answers
+
+    def _answer(self, request: Message, asked: Destination) -> None:
+        try:
+            target = Destination.parse(request.headers.get("reply-to", ""))
+        except InvalidDestination:  # as in ActiveMQ, who asks so gets no answer
+            return
+        if target.is_temporary and target not in self._broker.temporaries:
+            return
+
+        def begin(told: Told) -> None:
+            self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
+
+        homes = self._broker.homes
+        names = [str(each) for each in self._about(asked)] if homes.others else []
+        if away := [each for each in names if not homes.is_here(each)]:
+            self._broker.committer.ask(lambda store: store.stats_of(away), lambda rows: begin(_by_destination(rows)))
+        else:
+            begin({})
+
+    def _about(self, asked: Destination) -> list[Destination]:
+        """The destinations whose numbers the answers are made of."""
+        known, what = self._broker.stats.known(), asked.name.removeprefix(PREFIX)
+        if what.startswith(BROKER):
+            return [each for each in known if each.kind is not Kind.SUBSCRIPTION]
+        if not what.startswith(DESTINATION):
+            return []
+        wanted = what.removeprefix(DESTINATION).removeprefix(".")
+        named = (each for each in known if each.kind is asked.kind and not each.name.startswith(PREFIX))
+        return [each for each in named if matches(wanted, each.name)]
+
+    def _go_on(self, answers: Iterator[Answer], target: Destination, headers: Mapping[str, str]) -> None:
+        """Send the rest of the answers; where one lacks a time that only the store knows, when that is known."""
+
+        def dated(numbers: Numbers, found: list[StoredEntry]) -> None:
+            if found:
+                numbers["firstMessageTimestamp"] = found[0].message.born_us // 1000
+            self._send(numbers, target, headers)
+            self._go_on(answers, target, headers)
+
+        for numbers, undated in answers:
+            if undated is not None:
+                self._broker.committer.read(str(undated), 0, 1, partial(dated, numbers))
+                return
+            self._send(numbers, target, headers)
+
+    def _answers(self, asked: Destination, headers: Mapping[str, str], told: Told) -> Iterator[Answer]:
+        broker, what = self._broker, asked.name.removeprefix(PREFIX)
+        if what.startswith(BROKER):
+            yield of_broker(broker, told), None
+        elif what.startswith(SUBSCRIPTION):
+            for numbers in of_subscriptions(broker, asked.is_queue):
+                yield numbers, None
+        elif what.startswith(DESTINATION):
+            for each in self._about(asked):
+                yield of_destination(broker, each, told), each if DATED in headers and each.is_queue else None
+            if ENDED in headers:
+                yield {}, None
+
+    def _send(self, numbers: Numbers, target: Destination, request: Mapping[str, str]) -> None:
+        """A map in JSON; a subscription may ask for XML."""
+        id = self._broker.publishing.next_id()
+        head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntimestamp:{now_ms()}\ntype:Advisory\n"
+        head += f"{HEADER}:{MAP_JSON}\n"
+        if "correlation-id" in request:
+            head += f"correlation-id:{escape(request['correlation-id'])}\n"
+        body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
+        self._broker.publishing.originate(Message(id, head.encode(), body.encode()), target)
+
+
+def _by_destination(rows: Sequence[str]) -> Told:
+    """What the store knows of destinations."""
+    found = (DestinationStats.from_json(json.loads(row)) for row in rows)
+    return {each.destination: each for each in found}

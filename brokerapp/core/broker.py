@@ -1,0 +1,305 @@
+"""Broker: what clients ask, decided with the engine and handed to the committer. Synchronous; nothing here waits.
+
+Its parts, a module each: `connecting` (who is there), `publishing` (SEND), `storing` (what must be kept), `runs` (many
+at once), `subscribing` (SUBSCRIBE, UNSUBSCRIBE), `settling` (ACK, NACK), `transactions`, `failures` (dead letters),
+`queues` (the logs), `restoring` (what is stored), `consuming` (who consumes from which), `delivery` (what goes out to
+consumers), `advisories` (what the broker tells about itself). `perform` says which part does which action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.core.advisories import Advisories
+from brokerapp.core.clients.bridge_clients import Bridging
+from brokerapp.core.clients.connections import Connecting
+from brokerapp.core.destinations.auto_creation import Creation
+from brokerapp.core.destinations.idle_destinations import Inactivity
+from brokerapp.core.destinations.queue_registry import Queues
+from brokerapp.core.destinations.reconnect_window import Reconnecting
+from brokerapp.core.destinations.store_recovery import Restoring
+from brokerapp.core.destinations.temporary_destinations import Temporaries
+from brokerapp.core.dispatch.acknowledgements import Settling
+from brokerapp.core.dispatch.browser import Browsing
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.dispatch.dispatcher import Delivery
+from brokerapp.core.flow_control.limits import Bounds
+from brokerapp.core.flow_control.producer_flow import FlowControl
+from brokerapp.core.publishing.batch_publisher import Runs
+from brokerapp.core.publishing.concurrent_dispatch import EarlyDelivery
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.publishing.message_writer import Storing
+from brokerapp.core.publishing.producers import Producers
+from brokerapp.core.publishing.publisher import Publishing
+from brokerapp.core.publishing.scheduled_jobs import Jobs
+from brokerapp.core.publishing.scheduler import Scheduling
+from brokerapp.core.publishing.transactions import Transactions
+from brokerapp.core.redelivery.dead_lettering import Failures
+from brokerapp.core.redelivery.expiration import Expiry
+from brokerapp.core.redelivery.redelivery import Redelivering
+from brokerapp.core.subscriptions.consumers import Consuming
+from brokerapp.core.subscriptions.duplicate_suppression import Rivals
+from brokerapp.core.subscriptions.durable_subscriptions import Durables
+from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
+from brokerapp.core.subscriptions.subscriptions import Subscribing
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.quotas import Quotas
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selector_cache import CacheRules, SelectorCache
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.policy.authorization import Access
+from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
+from brokerapp.model.commands import (
+    Abort,
+    Action,
+    Begin,
+    Commit,
+    Connect,
+    Send,
+    SendRun,
+    Settle,
+    SettleRun,
+    Subscribe,
+    Unsubscribe,
+)
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination
+from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.store import Unit
+from brokerapp.system import clock
+from brokerapp.system.timers import Timers
+from brokerapp.tracing.recorder import Recorder
+
+if TYPE_CHECKING:
+    from brokerapp.cluster.cluster import Cluster
+
+#: Milliseconds between two looks for remembered selectors that nobody used for too long.
+SELECTOR_EXPIRY_MS = 10_000
+#: What a right allows, as ActiveMQ's errors call it.
+_TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
+
+
+class Broker:
+    """One node's view of the broker.
+
+    `session` tells this run of the node from all others; message-ids begin with it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        session: str,
+        committer: Committer,
+        recorder: Recorder,
+        stats: Stats,
+        definitions: Definitions,
+        settings: Settings = DEFAULT_SETTINGS,
+    ) -> None:
+        self.name, self.session, self.settings = name, session, settings
+        self.url = ""  #: where clients reach this node, once it listens
+        self.timers = Timers()  #: what is to be done later; the node does it when its time comes
+        self.committer, self.recorder, self.stats = committer, recorder, stats
+        self.access: Access | None = None  #: None: everybody may do everything
+        self.clients: dict[str, Client] = {}
+        self.connecting, self.restoring = Connecting(self), Restoring(self)
+        self.failures = Failures(self)
+        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
+        self.queues = Queues(committer, self.delivery, stats, _cache(settings))
+        self.homes = self.delivery.homes = Homes(self)
+        self.queues.placed = self.homes.place
+        self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
+        self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
+        self.consuming.holders = self.homes.guests.holders
+        self.queues.topology = self.topology = Topology(definitions, self._interest)
+        self.publishing, self.storing = Publishing(self), Storing(self)
+        self.subscribing, self.producers = Subscribing(self), Producers(self)
+        self.runs, self.early = Runs(self), EarlyDelivery(self)
+        self.settling, self.transactions = Settling(self), Transactions(self)
+        self.browsing = Browsing(self)
+        self.bounds = Bounds(self)
+        self.flow = FlowControl(self)
+        self.quotas = Quotas(settings.memory_limit)
+        self.bridging, self.rivals = Bridging(self), Rivals(self)
+        self.slow_consumers = SlowConsumers(self)
+        self.durables, self.recovery = Durables(self), Recovery(self)
+        self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
+        self.delivery.sound = self.failures.sound
+        self.temporaries, self.reconnecting = Temporaries(self), Reconnecting(self)
+        self.creation, self.inactivity = Creation(self), Inactivity(self)
+        if settings.selector_cache is not None and settings.selector_cache.expire_after:
+            self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
+        self.cluster: Cluster | None = None  #: the one it is in
+        self.advisories = Advisories(self)
+        self.delivery.advisories = self.advisories
+        stats.crowded = self.inactivity.bound_topics
+        stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
+        self.expiry, self.jobs = Expiry(self), Jobs(self)
+        self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
+        self.consuming.left_behind = self.redelivering.left_behind
+        self.expiry.watch()
+        self.slow_consumers.watch()
+        self.jobs.start()
+        self.inactivity.watch()
+        #: Who does what a client asks. Each may raise RequestRefused.
+        self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
+            Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
+            SendRun: self.runs.send,
+            Subscribe: self.subscribing.subscribe,
+            Unsubscribe: self.subscribing.unsubscribe,
+            Settle: self.settling.settle,
+            SettleRun: self.settling.settle_run,
+            Begin: self.transactions.begin,
+            Commit: self.transactions.commit,
+            Abort: self.transactions.abort,
+        }
+
+    def redefine(self, definitions: Definitions) -> None:
+        """Route by these from now on. What is on its way keeps the way it was given."""
+        queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
+        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
+        self.queues.retune()
+        self.durables.retune()
+        self.homes.wanted.redefined()
+        self.bounds.refresh()
+        self.advisories.redefined()
+        self.expiry.watch()
+
+    def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
+        """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
+        log = self.queues.get(str(queue))
+        if log is None:
+            return False
+        wanted = self.homes.wanted.conditions(log)  # equal ones are asked once
+        if None in wanted or any(selector.matches(headers) for selector in wanted):
+            return True
+        return self.queues.remembering.wants(str(queue), headers)
+
+    def _expire_selectors(self) -> None:
+        self.queues.remembering.expire(self.queues)
+
+    def measure(self, numbers: DestinationStats) -> None:
+        """Bring those numbers up to date that are kept elsewhere."""
+        destination = numbers.destination
+        if not destination.is_queue:
+            online = sum(len(each.log.consumers) for each in self.durables.of_topic(destination))
+            numbers.ConsumerCount = len(self.delivery.subscribers(destination)) + online
+        elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
+            log = self.queues.find(destination)
+            numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
+
+    def delete(self, log: MessageLog) -> None:
+        """Remove an empty queue that has no consumers and nothing on its way."""
+        self.producers.forget(log.destination)
+        self.queues.delete(log)
+
+    def delete_topics(self, topics: Collection[Destination]) -> None:
+        """Remove topics that have no subscribers."""
+        for topic in topics:
+            self.creation.forget(topic)
+            self.recovery.forget(topic)
+            self.stats.forget(topic)
+        self.producers.forget(*topics)
+
+    # -- clients
+
+    def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+        """Who does what this client asks, where that is not `perform`. Raises ProtocolError when it may not come in."""
+        if self.cluster is not None:
+            return self.cluster.admit(client, connect)
+        if connect.cluster is not None:
+            raise ProtocolError(f"{self.name} is in no cluster")
+        return {}
+
+    def require(self, client: Client, verb: str, destination: Destination) -> None:
+        """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
+        if self.access is None or client.internal:
+            return
+        may, verbs = self.access.may, [verb]
+        if destination.is_pattern and verb == "read":
+            may = self.access.may_some  # it is given what it may read
+        elif not self._exists(destination):
+            verbs.append("admin")
+        for each in verbs:
+            self._require(client, may, each, destination)
+        if destination.address and self.queues.would_bind(destination) and not self.access.names(destination):
+            self._require(client, may, "read", Destination.topic(destination.address))  # what will come to the queue
+
+    def require_read(self, client: Client, destination: Destination) -> None:
+        """Raise AccessDenied unless the client may read there (or some of a pattern), whether it exists or not."""
+        if self.access is not None:
+            may = self.access.may_some if destination.is_pattern else self.access.may
+            self._require(client, may, "read", destination)
+
+    def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
+        if not may(client.principal, verb, destination):
+            user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]
+            raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")
+
+    def _exists(self, destination: Destination) -> bool:
+        if destination.is_temporary:  # whoever may have one made it
+            return True
+        return self.creation.exists(destination)
+
+    def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
+        """Whether who subscribed has a right at a destination; a bridge has none at those that it leaves alone."""
+        client: Client = subscription.client
+        if subscription.crossing is not None and subscription.crossing.leaves_alone(destination.name):
+            return False
+        if self.access is None or (client.internal and subscription.principal is None):
+            return True
+        return self.access.may(subscription.principal or client.principal, verb, destination)
+
+    # -- telling the client
+
+    def barrier(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None:
+        """Confirm, after all that the client asked before is done."""
+
+        def done(_seq: int = 0, _refused: bool = False) -> None:
+            client.ended_unit()
+            self.confirm(client, receipt)
+            if then is not None:
+                then()
+
+        client.started_unit()
+        if client.pending > 1 or self.committer.busy:
+            self.committer.submit(Unit(then=done))
+        else:
+            done()
+
+    def attempt(self, client: Client, perform: Callable[[Client, Any], None], action: Any) -> None:
+        """Do one of several things a client asked at once: what is refused does not stop the others."""
+        try:
+            perform(client, action)
+        except RequestRefused as error:
+            self.refuse(client, error, action.receipt)
+
+    def confirm(self, client: Client, *receipts: str | None) -> None:
+        """Tell the client that what it asked is done, if it wants to know."""
+        wanted = [receipt for receipt in receipts if receipt is not None]
+        if wanted:
+            client.sink.receipts(wanted)
+            self.delivery.dirty[client] = None
+
+    def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:
+        """Tell the client that what it asked cannot be done."""
+        client.sink.refuse(error, receipt)
+        self.delivery.dirty[client] = None
+
+
+def _cache(settings: Settings) -> SelectorCache | None:
+    wanted = settings.selector_cache
+    if wanted is None:
+        return None
+    return SelectorCache(
+        CacheRules(
+            single=wanted.single_selector_per_destination,
+            ignore_wildcards=wanted.ignore_wildcard_selectors,
+            persist_interval_ms=wanted.persist_interval,
+            expire_after_ms=wanted.expire_after,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Connected clients and bridges."""

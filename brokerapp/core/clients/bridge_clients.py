@@ -1,0 +1,104 @@
+"""Bridging: bridges of other brokers to this one: whether they may, and what they brought."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.policy.authorization import Principal
+from brokerapp.engine.routing.bridge_eligibility import Tally
+from brokerapp.errors import AuthenticationFailed
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
+from brokerapp.model.network_stats import IncomingStats
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Where rights say who may be a bridge: who may create the topic of this name and the bridge's broker.
+RIGHT = "Sluice.Network."
+
+
+#: Messages of topics from other brokers that are known again: seconds of a busy network, some 10 MB.
+REMEMBERED = 50_000
+
+
+def bringer(message: Message, sender: Client | None) -> str | None:
+    """The connection of a bridge that brings several copies of a message on purpose; "": one that does not, None: none.
+
+    That is so without conduit subscriptions: each subscriber here is one for the bridge, too.
+    """
+    if sender is None or not sender.bridge or not message.path:
+        return None
+    return sender.id if sender.copies else ""
+
+
+class Bridging:
+    """What concerns clients that are bridges. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        #: By whom a message came: who brings copies on purpose brings more of it; "": nobody does.
+        self._heard: OrderedDict[tuple[str, Destination], str] = OrderedDict()
+
+    def check(self, principal: Principal, broker: str) -> None:
+        """Raise AuthenticationFailed unless who logged in may be the bridge of the broker of this name.
+
+        A bridge may do what no client may: it says where a message came from and which id it has, and lets temporary
+        destinations of its broker exist here.
+        """
+        access, groups = self._broker.access, self._broker.settings.bridge_groups
+        if groups is not None:
+            may = not groups.isdisjoint(principal.groups)
+        else:
+            may = access is None or access.may(principal, "admin", Destination.topic(RIGHT + broker))
+        if not may:
+            raise AuthenticationFailed(f"User {principal.name} may not be a bridge of {broker}: see {RIGHT}{broker}")
+
+    def came(self, client: Client, broker: str, *, duplex: bool) -> None:
+        """A client is the bridge of that broker."""
+        client.bridge, client.tally = broker, Tally()
+        if duplex:  # it takes messages to there, too
+            self._broker.advisories.bridge_started(client.id, broker, client.remote_address, by_duplex=True)
+
+    def left(self, client: Client) -> None:
+        """A client is gone, a bridge perhaps."""
+        self._broker.advisories.bridge_stopped(client.id)
+
+    def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool:
+        """Whether a message of a topic came before, by another way through the network. It counts as come now.
+
+        Subscribers are to get it once. What is kept of it the store knows again (functions/handing_over.lua).
+        """
+        by = bringer(message, sender)
+        if sender is None or by is None:
+            return False
+        repeated = self.came_before(message, topic, by)
+        if repeated and sender.tally is not None:
+            sender.tally.repeated += 1
+        return repeated
+
+    def came_before(self, message: Message, topic: Destination, by: str) -> bool:
+        """The same of what came by a bridge to this node or another one; `by`: see `bringer`."""
+        key = message.id, topic
+        if key in self._heard:
+            return not by or self._heard[key] != by
+        self._heard[key] = by
+        if len(self._heard) > REMEMBERED:
+            self._heard.popitem(last=False)
+        return False
+
+    def incoming(self) -> list[IncomingStats]:
+        """Those that are here now."""
+        return list(self._incoming())
+
+    def _incoming(self) -> Iterator[IncomingStats]:
+        for each in self._broker.clients.values():
+            if each.bridge and each.tally is not None and not each.internal:
+                yield IncomingStats(
+                    each.bridge, each.id, each.client_id, each.remote_address, each.principal.name, each.connected_ms,
+                    received=each.sent, duplicates=each.tally.repeated, given=each.delivered,
+                    dropped_by_ttl=each.tally.too_far,
+                )  # fmt: skip

@@ -1,0 +1,104 @@
+"""Connecting: clients come and go; which client ids are taken, and what goes with a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Connecting:
+    """What concerns connections as such. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._client_ids: dict[str, set[Client]] = {}  # to those that have it
+
+    def is_back(self, client: Client) -> bool:
+        """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
+        if client.member:
+            return True
+        others, user = self._client_ids.get(client.client_id, ()), client.principal.name
+        if not client.named or not others or any(each.principal.name != user for each in others):
+            return False
+        if client.way:  # a bridge: what is not read from, for want of room, may be dead for long
+            return all(each.way == client.way and each.bridge for each in others)
+        return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
+
+    def connect(self, client: Client, steal: bool = False) -> None:
+        """A client is there. Raises ProtocolError where it must go, see `make_room`."""
+        self.make_room(client, steal=steal)
+        self._client_ids.setdefault(client.client_id, set()).add(client)
+        self._broker.clients[client.id] = client
+        if client.reconnect_ms:
+            self._broker.reconnecting.returned(client)
+            self._broker.temporaries.strangers.returned(client)
+            if self._broker.cluster is not None:
+                self._broker.cluster.lodging.returned(client)
+        client.share = self._broker.quotas.share
+        self._broker.quotas.divide(len(self._broker.clients))
+        self._broker.advisories.connected(client)
+
+    def check_room(self, client: Client, *, steal: bool) -> None:
+        """Raise ProtocolError where a client that comes, here or at another node, must go: another one has its client
+        id, which it may not `steal`. Those that all share an id stay together.
+        """
+        if not steal and self._in_the_way(client):
+            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+
+    def make_room(self, client: Client, *, steal: bool) -> None:
+        """A client comes: who has its client id goes. Raises ProtocolError as check_room() does."""
+        self.check_room(client, steal=steal)
+        for each in self._in_the_way(client):
+            self.disconnect(each)
+            each.sink.close()
+
+    def _in_the_way(self, client: Client) -> list[Client]:
+        """Those that have its client id and cannot keep it when it comes."""
+        others = self._client_ids.get(client.client_id, ())
+        return [] if all(each.shares_client_id for each in (client, *others)) else list(others)
+
+    def disconnect(self, client: Client) -> None:
+        """A client is gone: its transactions end in nothing, what it held goes back."""
+        if self._broker.clients.pop(client.id, None) is None:
+            return
+        self._broker.quotas.divide(len(self._broker.clients))
+        sharers = self._client_ids[client.client_id]
+        sharers.discard(client)
+        if not sharers:
+            del self._client_ids[client.client_id]
+        self._broker.transactions.give_up(client)
+        for subscription in list(client.subscriptions.values()):
+            self._broker.subscribing.end(client, subscription)
+        self._broker.producers.left(client)
+        self._broker.temporaries.end(client)
+        self._broker.bridging.left(client)
+        if client.waiting:
+            self._broker.flow.left(client)
+        self._broker.advisories.disconnected(client)
+        if client.member and self._broker.cluster is not None:
+            self._broker.cluster.left(client)
+
+    def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
+        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+        client.left = True
+
+        def again() -> None:
+            self.leave(client, receipt, then)
+
+        def done() -> None:
+            if client.waiting:
+                self._broker.flow.when_clear(client, again)
+                return
+            if self._broker.homes.waits.holds_up(client, again):
+                return
+            self._broker.confirm(client, receipt)
+            self.disconnect(client)
+            then()
+
+        self._broker.barrier(client, None, done)

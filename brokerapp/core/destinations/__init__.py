@@ -1,0 +1,1 @@
+"""Queues, topics and their logs: creation, removal, restoring from the store."""

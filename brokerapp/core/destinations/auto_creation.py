@@ -1,0 +1,111 @@
+"""Creation: which destinations may come into being because a client names them, and which an operator made.
+
+Those an operator made, or the configuration names, are *declared*: they stay until an operator deletes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.model.definitions import Composite, PolicyEntry
+from brokerapp.model.destination import NAMED_KINDS, Destination, Kind, check_one
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Creation:
+    """What concerns destinations that do not exist yet. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._topics: set[Destination] = set()  # declared ones
+
+    # -- by clients
+
+    def check(self, destination: Destination) -> None:
+        """Raise RequestRefused when a client names what is not there and may not come into being."""
+        if destination.is_pattern or destination.is_temporary or self.exists(destination):
+            return
+        policy = self._broker.topology.policy_for(destination)
+        if policy is None:
+            return
+        if policy.auto_create is False:
+            raise RequestRefused(
+                f"there is no {destination}, and the policy for {policy.destination} lets only operators create one"
+            )
+        self._check_number(policy)
+
+    def exists(self, destination: Destination) -> bool:
+        """Whether the queue or topic is there; a composite is, once it is defined."""
+        if destination.is_queue and destination.physical in self._broker.queues:
+            return True
+        if not destination.is_queue and (is_advisory(destination) or destination in self._broker.stats):
+            return True
+        found = self._broker.topology.virtual_destinations_for(destination)
+        return any(isinstance(each, Composite) for each in found)
+
+    def _check_number(self, policy: PolicyEntry) -> None:
+        most = policy.max_destinations
+        if most is not None and 0 <= most <= self._number(policy.destination):
+            raise LimitExceeded(f"the policy for {policy.destination} allows {most} destinations, which are there")
+
+    def _number(self, pattern: Destination) -> int:
+        """Destinations that match a pattern, whatever other policy they may have."""
+        if pattern.is_queue:
+            return len(self._broker.topology.queues.find(pattern.name))
+        known = (each for each in self._broker.stats.known() if each.kind is Kind.TOPIC and not is_advisory(each))
+        return sum(matches(pattern.name, each.name) for each in known)
+
+    # -- by operators
+
+    def check_named(self, destination: Destination) -> None:
+        """Raise InvalidDestination unless operators may have a queue or topic of this name: to create it, or to have
+        messages sent there, which creates it. Only a queue that collects what virtual topics feed is called like a
+        pattern."""
+        if destination.kind in NAMED_KINDS:
+            named = Destination(destination.kind, destination.name)  # options are no part of the name
+            check_one(named, or_pattern=self._broker.consuming.collects(named))
+
+    def declare(self, destination: Destination) -> None:
+        """Let it exist until an operator deletes it. Raises RequestRefused."""
+        if not self.exists(destination):
+            policy = self._broker.topology.policy_for(destination)
+            if policy is not None:
+                self._check_number(policy)
+        if destination.is_queue:
+            self._broker.queues.declare(destination)
+        elif destination not in self._topics:
+            self._broker.committer.create(str(destination), json.dumps({"kind": Kind.TOPIC}))
+            self.recover(destination)
+
+    def recover(self, topic: Destination) -> None:
+        """A topic that was declared to a former node."""
+        self._topics.add(topic)
+        self._broker.stats.of(topic)
+
+    def unlearn(self, topic: Destination) -> None:
+        """Another node's operator deleted the topic."""
+        self._topics.discard(topic)
+
+    def declared(self) -> Iterator[Destination]:
+        """What operators made, or the configuration names."""
+        yield from (log.destination for log in self._broker.queues if self.is_declared(log.destination))
+        yield from list(self._topics)
+
+    def is_declared(self, destination: Destination) -> bool:
+        """Whether an operator made it."""
+        if destination.is_queue:
+            return self._broker.queues.is_declared(destination)
+        return destination in self._topics
+
+    def forget(self, topic: Destination) -> None:
+        """An operator deleted the topic."""
+        if topic in self._topics:
+            self._topics.discard(topic)
+            self._broker.committer.remove(str(topic))

@@ -1,0 +1,121 @@
+"""Logs: the message logs this node is home of, those of queues and those of named subscriptions.
+
+The latter are opened and removed by `durables`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.dispatch.dispatcher import Delivery
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.engine.dispatch.dispatch_policy import DispatchRules, rules_of
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
+from brokerapp.engine.routing.bindings import is_at
+from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.errors import DestinationNotFound
+from brokerapp.model.destination import Destination
+from brokerapp.store import LogState
+
+#: Why a log gives out nothing for a moment: its policy asks for priorities, and what it held before is put in order.
+ORDERING = "put in order"
+
+
+class Logs:
+    """All logs by name. `topology` is the broker's."""
+
+    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats) -> None:
+        self._committer, self._delivery, self._stats = committer, delivery, stats
+        self._logs: dict[str, MessageLog] = {}
+        self.topology: Topology
+        #: Says of a log that came to be known whether it is at home here.
+        self.placed: Callable[[MessageLog], None] = lambda _log: None
+
+    # -- which there are
+
+    def __iter__(self) -> Iterator[MessageLog]:
+        return iter(self._logs.values())
+
+    def __contains__(self, queue: Destination) -> bool:
+        return str(queue) in self._logs
+
+    def __getitem__(self, log: str) -> MessageLog:
+        return self._logs[log]
+
+    def get(self, log: str) -> MessageLog | None:
+        """The log of this name, if it is still there."""
+        return self._logs.get(log)
+
+    def holds(self, log: MessageLog) -> bool:
+        """Whether this is the log of a queue that exists, not of a deleted one of the same name."""
+        return self._logs.get(log.name) is log
+
+    def find(self, queue: Destination) -> MessageLog:
+        """The queue or subscription, which must exist; raises DestinationNotFound."""
+        log = self._logs.get(str(queue.physical))
+        if log is None or not is_at(queue, self.topology.bindings.of(log.destination.name)):
+            raise DestinationNotFound(f"there is no {queue}")
+        return log
+
+    # -- how they come and go
+
+    def restore(self, state: LogState, last: int) -> MessageLog:
+        """A log as the last node left it."""
+        log = self._add(Destination.parse(state.name), state.depth, suspects(state.mark, last))
+        if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
+            self._committer.mark(state.name, str(last))
+        log.returned.update(state.returned)
+        return log
+
+    def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
+        """A new log, which the store keeps with these attributes."""
+        log = self._add(destination)
+        self.describe(log, attributes)
+        return log
+
+    def describe(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """The store keeps it with these attributes from now on."""
+        self._committer.create(log.name, json.dumps(attributes))
+
+    def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
+        rules = rules_of(self.topology.policy_for(destination))
+        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
+        self.placed(log)
+        return log
+
+    def forget(self, log: MessageLog) -> None:
+        """It is here no longer; the store is told by whoever asks this."""
+        del self._logs[log.name]
+        self._delivery.touched.pop(log, None)
+        self._stats.forget(log.destination)
+
+    # -- the rules they give out messages by
+
+    def tune(self, log: MessageLog, rules: DispatchRules, attributes: Callable[[], Mapping[str, Any]]) -> None:
+        """Give out a log's messages by these rules from now on; the store keeps it with the attributes it has then."""
+        was_prioritized = log.rules.prioritized
+        log.tune(rules)
+        if rules.prioritized != was_prioritized:
+            self.describe(log, attributes())
+            self._give_places(log)
+        self._delivery.touched[log] = None
+
+    def _give_places(self, log: MessageLog) -> None:
+        """Let the store put what a prioritized queue holds in order, part by part; nothing is given out meanwhile."""
+        if not log.rules.prioritized:
+            return
+        reason = f"{ORDERING} by definitions {self.topology.definitions.version}"
+        log.stopped.add(reason)
+
+        def came_to(number: int) -> None:
+            if number:
+                self._committer.prioritize(log.name, number, came_to)
+            else:
+                log.stopped.discard(reason)
+                self._delivery.touched[log] = None
+
+        self._committer.prioritize(log.name, 0, came_to)

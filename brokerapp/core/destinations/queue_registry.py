@@ -1,0 +1,225 @@
+"""Queues: how they come to be, what is known of them after a restart, and how they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from brokerapp.core.destinations.log_registry import Logs
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.dispatch.dispatcher import Delivery
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.subscriptions.selector_memory import Remembering
+from brokerapp.engine.dispatch.dispatch_policy import rules_of
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selector_cache import SelectorCache
+from brokerapp.engine.routing.bindings import Binding, RoutingType, new_binding
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.store import LogState
+
+
+def _nobody(_log: MessageLog) -> None: ...
+
+
+class Queues(Logs):
+    """The logs, and what is special of those of queues. The topology is told of new and deleted queues."""
+
+    def __init__(
+        self, committer: Committer, delivery: Delivery, stats: Stats, selectors: SelectorCache | None = None
+    ) -> None:
+        super().__init__(committer, delivery, stats)
+        self.remembering = Remembering(selectors, self._describe)
+        self._declared: set[str] = set()  # by operators
+        #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
+        self.kept: dict[Destination, dict[str, Any]] = {}
+        #: Told of a queue that came to be while the broker runs.
+        self.came: Callable[[MessageLog], None] = _nobody
+
+    def recover(self, state: LogState, last: int) -> None:
+        """A queue as the last node left it; `last` is the number of the last message."""
+        log = self.restore(state, last)
+        if not log.destination.is_temporary:
+            self.topology.add_queue(log.destination.name)
+        self.described(log, state.attributes)
+        self.came(log)
+        if log.away:
+            return
+        if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
+            self._describe(log)
+        if log.depth:
+            self._give_places(log)
+
+    def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """What the store knows of it."""
+        binding = Binding.from_json(log.destination.name, attributes)
+        if binding is not None:
+            self.topology.bind(binding)
+        (self._declared.add if attributes.get("declared") else self._declared.discard)(log.name)
+        log.paused = bool(attributes.get("paused"))
+        log.counts.DLQ |= bool(attributes.get("dlq"))
+        self.remembering.load(log, attributes.get("selectors", {}))
+        self._delivery.touched[log] = None
+
+    def declare_again(self, log: MessageLog) -> None:
+        """It was removed from the store, and must be there."""
+        self._describe(log)
+
+    # -- how they come to be
+
+    def receiving(self, destination: Destination) -> MessageLog | None:
+        """Where copies for a destination go: to its queue, created when it is not there, or to a subscription.
+
+        None when the subscription is gone.
+        """
+        if destination.kind is Kind.SUBSCRIPTION:
+            return self._logs.get(str(destination))
+        return self.ensure(destination)
+
+    def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
+        """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
+
+        `selector` is that of the consumer for whom it may be created.
+        """
+        log = self._logs.get(str(queue))
+        if log is None:
+            if queue.address is not None:
+                return self._qualified(queue, selector)
+            if queue.is_temporary:
+                raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
+            log = self.create(queue)
+            self.came(log)
+        return log
+
+    def _qualified(self, name: Destination, selector: str | None) -> MessageLog:
+        """The queue of a fully qualified name."""
+        binding = self._new_binding(name, selector)
+        log = self.ensure(name.physical)
+        if binding is not None:
+            self.topology.bind(binding)
+            self._describe(log)
+        return log
+
+    def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
+        queue = name.physical
+        return new_binding(name, self.topology.bindings.of(queue.name), queue in self, selector)
+
+    def would_bind(self, name: Destination) -> bool:
+        """Whether a queue gets bound to an address when it is called so. Raises RequestRefused when it cannot."""
+        return self._new_binding(name) is not None
+
+    def check_direct(self, queue: Destination) -> None:
+        """Raise RequestRefused for a subscription of a topic: messages come to it by the topic, or by its full name."""
+        binding = self.topology.bindings.of(queue.name)
+        if binding is None or binding.routing is not RoutingType.MULTICAST:
+            return
+        if not self.topology.copies_to(Destination.topic(binding.address), queue.name):
+            raise RequestRefused(
+                f"{queue} is a subscription of the topic {binding.address}: send to the topic, or to {binding.id}"
+            )
+
+    def create(self, queue: Destination) -> MessageLog:
+        """A queue that does not exist yet."""
+        log = self.open(queue, self._attributes(queue))
+        if not queue.is_temporary:
+            self.topology.add_queue(queue.name)
+        return log
+
+    def declare(self, queue: Destination) -> None:
+        """Let a queue exist until an operator deletes it. Raises RequestRefused."""
+        log = self.ensure(queue)
+        if log.name not in self._declared:
+            self._declared.add(log.name)
+            self._describe(log)
+
+    def is_declared(self, queue: Destination) -> bool:
+        """Whether an operator made it, or the configuration names it."""
+        return str(queue.physical) in self._declared
+
+    # -- what is known of them after a restart
+
+    def _attributes(self, queue: Destination, paused: bool = False) -> dict[str, Any]:
+        """What is to be known of a queue after a restart."""
+        attributes: dict[str, Any] = {"kind": queue.kind, **self.kept.get(queue, {})}
+        if (binding := self.topology.bindings.of(queue.name)) is not None:
+            attributes |= binding.to_json()
+        if str(queue) in self._declared:
+            attributes["declared"] = True
+        if paused:
+            attributes["paused"] = True
+        if rules_of(self.topology.policy_for(queue)).prioritized:
+            attributes["prioritized"] = True
+        if self._stats.of(queue).DLQ:
+            attributes["dlq"] = True
+        if selectors := self.remembering.entries_of(str(queue)):
+            attributes["selectors"] = selectors
+        return attributes
+
+    def redescribe(self, log: MessageLog) -> None:
+        """The store is to know other things of it."""
+        self._describe(log)
+
+    def _describe(self, log: MessageLog) -> None:
+        self.describe(log, self._attributes(log.destination, log.paused))
+
+    def pause(self, log: MessageLog, paused: bool) -> None:
+        """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
+        log.paused = paused
+        self._describe(log)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
+
+    def takes_dead_letters(self, log: MessageLog) -> None:
+        """Dead letters come to it: it is listed as one that has such, also after a restart."""
+        if log.counts.DLQ:
+            return
+        log.counts.DLQ = True
+        self._stats.changed.add(log.counts)
+        if log.destination.kind is not Kind.SUBSCRIPTION:
+            self._describe(log)
+
+    def retune(self) -> None:
+        """Give out messages by the policies that are in force."""
+        for log in self._logs.values():
+            if log.destination.kind is not Kind.SUBSCRIPTION:
+                rules = rules_of(self.topology.policy_for(log.destination))
+                self.tune(log, rules, partial(self._attributes, log.destination, log.paused))
+
+    # -- how they go
+
+    def delete(self, log: MessageLog) -> None:
+        """Remove a queue that is empty and has no consumers."""
+        self.remembering.gone(log)
+        self.forget(log)
+        self.topology.remove_queue(log.destination.name)
+        self._committer.remove(log.name)
+
+    def discard(self, log: MessageLog) -> None:
+        """Remove a temporary queue with all it holds, whoever consumes from it."""
+        self._lose(log)
+        self.forget(log)
+        if log.counts.EnqueueCount or log.depth or log.shared or self._committer.brings_to(log.name):
+            self._committer.discard(log.name)
+        else:
+            self._committer.remove(log.name)
+
+    def unlearn(self, log: MessageLog) -> None:
+        """Another node removed it, with all it held."""
+        self._lose(log)
+        self.remembering.gone(log)
+        self.forget(log)
+        if not log.destination.is_temporary:
+            self.topology.remove_queue(log.destination.name)
+
+    @staticmethod
+    def _lose(log: MessageLog) -> None:
+        for subscription in log.consumers:
+            subscription.lose(log)
+            for transaction in subscription.client.transactions.values():
+                transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
+        log.consumers.clear()
+
+    def forget(self, log: MessageLog) -> None:
+        super().forget(log)
+        self._declared.discard(log.name)

@@ -1,0 +1,111 @@
+"""Restoring: the logs that the store keeps, as parts of the broker: when it starts, and as other nodes declare them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.core.advisories.statistics_plugin import Statistics
+from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY, Belonging
+from brokerapp.core.redelivery.stale_nonpersistent import Leftovers
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.subscription_identity import SUBSCRIPTION
+from brokerapp.nodes.membership.ownership import owner_of
+from brokerapp.store import DISCARDED, LogState
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Restoring:
+    """Gives each log to the part that knows it. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def recover(self, states: Iterable[LogState], last: int) -> None:
+        """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
+        for state in states:
+            self._recover(state, last)
+        if not self._broker.homes.others:
+            Leftovers(self._broker, self._broker.inactivity.recovered).clear(last)
+        if self._broker.settings.statistics:
+            Statistics(self._broker)
+
+    def _recover(self, state: LogState, last: int) -> None:
+        kind, destination = state.attributes.get("kind"), Destination.parse(state.name)
+        if kind in (SUBSCRIPTION, DISCARDED):
+            self._broker.durables.recover(state, last)
+        elif destination.is_temporary:
+            self._recover_temporary(destination, state, last)
+        elif kind == Kind.TOPIC:
+            self._broker.creation.recover(destination)
+        else:
+            self._broker.queues.recover(state, last)
+
+    def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
+        """One that another node has, or whose client may reconnect; the others went with their clients."""
+        at = _node_that_has(destination, state.attributes)
+        if BELONGS not in state.attributes and not self._broker.homes.lives_elsewhere(at):
+            self._broker.committer.discard(state.name)
+            return
+        if destination.is_queue:
+            self._broker.queues.recover(state, last)
+        self._note_who_has(destination, at, state.attributes)
+
+    def _note_who_has(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
+        """A temporary destination is had by that node; of one that is gone, by its home."""
+        homes, whose = self._broker.homes, attributes.get(BELONGS)
+        if destination.is_queue:
+            self._broker.queues.kept[destination] = {
+                each: attributes[each] for each in OF_TEMPORARY & attributes.keys()
+            }
+        if at == self._broker.session:
+            return
+        belongs = Belonging.from_json(whose) if whose else None
+        if belongs is None or homes.lives_elsewhere(at) or not homes.is_here(str(destination)):
+            self._broker.temporaries.learn(destination, at, belongs)
+        else:
+            self._broker.reconnecting.recover(destination, belongs)
+
+    def learn(self, name: str, attributes: str | None) -> None:
+        """Another node declared a log, or described it anew; or it is gone (None)."""
+        described = json.loads(attributes) if attributes else {"kind": DISCARDED}
+        kind, log = described.get("kind"), self._broker.queues.get(name)
+        is_subscription = Destination.parse(name).kind is Kind.SUBSCRIPTION
+        if attributes is None and is_subscription:
+            self._broker.durables.name_is_free(name)
+        elif kind == DISCARDED:
+            self._unlearn(name)
+        elif kind == Kind.TOPIC or log is None:
+            self._recover(LogState(name, described, 0, ""), 0)
+        elif kind == SUBSCRIPTION:
+            self._broker.durables.described(log, described)
+        else:
+            self._broker.queues.described(log, described)
+            if log.destination.is_temporary:
+                self._note_who_has(log.destination, _node_that_has(log.destination, described), described)
+
+    def _unlearn(self, name: str) -> None:
+        """Another node removed a log, or a topic that was declared."""
+        destination, log = Destination.parse(name), self._broker.queues.get(name)
+        is_subscription, gets_ours = destination.kind is Kind.SUBSCRIPTION, self._broker.committer.brings_to(name)
+        self._broker.homes.lost(name)
+        if log is None:
+            part = self._broker.temporaries if destination.is_temporary else self._broker.creation
+            part.unlearn(destination)
+        elif not log.away and gets_ours and not is_subscription:
+            self._broker.queues.declare_again(log)  # it gets messages of ours as this comes
+        else:
+            self._broker.homes.abroad.lost(name)
+            (self._broker.durables if is_subscription else self._broker.queues).unlearn(log)
+            if destination.is_temporary:
+                self._broker.temporaries.unlearn(destination)
+            if is_subscription and gets_ours:
+                self._broker.committer.clear(name)
+
+
+def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:
+    """The session of the node whose client a temporary destination belongs to, or for whose client it waits."""
+    return attributes.get(AT) or owner_of(str(temporary))

@@ -1,0 +1,200 @@
+"""Temporaries: queues and topics of one connection, made when it first mentions them, gone with it and all they hold.
+
+A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
+to it, and consume from it, as long as it is there. One of another broker of the network is here under the same name as
+long as a bridge from there consumes it, one of another broker of the cluster as long as that has it. Those of a client
+that may reconnect wait for it: see reconnecting.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.core.destinations.reconnect_window import AT, Belonging, belonging
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.policy.life_cycles import Ending, grace_ms
+from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.model.destination import Destination, Kind, check_name
+from brokerapp.nodes.membership.ownership import owner_of
+from brokerapp.nodes.ownership.orphaned_temporaries import Strangers
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Temporary destinations of one client: a bound on what a peer can make us keep.
+MAX_TEMPORARIES = 10_000
+#: Those of other brokers here, for the same reason.
+MAX_LENT = 100_000
+
+
+class Temporaries:
+    """What concerns temporary destinations. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
+        self._belonging: dict[Destination, Belonging] = {}  # of those that are at home here
+        self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
+        self.strangers = Strangers(broker)  #: those of other nodes
+
+    def __contains__(self, destination: Destination) -> bool:
+        return destination in self._producers
+
+    def own(self, client: Client, kind: Kind, name: str) -> Destination:
+        """The client's temporary destination of this name, which exists from now on. Raises RequestRefused."""
+        found = client.temporaries.get((kind, name))
+        if found is None:
+            found = self._create(client, kind, name)
+        return found
+
+    def _create(self, client: Client, kind: Kind, name: str) -> Destination:
+        check_name(name)
+        number = len(client.temporaries) + 1
+        if number > MAX_TEMPORARIES:
+            raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
+        destination = Destination(kind, f"ID:{self._broker.name}-{client.id}:{number}")
+        self._broker.require(client, "admin", destination)
+        self._begin(destination)
+        belongs = belonging(client, kind, name)
+        self._broker.reconnecting.keep(destination, belongs)
+        self._settle(client, destination, belongs)
+        return destination
+
+    def _settle(self, client: Client, destination: Destination, belongs: Belonging) -> None:
+        """It is this client's own, and so at home here."""
+        client.temporaries[belongs.kind, belongs.name] = destination
+        client.own_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
+        self._belonging[destination] = belongs
+        if self._broker.cluster is not None:
+            self._broker.cluster.temporary_is_here(destination, belongs)
+
+    def adopt(self, client: Client, destination: Destination, belongs: Belonging) -> None:
+        """What waited for a client that came back, here or at another broker, is its own again."""
+        if (belongs.kind, belongs.name) not in client.temporaries:
+            self._broker.reconnecting.keep(destination, belongs)
+            self._settle(client, destination, belongs)
+
+    def restore(self, destination: Destination, belongs: Belonging) -> None:
+        """One that a node of this broker had that is gone."""
+        self._producers.setdefault(destination, {})
+        self._belonging[destination] = belongs
+        if not destination.is_queue:
+            self._broker.stats.of(destination)
+
+    def at_home(self) -> Iterator[tuple[Destination, Belonging]]:
+        """Those whose client is, or was, connected to this broker, and whose they are."""
+        return iter(self._belonging.items())
+
+    def lodge(self, destination: Destination) -> None:
+        """One that is at home at another broker of the cluster is here, too, from now on."""
+        self._leave(destination)
+        if destination not in self._producers:
+            self._begin(destination)
+
+    def _leave(self, destination: Destination) -> None:
+        """It is at home here no more: its client came back somewhere else, or it is gone."""
+        self._belonging.pop(destination, None)
+        self._broker.reconnecting.stop(destination)
+
+    def _begin(self, destination: Destination) -> None:
+        self._producers[destination] = {}
+        if destination.is_queue:
+            self._broker.queues.create(destination)
+        else:
+            self._broker.stats.of(destination)
+
+    def learn(self, destination: Destination, at: str, belongs: Belonging | None) -> None:
+        """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
+        self._leave(destination)
+        self._producers.setdefault(destination, {})
+        self.strangers.learn(destination, at, belongs)
+
+    def unlearn(self, destination: Destination) -> None:
+        """Another node removed it."""
+        self._leave(destination)
+        self.strangers.forget(destination)
+        self._broker.queues.kept.pop(destination, None)
+        if not destination.is_queue:
+            self._broker.stats.forget(destination)
+        for producer in self._producers.pop(destination, ()):
+            producer.producing_to.discard(destination)
+
+    def lend(self, bridge: Client, subscription: str, destination: Destination) -> None:
+        """A bridge subscribes to one of the broker at its other end: it is here, too. Raises RequestRefused."""
+        if destination in self._producers and destination not in self._lent:
+            return  # it is of this broker
+        self._broker.require(bridge, "admin", destination)
+        if destination not in self._producers:
+            if len(self._lent) >= MAX_LENT:
+                raise LimitExceeded(f"there are at most {MAX_LENT} temporary destinations of other brokers here")
+            self._broker.queues.kept[destination] = {AT: self._broker.session}  # which its name does not say
+            self._begin(destination)
+        self._lent.setdefault(destination, set()).add((bridge, subscription))
+
+    def give_back(self, client: Client, subscription: str, destination: Destination) -> None:
+        """This subscription is over: when it was the last of bridges, the destination is gone, with what it held."""
+        consumers = self._lent.get(destination, set())
+        if (client, subscription) in consumers:
+            consumers.discard((client, subscription))
+            if not consumers:
+                del self._lent[destination]
+                self.remove(destination)
+
+    def is_gone(self, destination: Destination) -> bool:
+        """Whether it is a temporary destination that is there no more, or never was."""
+        if not destination.is_temporary or destination in self._producers:
+            return False
+        # of queues all nodes are told; topics of other nodes' clients are known by their name
+        return destination.is_queue or not self._broker.homes.lives_elsewhere(owner_of(str(destination)))
+
+    def check(self, destination: Destination) -> None:
+        """Raise RequestRefused when a temporary destination is gone, or never was."""
+        if self.is_gone(destination):
+            raise RequestRefused(f"the destination {destination} does not exist: its connection has ended")
+
+    def sent_by(self, client: Client, destination: Destination) -> None:
+        """A client sends there for the first time. Raises RequestRefused when it does not exist."""
+        self.check(destination)
+        if destination in self._producers:
+            self._producers[destination][client] = None
+
+    def left_by(self, client: Client, destination: Destination) -> None:
+        """A client sends there no more."""
+        self._producers.get(destination, {}).pop(client, None)
+
+    def end(self, client: Client) -> None:
+        """The client is gone, and all that was its own."""
+        for destination in client.temporaries.values():
+            belongs = self._belonging.get(destination)
+            if belongs is None:  # its client came back somewhere else
+                continue
+            grace = grace_ms(Ending.LEFT if client.left else Ending.LOST, belongs.window_ms)
+            if grace:
+                self._broker.reconnecting.wait(destination, belongs, grace)
+            else:
+                self.remove(destination)
+        client.temporaries.clear()
+        client.own_names.clear()
+
+    def remove(self, destination: Destination) -> None:
+        """It is gone, with all it holds."""
+        if destination not in self._producers:
+            return
+        was_at_home = self._belonging.pop(destination, None) is not None
+        self.strangers.forget(destination)
+        if was_at_home and self._broker.cluster is not None:
+            self._broker.cluster.temporary_is_gone(destination)
+        if not destination.is_queue and was_at_home:
+            self._broker.committer.remove(str(destination))
+        for producer in self._producers.pop(destination):
+            producer.producing_to.discard(destination)
+        if destination.is_queue:
+            self._broker.queues.discard(self._broker.queues.find(destination))
+            self._broker.queues.kept.pop(destination, None)
+            mirror = self._broker.topology.mirror_of(destination)
+            if mirror is not None and not self._broker.delivery.subscribers(mirror):
+                self._broker.delete_topics([mirror])
+        else:
+            self._broker.stats.forget(destination)
+        self._broker.topology.plans.pop(destination, None)

@@ -1,0 +1,1 @@
+"""Takes messages from logs and topics to consumers, and their acknowledgements back."""

@@ -1,0 +1,199 @@
+"""Settling: ACK and NACK."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Client, Transaction
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import from_log
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import Settle, SettleRun
+from brokerapp.model.destination import Destination
+from brokerapp.tracing.schema import BRIDGE_REFUSE, DROP
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Settling:
+    """What concerns acknowledgements. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def settle(self, client: Client, settle: Settle) -> None:
+        """ACK or NACK. Raises RequestRefused when the client does not hold the message.
+
+        As in ActiveMQ it comes to nothing when the client unsubscribed meanwhile.
+        """
+        transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
+        if transaction is not None:
+            if not settle.accepted:
+                raise RequestRefused("a NACK cannot be part of a transaction")
+            client.check_room(transaction)
+        held = self._held(client, settle, transaction)
+        if held is None:
+            self._broker.barrier(client, settle.receipt)
+            return
+        subscription, key = held
+        if subscription.browse is not None:
+            self._broker.browsing.settle(client, subscription, key, settle)
+            return
+        if not settle.accepted:
+            if settle.reason:
+                self._check_grave(subscription.unacked[key])
+            self._reject(client, subscription, key, settle.reason)
+            self._broker.barrier(client, settle.receipt)
+            return
+        settled = take(subscription, key)
+        self._give_back_credit(subscription, [entry for _, _, entry in settled])
+        if transaction is not None:
+            transaction.settled += settled
+            self._broker.confirm(client, settle.receipt)
+            return
+        if settle.receipt is not None:
+            self._broker.storing.submit(client, (), settled, settle.receipt)
+            return
+        if subscription.abroad:
+            settled = self._settle_abroad(subscription, settled)
+        self.account(settled)
+        self._broker.committer.settle([entry for _, _, entry in settled])
+
+    def _held(self, client: Client, settle: Settle, transaction: Transaction | None) -> tuple[Subscription, str] | None:
+        """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
+
+        Before STOMP 1.2 what an open transaction acknowledged can be acknowledged again, as in ActiveMQ: in the same
+        transaction in vain, otherwise it is taken out of that one.
+        """
+        try:
+            return client.held(settle.ack_id, settle.subscription)
+        except RequestRefused:
+            if not client.names_messages:
+                raise
+            found = self._broker.transactions.find(client, settle.ack_id, settle.subscription)
+            if found is None:
+                raise
+        if found.transaction is transaction:
+            return None
+        self._broker.transactions.hand_back(found)
+        return found.subscription, found.key
+
+    def _settle_abroad(
+        self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, Entry]]
+    ) -> list[tuple[Subscription, str, Entry]]:
+        """Let the store remove what is of logs at home elsewhere, and then their homes know; the rest."""
+        queues = self._broker.queues
+        away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
+        if away:
+            self._broker.homes.abroad.settle(away, subscription.client)
+        known = set(map(id, away))
+        return [each for each in settled if id(each[2]) not in known]
+
+    def settle_run(self, client: Client, run: SettleRun) -> None:
+        """ACKs that came one after the other: those of one subscription to one queue are dealt with at once."""
+        ack_ids: Sequence[str] = run.ack_ids
+        now_us = time.time_ns() // 1000
+        while ack_ids:
+            subscription = client.by_key.get(ack_ids[0].partition("-")[0])
+            log = subscription and subscription.only_log
+            if log is None or subscription.ack_mode == "client":
+                break
+            take = subscription.unacked.pop
+            found = [take(ack_id, None) for ack_id in ack_ids]
+            entries = [entry for entry in found if entry is not None]
+            if not entries:
+                break
+            self._give_back_credit(subscription, entries)
+            if log.away:
+                self._broker.homes.abroad.settle(entries, client)
+            else:
+                self._broker.delivery.acked(log, entries, client, now_us)
+                self._broker.committer.settle(entries)
+            ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
+        for each in SettleRun(ack_ids):
+            self._broker.attempt(client, self.settle, each)
+
+    def _give_back_credit(self, subscription: Subscription, entries: Sequence[Entry]) -> None:
+        """It holds these messages no longer."""
+        count = len(entries)
+        if subscription.abroad:
+            self._broker.homes.abroad.give_credit(subscription, entries)
+        subscription.credit += count
+        subscription.acked += count
+        if subscription.credit <= count:  # it had none
+            self._broker.delivery.resume(subscription)
+
+    def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
+        """These messages are done with."""
+        now_us = time.time_ns() // 1000
+        for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
+            entries = [entry for _, _, entry in run]
+            if from_log(entries[0]):
+                log = self._broker.queues.get(name)
+                if log is not None and log.away:
+                    self._broker.homes.abroad.settled(name, entries, subscription.client)
+                elif log is not None:  # else it was removed meanwhile, with all it held
+                    self._broker.delivery.acked(log, entries, subscription.client, now_us)
+                continue
+            for entry in entries:
+                if isinstance(entry, RemoteEntry):
+                    entry.keeper.accepted(entry)
+                    continue
+                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._broker.delivery.account_topic_ack(subscription, entry, now_us)
+
+    def _check_grave(self, entry: Entry) -> None:
+        """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
+        log = self._broker.queues.get(entry.log)
+        if from_log(entry) and log is not None and self._broker.failures.is_in_grave(log, entry):
+            raise RequestRefused(
+                f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
+            )
+
+    def late(self, client: Client, ack_id: str) -> None:
+        """Another broker of the cluster finds a message past its time, before its consumer there had it."""
+        held = client.held(ack_id, None)
+        if held is None:
+            return
+        subscription, key = held
+        entry = subscription.unacked.pop(key)
+        self._give_back_credit(subscription, (entry,))
+        if (log := self._broker.queues.get(entry.log)) is not None:
+            self._broker.failures.expire(log, entry, client.client_id)
+
+    def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
+        """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
+        entry = subscription.unacked.pop(key)
+        subscription.credit += 1
+        if subscription.abroad:
+            self._broker.homes.abroad.give_credit(subscription, (entry,))
+        self._broker.delivery.resume(subscription)
+        cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
+        if client.bridge:
+            self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
+        if from_log(entry):
+            log, again = self._broker.queues[entry.log], not reason
+            self._broker.redelivering.reject(log, entry, client.client_id, cause, again=again)
+        elif isinstance(entry, RemoteEntry):
+            entry.keeper.rejected(entry)
+        else:
+            self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+            self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
+
+
+def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:
+    """What an ACK settles: in mode `client` all up to the message, else the one."""
+    if subscription.ack_mode != "client":
+        return [(subscription, key, subscription.unacked.pop(key))]
+    taken = []
+    for each in subscription.unacked:
+        taken.append(each)
+        if each == key:
+            break
+    return [(subscription, each, subscription.unacked.pop(each)) for each in taken]

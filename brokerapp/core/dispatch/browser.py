@@ -1,0 +1,171 @@
+"""Browsing: SUBSCRIBE with browser:true. A snapshot of queues goes to a client, nothing is removed.
+
+A snapshot is what the queues hold when it begins, messages in flight included, in the order in which consumers get it.
+It is read from the store page by page, as fast as the client takes it, so that one page is in memory however long the
+queues are. A browser is no consumer: it
+is no demand, and nothing is remembered of it. What it is given may be acknowledged, which frees its prefetch and is of
+no other effect.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from brokerapp.core.destinations.log_registry import ORDERING
+from brokerapp.core.dispatch.acknowledgements import take
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selective_dispatch import selector_headers
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import entry_of, partition
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.message_order import by_number
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import Settle, Subscribe
+from brokerapp.model.destination import Destination
+from brokerapp.store import StoredEntry
+from brokerapp.system import clock
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: What ActiveMQ lets a browser hold unacknowledged when nobody says otherwise.
+DEFAULT_PREFETCH = 500
+#: Messages given to the socket before it is looked at whether it takes more.
+MAX_GIVEN = 50
+
+
+class Browsing:
+    """What concerns browsers. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @staticmethod
+    def check(subscribe: Subscribe, targets: Iterable[Destination]) -> None:
+        """Raise RequestRefused for what cannot be browsed."""
+        for each in targets:
+            if not each.is_queue:
+                raise RequestRefused(f"browser:true: {each} is a topic: it stores no messages to browse")
+        if "subscriptionName" in subscribe.options:
+            raise RequestRefused("activemq.subscriptionName: a browser is no durable subscription")
+
+    def prefetch(self, queue: Destination) -> int:
+        """How much a browser may hold when it does not say."""
+        policy = self._broker.topology.policy_for(queue)
+        wanted = policy.queue_browser_prefetch if policy is not None else None
+        return DEFAULT_PREFETCH if wanted is None else wanted
+
+    def join(self, subscription: Subscription) -> None:
+        """Let the queues exist that it names, as in ActiveMQ; it starts when its SUBSCRIBE is confirmed."""
+        for target in subscription.destinations:
+            if not target.is_pattern:
+                self._broker.queues.ensure(target)
+        subscription.browse = Browse(self._broker, subscription)
+
+    def settle(self, client: Client, subscription: Subscription, key: str, settle: Settle) -> None:
+        """An ACK makes room for more of the snapshot. Raises RequestRefused for a NACK: nothing was consumed."""
+        if not settle.accepted:
+            raise RequestRefused("a message that was browsed cannot be rejected (NACK)")
+        if settle.transaction is not None:
+            client.transaction(settle.transaction)  # it must be open; to abort it changes nothing
+        subscription.credit += len(take(subscription, key))
+        subscription.browse.go_on()
+        self._broker.barrier(client, settle.receipt)
+
+
+class Browse:
+    """One snapshot on its way."""
+
+    def __init__(self, broker: Broker, subscription: Subscription) -> None:
+        self._broker, self._subscription = broker, subscription
+        self._logs: deque[MessageLog] = deque()  # not read to their end
+        self._page: deque[Entry] = deque()
+        self._after = self._upto = 0
+        self._place = by_number  # what orders the log that is read
+        self._reading = self._over = False
+
+    def begin(self) -> None:
+        """The snapshot is taken now."""
+        self._subscription.started = True
+        consuming, found = self._broker.consuming, {}
+        for target in self._subscription.destinations:
+            found |= dict.fromkeys(consuming.readable(self._subscription, target))
+        self._logs.extend(found)
+        self._reading = True
+        self._broker.committer.ask(lambda store: store.last(), self._begun)
+
+    def _begun(self, last: int) -> None:
+        """It shows what was stored until now, at whichever node."""
+        self._reading, self._upto = False, last
+        self.go_on()
+
+    def stop(self) -> None:
+        """Nobody wants the rest."""
+        self._over = True
+        self._logs.clear()
+        self._page.clear()
+
+    def go_on(self) -> None:
+        """Give the client what it can take, and read on when nothing is left."""
+        subscription = self._subscription
+        if self._over or not subscription.started:
+            return
+        self._broker.delivery.dirty[subscription.client] = None
+        while self._page and subscription.ready:
+            self._give()
+        if self._page or self._reading or subscription.client.blocked:
+            return
+        if self._logs:
+            self._read()
+        else:
+            self._over = True
+            subscription.client.sink.end_of_browse(subscription)
+
+    def _give(self) -> None:
+        subscription, client = self._subscription, self._subscription.client
+        count = min(len(self._page), subscription.credit, MAX_GIVEN)
+        entries = [self._page.popleft() for _ in range(count)]
+        ack_ids: list[str] = []
+        if subscription.ack_mode != "auto":
+            subscription.credit -= count
+            ack_ids = self._broker.delivery.ack_ids(subscription, entries)
+        client.delivered += count
+        client.sink.deliver(subscription, entries, ack_ids)
+
+    def _read(self) -> None:
+        log, after, self._reading = self._logs[0], self._after, True
+        if not after:
+            ordering = any(reason.startswith(ORDERING) for reason in log.stopped)
+            self._place = by_number if ordering else log.place
+        if self._place is by_number:
+            self._broker.committer.read(log.name, after, PAGE, self._loaded)
+        else:
+            self._broker.committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), self._loaded)
+
+    def _loaded(self, found: list[StoredEntry]) -> None:
+        self._reading = False
+        if self._over:
+            return
+        log, now_ms = self._logs[0], clock.now_ms()
+        if not self._broker.queues.holds(log):  # deleted meanwhile
+            found = []
+        entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]
+        in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
+        if late:
+            self._broker.expiry.sweep((log,))
+        self._page.extend(each for each in in_time if self._shows(log, each))
+        if found and (self._place is not by_number or len(entries) == len(found)):
+            self._after = self._place(found[-1])
+        else:
+            self._logs.popleft()
+            self._after = 0
+        self.go_on()
+
+    def _shows(self, log: MessageLog, entry: Entry) -> bool:
+        selector = self._subscription.condition
+        entry.deliveries = log.deliveries_of(entry)
+        return selector is None or selector.matches(selector_headers(entry, log.destination))

@@ -1,0 +1,120 @@
+"""Stats: the numbers of every destination, and which of them changed since the last snapshot. No I/O."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+
+#: Snapshots for which a destination that is gone is told to those who ask what changed: they ask every few seconds.
+GONE_TOLD_FOR = 600
+#: Destinations told of at once, which is once a second: telling of one costs more than a message to it.
+MOST_AT_ONCE = 2_000
+#: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
+#: from clients.
+MAX_DESTINATIONS = 100_000
+
+#: Queues that hold dead letters unless a policy names others: so after a restart, too, before the next failure.
+DEAD_LETTERS = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
+
+
+class Stats:
+    """Numbers by destination."""
+
+    def __init__(self) -> None:
+        self._by_destination: dict[Destination, DestinationStats] = {}
+        self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
+        self._gone: set[Destination] = set()
+        self._told_gone: dict[Destination, int] = {}  # and with which snapshot, in that order
+        #: Told of a destination that has numbers from now on, and of one that has none any more.
+        self.appeared: Callable[[Destination], None] = _ignore
+        self.vanished: Callable[[Destination], None] = _ignore
+        #: Asked to forget some when there are more than `most`.
+        self.crowded: Callable[[], None] = _nothing
+        self.bound = self.most = MAX_DESTINATIONS
+
+    def __contains__(self, destination: Destination) -> bool:
+        return destination in self._by_destination
+
+    def of(self, destination: Destination) -> DestinationStats:
+        """The numbers of a destination, from zero for a new one."""
+        stats = self._by_destination.get(destination)
+        if stats is None:
+            stats = self._by_destination[destination] = _new(destination)
+            self._gone.discard(destination)
+            self._told_gone.pop(destination, None)
+            self.changed.add(stats)
+            self.appeared(destination)
+            if len(self._by_destination) > self.most:
+                self.crowded()
+                self.most = max(self.bound, len(self._by_destination) + self.bound // 10)
+        return stats
+
+    def find(self, destination: Destination) -> DestinationStats | None:
+        """The numbers of a destination that has some."""
+        return self._by_destination.get(destination)
+
+    def forget(self, destination: Destination) -> None:
+        """The destination is deleted."""
+        stats = self._by_destination.pop(destination, None)
+        if stats is not None:
+            self.changed.discard(stats)
+            self.vanished(destination)
+        self._gone.add(destination)
+
+    def known(self) -> list[Destination]:
+        """All destinations that have numbers."""
+        return list(self._by_destination)
+
+    def give_back(self, changed: list[DestinationStats], gone: list[Destination]) -> None:
+        """Changes that were taken but could not be told."""
+        self.changed.update(each for each in changed if self._by_destination.get(each.destination) is each)
+        self._gone.update(each for each in gone if each not in self._by_destination)
+
+    def told_gone(self, gone: Iterable[Destination], snapshot: int) -> None:
+        """The end of these was told with this snapshot."""
+        self._told_gone.update((each, snapshot) for each in gone if each not in self._by_destination)
+
+    def long_gone(self, snapshot: int) -> list[Destination]:
+        """Those whose end was told so long before this snapshot that nobody needs to be told any more."""
+        last = snapshot - GONE_TOLD_FOR
+        return [each for each, told in itertools.takewhile(lambda item: item[1] <= last, self._told_gone.items())]
+
+    def forget_gone(self, destinations: Iterable[Destination]) -> None:
+        """Nobody is told of the end of these any more."""
+        for each in destinations:
+            self._told_gone.pop(each, None)
+
+    def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
+        """What changed and what is gone since the last call: of very much what is new, and was told of longest ago."""
+        # Whoever holds the numbers of a destination may change them after it was deleted: that is no news.
+        changed = [each for each in self.changed if self._by_destination.get(each.destination) is each]
+        gone = list(self._gone)
+        self.changed.clear()
+        self._gone.clear()
+        if len(changed) <= MOST_AT_ONCE:
+            return changed, gone
+        changed.sort(key=attrgetter("version"))
+        count = max(MOST_AT_ONCE, sum([not each.version for each in changed]))
+        self.changed.update(changed[count:])
+        return changed[:count], gone
+
+
+def _nothing() -> None:
+    """Nobody does anything about it."""
+
+
+def _ignore(_destination: Destination) -> None:
+    """Nobody wants to know."""
+
+
+def _new(destination: Destination) -> DestinationStats:
+    """Numbers of a new destination, and what the options behind its name say about it."""
+    options = destination.options
+    text = "&".join(f"{name}={value}" for name, value in options.items())
+    is_dead = destination.is_queue and DEAD_LETTERS.fullmatch(destination.name) is not None
+    return DestinationStats(destination, Options=text, DLQ=is_dead or options.get("isDLQ") == "true")

@@ -1,0 +1,350 @@
+"""Delivery: hands messages to consumers, and keeps account of what they hold.
+
+Work gathers while the sockets are read (`touch`, `dirty`); `pump` does it once a tick, so that a burst costs one pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from brokerapp.core.clients.bridge_clients import bringer
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selective_dispatch import Wants
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import entry_of, native, partition, topic_entry
+from brokerapp.engine.entries.eviction import OLDEST, evict
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.routing.destination_trie import DestinationMap
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.message import Copy, Message, Sizes
+from brokerapp.store import StoredEntry
+from brokerapp.tracing.consumers import ConsumerNotes
+from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
+
+if TYPE_CHECKING:
+    from brokerapp.core.advisories import Advisories
+    from brokerapp.nodes.links.protocol import Consumer
+    from brokerapp.nodes.ownership.coordinator import Homes
+
+#: Topics whose subscribers are remembered: their names come from clients.
+MAX_REMEMBERED = 10_000
+MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
+_original = attrgetter("original")
+_expires = attrgetter("message.expires")
+#: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
+May = Callable[[Subscription, str, Destination], bool]
+
+
+class Delivery:
+    """Everything between a stored message and a client's socket."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        recorder: Recorder,
+        stats: Stats,
+        expired: Callable[[MessageLog, Entry], None],
+        may: May,
+    ) -> None:
+        self._committer, self._recorder, self._stats = committer, recorder, stats
+        self._expired, self._may = expired, may
+        self._topics: dict[Kind, DestinationMap[Subscription]] = {kind: DestinationMap() for kind in Kind}
+        self._subscribers_of: dict[Destination, list[Subscription]] = {}
+        self._remembered = 0  # subscribers in all of these
+        self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
+        self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
+        self.dirty: dict[Client, None] = {}
+        #: Notes what reaches a topic; what its subscribers get of it.
+        self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
+        self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
+        self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
+        self.sound: Callable[[MessageLog, list[StoredEntry]], object] = lambda _log, found: found  #: see Failures.sound
+        self.stopped = False  #: the node ends: nothing more is given out
+        self.consumers = ConsumerNotes(recorder)  #: who consumes from where, for the record
+        self.advisories: Advisories  #: the broker's
+        self.homes: Homes  #: the broker's
+
+    # -- once a tick
+
+    def pump(self) -> None:
+        """Give out what can be given, then let it go to the sockets."""
+        if self.stopped:
+            self.touched.clear()
+            self.waiting.clear()
+        while self.touched:
+            touched, self.touched = self.touched, {}
+            for log in touched:
+                for subscription, entries in log.dispatch():
+                    self.give(log, subscription, entries)
+                self._page(log)
+        while ready := [each for each in self.waiting if each.ready or not each.pending]:
+            for subscription in ready:
+                self._drain(subscription)
+            if self.drained is not None:
+                self.drained()
+        dirty, self.dirty = self.dirty, {}
+        for client in dirty:
+            client.sink.flush()
+
+    def _page(self, log: MessageLog) -> None:
+        after = log.loaded if log.wants_page else log.wants_ahead
+        if after is None:
+            return
+        load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+        log.paging, window = True, log.window
+
+        def loaded(found: list[StoredEntry]) -> None:
+            load((entry_of(log.name, each) for each in found), window)
+            if window == log.window:
+                self.sound(log, found)
+            self.touched[log] = None
+
+        if log.rules.prioritized:
+            self._committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), loaded)
+        else:
+            self._committer.read(log.name, after, PAGE, loaded)
+
+    def resume(self, subscription: Subscription) -> None:
+        """It may be given messages again."""
+        for log in subscription.logs:
+            self.touched[log] = None
+        if subscription.pending:
+            self.waiting[subscription] = None
+        if subscription.abroad:
+            self.homes.abroad.drain(subscription)
+        if subscription.browse is not None:
+            subscription.browse.go_on()
+
+    # -- queues
+
+    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
+        """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
+        now_us = time.time_ns() // 1000  # not that of a tick, nor when they were born: latencies are told from it
+        now_ms = now_us // 1000
+        if any(map(_expires, entries)):
+            entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
+            for entry in expired:
+                subscription.credit += 1
+                self._expired(log, entry)
+            if expired and log.ready:
+                self.touched[log] = None
+        client: Client = subscription.client
+        log.counts.handed_out([entry.message.born_us for entry in entries], now_us)
+        self._stats.changed.add(log.counts)
+        client.delivered += len(entries)
+        self.dirty[client] = None
+        self._record(DISPATCH, log, entries, client.client_id, now_us)
+        if self.advisories.watching:
+            self.advisories.dispatched(log.destination, entries)
+        if subscription.ack_mode != "auto":
+            client.sink.deliver(subscription, entries, self.ack_ids(subscription, entries))
+            return
+        subscription.credit += len(entries)
+        if log.ready:  # what its credit did not reach
+            self.touched[log] = None
+        client.sink.deliver(subscription, entries, ())
+        self.acked(log, entries, client, time.time_ns() // 1000)
+        self._committer.settle(entries)
+
+    def acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
+        """A consumer is done with these messages of a queue."""
+        self.count_acked(log, entries)
+        self.told_acked(log, entries, client, now_us)
+
+    def count_acked(self, log: MessageLog, entries: Sequence[Entry]) -> None:
+        """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
+        log.counts.left([entry.message for entry in entries])
+        self._stats.changed.add(log.counts)
+
+    def told_acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
+        """The same, as the home of the queue has it: they are gone from there."""
+        log.settled(entries)
+        self._stats.changed.add(log.counts)
+        if client.bridge:
+            self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
+        self._record(ACK, log, entries, client.client_id, now_us)
+        if self.advisories.watching:
+            self.advisories.consumed(log.destination, entries)
+
+    def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
+        for original, run in groupby(entries, _original):
+            messages = [entry.message for entry in run]
+            sent_to = native(original) if original else log.name
+            self._recorder.run(kind, now_us, messages, (log.name,), sent_to, consumer)
+
+    @staticmethod
+    def ack_ids(subscription: Subscription, entries: list[Entry]) -> list[str]:
+        """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
+        client: Client = subscription.client
+        if client.names_messages:
+            for entry in entries:
+                subscription.hold(entry.message.id, entry)
+            return [entry.message.id for entry in entries]
+        first = client.ack_numbers + 1
+        client.ack_numbers += len(entries)
+        ack_ids = [f"{subscription.key}-{number}" for number in range(first, first + len(entries))]
+        subscription.unacked.update(zip(ack_ids, entries, strict=True))
+        return ack_ids
+
+    # -- topics
+
+    def join(self, subscription: Subscription, topic: Destination) -> None:
+        """A subscriber of a topic, or of all that match a pattern."""
+        self._topics[topic.kind].add(topic.name, subscription)
+        if not subscription.client.internal:
+            self.consumers.began(str(topic), subscription.client.client_id)
+        self._subscribers_of.clear()
+        self.homes.known.listens(topic)
+
+    def part(self, subscription: Subscription, topic: Destination) -> None:
+        """It is one no longer."""
+        self._topics[topic.kind].remove(topic.name, subscription)
+        self.consumers.ended(str(topic), subscription.client.client_id)
+        self._subscribers_of.clear()
+        self.homes.known.listens_no_more(topic)
+        self.waiting.pop(subscription, None)
+
+    def subscribers(self, topic: Destination) -> list[Subscription]:
+        """Who gets messages of this topic; each once, however many of its patterns match."""
+        found = self._subscribers_of.get(topic)
+        if found is None:
+            if len(self._subscribers_of) >= MAX_REMEMBERED or self._remembered >= MAX_REMEMBERED_SUBSCRIBERS:
+                self._subscribers_of.clear()
+                self._remembered = 0
+            matching = dict.fromkeys(self._topics[topic.kind].find(topic.name))
+            found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
+            self._remembered += len(found)
+        return found
+
+    def is_heard(self, topic: Destination) -> bool:
+        """Whether somebody subscribes to this topic, or to one that matches the pattern."""
+        return bool(self._topics[topic.kind].find(topic.name) or self.homes.known.listeners_elsewhere(topic))
+
+    def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
+        """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
+        stats = self._stats.of(copy.destination)
+        stats.arrived(Sizes.of((message,)))
+        self._stats.changed.add(stats)
+        self.homes.known.pass_on(message, copy, bringer(message, sender))
+        self.spread(message, copy, sender)
+
+    def spread(self, message: Message, copy: Copy, sender: Client | None) -> None:
+        """The same to those on this node."""
+        message = self.remember(message, copy)
+        wants = Wants(topic_entry(message, copy), copy.destination)
+        subscribers = self.subscribers(copy.destination)
+        if self.advisories.watching:
+            self.advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
+        for subscription in subscribers:
+            if subscription.no_local and subscription.client is sender:
+                continue
+            self.tell(subscription, message, copy, wants=wants)
+            if subscription.too_much_waits:
+                self._drain(subscription)
+                self._bound(subscription)
+
+    def tell(
+        self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None,
+        wants: Wants | None = None,
+    ) -> None:  # fmt: skip
+        """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
+        gets copies of what the topic gets. `wants` remembers what selectors say of it.
+        """
+        entry = topic_entry(message, copy, queue)
+        wants = wants or Wants(entry, copy.destination)
+        if subscription.selector is None or wants(subscription.selector):
+            subscription.await_turn(entry)
+            self.waiting[subscription] = None
+
+    def _bound(self, subscription: Subscription) -> None:
+        now_us = time.time_ns() // 1000
+        while subscription.too_much_waits:
+            for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
+                subscription.pending_bytes -= len(entry.message.body)
+                self._discard(subscription, entry)
+
+    def _discard(self, subscription: Subscription, entry: Entry) -> None:
+        """A message of a topic is not kept for a subscriber that is too slow."""
+        topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
+        stats = self._stats.of(topic)
+        stats.DroppedCount += 1
+        self._stats.changed.add(stats)
+        subscription.discarded += 1
+        self.advisories.discarded(subscription, entry)
+        self.lose(entry, "discarded for a slow subscriber", consumer)
+
+    def _drain(self, subscription: Subscription) -> None:
+        now_us = time.time_ns() // 1000
+        pending = subscription.pending
+        while pending and subscription.ready:
+            entry = subscription.next_pending()
+            if isinstance(entry, RemoteEntry):
+                self._give_remote(subscription, entry, now_us // 1000)
+                continue
+            if 0 < entry.message.expires <= now_us // 1000:
+                self.lose(entry, "expired", subscription.client.client_id, expired=True)
+                continue
+            self._give_from_topic(subscription, entry, now_us)
+        if not pending:
+            self.waiting.pop(subscription, None)
+
+    def _give_remote(self, subscription: Subscription, entry: RemoteEntry, now_ms: int) -> None:
+        """Hand over what another broker keeps, counts and records."""
+        if 0 < entry.message.expires <= now_ms:
+            entry.keeper.late(entry)
+            return
+        if subscription.ack_mode == "auto":
+            entry.keeper.accepted(entry)
+        self._hand_over(subscription, entry)
+
+    def _hand_over(self, subscription: Subscription, entry: Entry) -> None:
+        """Let the client have what is in no log here; unless that is all, it holds it from now on."""
+        client: Client = subscription.client
+        ack_ids: Sequence[str] = ()
+        if subscription.ack_mode != "auto":
+            subscription.credit -= 1
+            ack_ids = self.ack_ids(subscription, [entry])
+        client.delivered += 1
+        self.dirty[client] = None
+        client.sink.deliver(subscription, (entry,), ack_ids)
+
+    def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+        topic = Destination.parse(entry.shown)
+        stats = self._stats.of(topic)
+        stats.handed_out((entry.message.born_us,), now_us)
+        consumer = subscription.client.client_id
+        self._recorder.event(
+            DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
+        )
+        if self.advisories.watching:
+            self.advisories.dispatched(topic, (entry,))
+        if subscription.ack_mode == "auto":
+            self.account_topic_ack(subscription, entry, now_us)
+        else:
+            stats.InFlightCount += 1
+        self._stats.changed.add(stats)
+        self._hand_over(subscription, entry)
+
+    def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+        """A subscriber is done with a message of a topic."""
+        topic = Destination.parse(entry.shown)
+        stats = self._stats.of(topic)
+        stats.left((entry.message,))
+        self._stats.changed.add(stats)
+        if self.advisories.watching:
+            self.advisories.consumed(topic, (entry,))
+        original = native(entry.original or entry.shown)
+        client: Client = subscription.client
+        for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
+            self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)

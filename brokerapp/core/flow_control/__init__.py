@@ -1,0 +1,1 @@
+"""Limits of memory and store, and the sends that wait at them."""

@@ -1,0 +1,148 @@
+"""Runs: SENDs of one read that differ in body and receipt only, from one decision to one unit of the store.
+
+What a run shares is looked at once: who may send, the way, the stored form's first line, the counts, the trace. A run
+goes this way when nothing has to be decided message by message (`_way`); else each message takes the general one, see
+publishing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from brokerapp.core.publishing.concurrent_dispatch import NOTHING
+from brokerapp.core.publishing.pending_write import ClientUnit
+from brokerapp.core.publishing.scheduler import MARK as SCHEDULED
+from brokerapp.engine.clients.client import Client, Placed
+from brokerapp.engine.routing.route_walk import Route
+from brokerapp.model.commands import Send, SendRun
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message, stored_alike
+from brokerapp.store import Run
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Copies that one run may have the store make: longer ones are cut, so that batches stay what the committer wants.
+MAX_COPIES = 2_000
+
+
+class ClientRun(Run):
+    """A run with the client that waits for it."""
+
+    __slots__ = ("client", "destination", "given", "messages", "receipts", "route", "runs", "size", "sizes")
+
+    def __init__(
+        self,
+        runs: Runs,
+        client: Client,
+        messages: Sequence[Message],
+        receipts: Sequence[str | None],
+        destination: Destination,
+        route: Route,
+    ) -> None:
+        super().__init__(stored_alike(messages), route.groups[0].rows)
+        self.runs, self.client, self.messages, self.receipts = runs, client, messages, receipts
+        self.destination, self.route = destination, route
+        self.sizes = list(map(len, self.stored))
+        self.size = sum(self.sizes)
+        self.given = NOTHING  #: early
+
+    def done(self, seq: int, refused: Mapping[int, str]) -> None:
+        self.runs.finish(self, seq, refused)
+
+
+class Runs:
+    """What concerns many messages sent at once. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def send(self, client: Client, run: SendRun) -> None:
+        """Publish. Raises RequestRefused, which holds for all; the receipts follow when the messages are stored."""
+        way = self._way(client, run)
+        if way is None:
+            for send in run:
+                self._broker.attempt(client, self._broker.perform[Send], send)
+            return
+        destination, route = way
+        self._broker.require(client, "write", destination)
+        messages = self._broker.publishing.messages(run.like, run.bodies)
+        if route.bound:
+            for each in messages:
+                each.held = tuple(route.bound)
+        client.sent += len(messages)
+        self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
+        if not messages[0].persistent and self._passed_through(client, messages, destination, route):
+            self._broker.confirm(client, *run.receipts)
+            return
+        length = max(1, MAX_COPIES // len(route.groups[0].rows))
+        for start in range(0, len(messages), length):
+            part = slice(start, start + length)
+            unit = ClientRun(self, client, messages[part], run.receipts[part], destination, route)
+            unit.given = self._broker.early.give(unit.messages, unit.sizes, route.groups)
+            client.started_unit(unit.size)
+            self._broker.committer.submit(unit, unit.given)
+
+    def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
+        """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
+        like = run.like
+        if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
+            return None
+        if self._broker.flow.places or self._broker.bounds.is_disk_low:
+            return None
+        destination, *others = Destination.parse_list(like.destination)
+        if others or destination.is_temporary or destination not in client.producing_to:
+            return None
+        route = self._broker.topology.plans.get(destination)
+        if route is None or route.groups is None or len(route.groups) != 1 or route.dropping:
+            return None
+        if route.topics and self._broker.flow.watchful:
+            return None
+        return destination, route
+
+    def _passed_through(
+        self, client: Client, messages: Sequence[Message], destination: Destination, route: Route
+    ) -> bool:
+        """Give them straight to the consumers of their one queue, if nothing is before them and all are taken."""
+        [group] = route.groups
+        if client.pending or len(group.logs) > 1 or route.topics:
+            return False
+        return self._broker.publishing.pass_through(messages, group, str(destination))
+
+    def finish(self, run: ClientRun, seq: int, refused: Mapping[int, str]) -> None:
+        """The store did what it could; what found no room goes on by itself."""
+        run.client.ended_unit(run.size)
+        if not refused:
+            self._stored(run, slice(None), seq)
+            return
+        for is_refused, places in groupby(range(len(run.stored)), refused.__contains__):
+            first, *others = places
+            if not is_refused:
+                self._stored(run, slice(first, first + 1 + len(others)), seq + first)
+                continue
+            for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
+                self._broker.storing.finish(unit, 0, refused[place])
+
+    def split(self, run: ClientRun, places: Iterable[int]) -> list[ClientUnit]:
+        """These messages of a run, each in a unit of its own."""
+        storing, units = self._broker.storing, []
+        for place in places:
+            placed = [Placed(run.messages[place], run.stored[place], run.destination, run.route)]
+            appends = [(run.stored[place], run.rows)]
+            given = {log: [entries[place]] for log, entries in run.given.items()}
+            units.append(ClientUnit(storing, run.client, placed, appends, (), (), run.receipts[place], None, given))
+            run.client.started_unit(units[-1].size)
+        return units
+
+    def _stored(self, run: ClientRun, part: slice, seq: int) -> None:
+        """These of its messages are stored, numbered from `seq` on."""
+        messages = run.messages[part]
+        [group] = run.route.groups
+        given = {log: entries[part] for log, entries in run.given.items()}
+        self._broker.storing.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
+        for copy in run.route.topics:
+            for message in messages:
+                self._broker.delivery.publish(message, copy, run.client)
+        self._broker.confirm(run.client, *run.receipts[part])

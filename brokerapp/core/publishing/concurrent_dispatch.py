@@ -1,0 +1,109 @@
+"""Early delivery: what the store is being told of is given at once to consumers who are ready for it.
+
+A message is confirmed to its sender when it is synced to disk, and not before; to consume it nobody needs to wait for
+that. It is given early where nothing stands before it in its log, neither waiting nor on its way to the store, and the
+store is certain to have room; it gets its number with the store's answer. An acknowledgement that is faster waits in
+the committer; what a consumer leaves behind meanwhile comes back when it is stored. All else is given out when it is
+stored, and so is what other nodes write to, too: what they confirmed before may not be known here yet; and what is
+copied to several logs: a node that dies before it is stored would have given it to the consumers of some of them only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.append_group import Group
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.model.message import Message, Sizes
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Copies that may be given early between one batch of the committer and the next. Where there are more the broker is
+#: busy: it is about throughput then, and costs less to give out a batch at a time. Also, acknowledgements that come
+#: before what they acknowledge is stored cut batches short.
+MAX_COPIES = 200
+
+#: What was given early of a unit's messages: all of them, in order, by the name of the log.
+Given = Mapping[str, Sequence[Entry]]
+NOTHING: Given = {}
+
+
+class EarlyDelivery:
+    """What concerns delivery before the store's answer. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[Group]) -> Given:
+        """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
+        if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable:
+            return NOTHING
+        [group], broker, first = groups, self._broker, messages[0]
+        [log], [row] = group.logs, group.rows
+        committer = broker.committer
+        if committer.given + len(messages) > MAX_COPIES:
+            return NOTHING
+        if broker.delivery.stopped or not broker.homes.is_sure():
+            return NOTHING
+        if 0 < first.expires <= first.born_us // 1000 or broker.flow.is_full(group.names):
+            return NOTHING
+        if not log.is_awaited or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
+            return NOTHING
+        entries = self._give(log, row, messages, sizes)
+        return {log.name: entries} if entries else NOTHING
+
+    def _give(
+        self, log: MessageLog, row: tuple[str, str, str], messages: Sequence[Message], sizes: Sequence[int]
+    ) -> Sequence[Entry]:
+        name, original, shown = row
+        deliveries = messages[0].deliveries
+        facts = zip(messages, sizes, strict=True)
+        entries = [Entry(name, COMING, message, 0, size, original, shown, deliveries) for message, size in facts]
+        taken = log.give_early(entries)
+        if not taken:
+            return ()
+        self._broker.storing.arrived(log, messages, Sizes.of(messages))
+        for consumer, theirs in taken:
+            self._broker.delivery.give(log, consumer, theirs)
+        return entries
+
+    def _has_room(self, log: MessageLog, size: int) -> bool:
+        """Whether no limit can refuse messages of so many bytes, whatever is on its way before them.
+
+        What entries take beside their messages is not known here, so half of the store must be free, and half of the
+        room for what is not persistent.
+        """
+        broker, limits = self._broker, self._broker.committer.limits
+        coming = broker.quotas.share.pending_bytes + size
+        if limits.accepted and 2 * (broker.committer.used + coming) > limits.accepted:
+            return False
+        if limits.temp and 2 * (broker.committer.temp + coming) > limits.temp:
+            return False
+        return not broker.topology.definitions.policies or self._fits(log, size)
+
+    def _fits(self, log: MessageLog, size: int) -> bool:
+        committer = self._broker.committer
+        limit = committer.limits.of_log(log.name)
+        if not limit:
+            return True
+        held = committer.held.get(log.name)
+        return held is not None and not committer.brings_to(log.name) and held + log.coming + size <= limit
+
+    def stored(
+        self, log: MessageLog, entries: Sequence[Entry], numbers: Iterable[int], payloads: Iterable[int]
+    ) -> None:
+        """The store has what was given early, under these numbers."""
+        log.stored(entries, numbers, payloads)
+        if log.stranded or not log.consumers:
+            self._broker.consuming.return_stranded(log)
+
+    def never_stored(self, given: Given) -> None:
+        """Nothing comes of what was given early: a limit refused it in the end."""
+        for name, entries in given.items():
+            log = self._broker.queues.get(name)
+            if log is not None:
+                log.never_stored(entries)
+                self._broker.consuming.return_stranded(log)

@@ -1,0 +1,372 @@
+"""Committer: the group commit. What all clients asked during one round trip to the store goes into the next one.
+
+One batch is under way at a time, so what is asked later is done later. A batch whose answer was lost is sent again
+until the store answers; the store does it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brokerapp.core.publishing.commit_port import CommitStore
+from brokerapp.engine.entries.log_entry import COMING
+from brokerapp.errors import Fenced, StoreUnavailable
+from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, Unit
+
+logger = logging.getLogger(__name__)
+
+#: Units in one batch: bounds how long the store is busy with one call (some 10 ms).
+MAX_UNITS = 2_000
+#: Copies and bytes of messages in one batch, for the same reason.
+MAX_COPIES = 10_000
+MAX_BYTES = 8 * 1024 * 1024
+#: Bytes that a batch, a copy of a message and an acknowledgement add to the append-only file beside messages, at most.
+FIXED_BYTES, COPY_BYTES, SETTLED_BYTES = 4_000, 300, 200
+#: Pages read in one round: the next commit waits for them.
+MAX_READS = 16
+#: Seconds between attempts to reach a store that does not answer.
+RETRY_SECONDS = 0.1
+
+ReadCallback = Callable[[list[StoredEntry]], None]
+#: A question to the store.
+Question = Callable[[CommitStore], Awaitable[Any]]
+
+
+def _nothing() -> None: ...
+
+
+@dataclass(slots=True)
+class Read:
+    """A question to the store, to be asked when the last unit submitted before it is done."""
+
+    question: Question
+    callback: Callable[[Any], None]
+    after: Unit | Run | None
+
+
+class Committer:
+    """Takes units and reads from the broker, in order; calls back when they are done."""
+
+    def __init__(self, store: CommitStore, session: str, limits: Limits, after_batch: Callable[[], None]) -> None:
+        self._store, self._session, self.limits, self._after_batch = store, session, limits, after_batch
+        self._units: list[Unit | Run] = []
+        self._under_way: list[Unit | Run] = []  # in the store's hands
+        self._submitted = 0  # units, since the start
+        self._brought_by: dict[
+            str, int
+        ] = {}  # log -> the last of them whose messages it is not given before it has them
+        self._settles: list[Settled] = []
+        self._hasty: list[Settled] = []  # settled before they were stored
+        self._declarations: list[tuple[str, str | None]] = []
+        self._marks: dict[str, str] = {}
+        self._returned: list[tuple[str, int, int]] = []
+        self._reads: list[Read] = []
+        self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._number = self._answered = 0  # of the last batch, and of the last one that the store answered
+        self.given = 0  #: copies in the next batch that were given out already
+        self.used = 0  #: bytes that the store held after the last batch
+        self.temp = 0  #: bytes of them that are not persistent
+        self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
+        #: Whether to ask, of a log that a batch appends to, what stood last in it before; see `before`.
+        self.asks: Callable[[str], bool] = lambda _log: False
+        #: The answers, numbers by log, while the batch is reported.
+        self.before: Mapping[str, int] = {}
+        #: Told of logs that were declared or removed; what follows of the batch waits until all nodes know of it.
+        self.announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None
+        self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
+        self.waiting_since: float | None = None  #: loop time at which the store stopped answering
+
+    # -- what the broker asks; none of it waits
+
+    def submit(self, unit: Unit | Run, given: Collection[str] = ()) -> None:
+        """Do this unit, whose messages these logs have given out already."""
+        self._units.append(unit)
+        self._submitted += 1
+        self.given += len(given) * unit.count
+        for rows in unit.ways:
+            for log, _, _ in rows:
+                if log not in given:
+                    self._brought_by[log] = self._submitted
+        self._rouse()
+
+    def withdraw(self, wanted: Callable[[Unit | Run], bool]) -> list[Unit | Run]:
+        """Take back, in order, those units that are not in the store's hands yet."""
+        found = [unit for unit in self._units if wanted(unit)]
+        if found:
+            self._submitted -= len(found)
+            taken = set(map(id, found))
+            self._units = [unit for unit in self._units if id(unit) not in taken]
+            for each in self._reads:  # a mark that is taken away: wait for all that is left, which is never too early
+                if id(each.after) in taken:
+                    each.after = self._units[-1] if self._units else None
+        return found
+
+    def settle(self, entries: Iterable[Settled]) -> None:
+        """Remove those of these entries that are, or will be, stored; nobody waits for it."""
+        stored = [entry for entry in entries if entry.seq]
+        if stored:
+            self._settles += stored
+            self._rouse()
+
+    def create(self, log: str, attributes: str) -> None:
+        """Let a log exist, with these attributes, before anything submitted later."""
+        self._declarations.append((log, attributes))
+        self._rouse()
+
+    def remove(self, log: str) -> None:
+        """Let a log exist no longer, if it is empty; before anything submitted later."""
+        self._declarations.append((log, None))
+        self._forget(log)
+        self._rouse()
+
+    def discard(self, log: str, then: Callable[[], None] = _nothing) -> None:
+        """Remove a log with all it holds, some time after everything submitted so far is done.
+
+        It is lost from the next batch on: whoever finds its attributes goes on with that.
+        """
+        self.create(log, json.dumps({"kind": DISCARDED}))
+        self.clear(log, then)
+
+    def clear(self, log: str, then: Callable[[], None] = _nothing) -> None:
+        """Remove what a log that was discarded, at whichever node, still gets of what was submitted so far.
+
+        One that is there again under its name by then stays as it is.
+        """
+        self._forget(log)
+        self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
+
+    def _forget(self, log: str) -> None:
+        self._brought_by.pop(log, None)
+        self.held.pop(log, None)
+
+    def mark(self, log: str, mark: str) -> None:
+        """Set a log's mark, before anything submitted later."""
+        self._marks[log] = mark
+        self._rouse()
+
+    def note_return(self, entry: Settled, deliveries: int) -> None:
+        """Keep for later nodes how often an entry was delivered and came back."""
+        if entry.seq:
+            self._returned.append((entry.log, entry.seq, deliveries))
+            self._rouse()
+
+    def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None:
+        """Read entries of a log as they are after all that was submitted before."""
+        self.ask(lambda store: store.read(log, after, count), callback)
+
+    def ask(self, question: Question, callback: Callable[[Any], None]) -> None:
+        """Ask the store something, when all that was submitted before is done."""
+        self._reads.append(Read(question, callback, self._units[-1] if self._units else None))
+        self._rouse()
+
+    def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
+        """Give places by priority to the next entries after this number of a log; see the store's."""
+        self.ask(lambda store: store.prioritize(log, self._session, after), callback)
+
+    def keep_record(
+        self, id: str, version: int, changed: Mapping[str, str], anew: bool, then: Callable[[], None]
+    ) -> None:
+        """Keep a change of the cluster's record, after everything submitted so far; see the store's."""
+        self.ask(lambda store: store.keep_record(self._session, id, version, changed, anew=anew), lambda _done: then())
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything submitted is not done yet."""
+        return not self._idle.is_set()
+
+    def brings_to(self, log: str) -> bool:
+        """Whether messages are on their way to the store that this log is given when they are there."""
+        done = self._submitted - len(self._units) - len(self._under_way)
+        return self._brought_by.get(log, 0) > done
+
+    async def barrier(self) -> None:
+        """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
+        done = asyncio.get_running_loop().create_future()
+        self.submit(Unit(then=lambda *_: done.done() or done.set_result(None)))
+        await done
+
+    async def drain(self) -> None:
+        """Wait until everything submitted is done."""
+        await self._idle.wait()
+
+    def _rouse(self) -> None:
+        if not self._wake.is_set():
+            self._wake.set()
+            self._idle.clear()
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises Fenced when another node took over."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._asked:
+                await asyncio.sleep(0)  # what was given out on the way here leaves before the commit is made
+                await self._round()
+            if not self._wake.is_set():
+                self._idle.set()
+
+    async def run_discards(self) -> None:
+        """Remove what is to be discarded, beside the batches, until cancelled."""
+        while True:
+            log, then = await self._doomed.get()
+            await self._until_answered(lambda log=log: self._store.drop(log, self._session, discarded=True))
+            then()
+
+    @property
+    def _asked(self) -> bool:
+        return bool(self._units or self._settles or self._declarations or self._marks or self._returned or self._reads)
+
+    async def _round(self) -> None:
+        batch, reads = self._take()
+        if batch is not None:
+            committed = Committed(0, used=self.used, temp=self.temp)
+            if _writes(batch):
+                committed = await self._until_answered(lambda: self._commit(batch))
+                self._answered = batch.number
+            if batch.declarations and self.announce is not None:
+                await self.announce(batch.declarations)
+            self.used, self.temp = committed.used, committed.temp
+            self.held.update(committed.held)
+            self._report(batch, committed)
+            self._under_way = []
+            if self._hasty:
+                self._settle_hasty()
+            if self.done is not None:
+                _follow(self.done, batch)
+        if reads:
+            answers = await self._until_answered(
+                lambda: asyncio.gather(*(each.question(self._store) for each in reads))
+            )
+            for each, answer in zip(reads, answers, strict=True):
+                _follow(each.callback, answer)
+        self._after_batch()
+
+    async def _commit(self, batch: Batch) -> Committed:
+        size, self.limits.committing = _size(batch) if self.limits.disk.is_scarce else 0, 0
+        while not self.limits.admits(size):  # a server that can't write ends, and is no longer there to be read from
+            await asyncio.sleep(RETRY_SECONDS)
+        self.limits.committing = size
+        committed = await self._store.commit(self._session, batch, self.limits)
+        self.limits.committed, self.limits.committing = self.limits.committed + size, 0
+        return committed
+
+    def _report(self, batch: Batch, committed: Committed) -> None:
+        """Tell all units how they ended."""
+        seq, refused, self.before = committed.base + 1, committed.refused, committed.before
+        for position, unit in batch.numbered:
+            if committed.dropped and position in committed.dropped:
+                unit.dropped = committed.dropped[position]
+            if committed.repeated and position in committed.repeated:
+                unit.repeated = committed.repeated[position]
+            _follow(unit.report, seq, position, refused)
+            seq += unit.count
+        self.before = {}
+
+    def _take(self) -> tuple[Batch | None, list[Read]]:
+        """The next batch; and the reads before which no unit is left."""
+        units = self._units
+        count = _within_limits(units)
+        taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
+        self._under_way, self.given = taken, 0
+        if taken and _is_hasty(taken[0]):  # what it settles found no room in the store yet
+            taken[0].settles = self._known(taken[0].settles)
+        if self._settles:
+            taken, self._settles = [*taken, Unit(settles=self._known(self._settles))], []
+        reads: list[Read] = []
+        if self._reads:
+            left = set(map(id, self._units))
+            ready = itertools.takewhile(lambda read: id(read.after) not in left, self._reads[:MAX_READS])
+            reads = list(ready)
+            del self._reads[: len(reads)]
+        if not (taken or self._declarations or self._marks or self._returned):
+            return None, reads
+        self._number += 1
+        batch = Batch(
+            self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks,
+            self._answered,
+        )  # fmt: skip
+        self._declarations, self._marks, self._returned = [], {}, []
+        return batch, reads
+
+    def _known(self, settles: Sequence[Settled]) -> Sequence[Settled]:
+        """Those that the store has already; the others are settled when it does."""
+        known = [entry for entry in settles if 0 < entry.seq < COMING]
+        if len(known) < len(settles):
+            self._hasty += [entry for entry in settles if entry.seq == COMING]
+        return known
+
+    def _settle_hasty(self) -> None:
+        """What is stored by now can be settled."""
+        self._settles += [entry for entry in self._hasty if 0 < entry.seq < COMING]
+        self._hasty = [entry for entry in self._hasty if entry.seq == COMING]
+
+    async def _until_answered(self, call):
+        while True:
+            try:
+                answer = await call()
+            except Fenced:
+                raise
+            except StoreUnavailable as error:
+                if self.waiting_since is None:
+                    self.waiting_since = asyncio.get_running_loop().time()
+                    logger.warning("the store does not answer: %s; trying again until it does", error)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                if self.waiting_since is not None:
+                    logger.warning("the store answers again")
+                    self.waiting_since = None
+                return answer
+
+
+def _within_limits(units: list[Unit | Run]) -> int:
+    """How many of the units make a batch; at least one.
+
+    One that settles what is on its way to the store comes in a later batch than that.
+    """
+    if len(units) == 1:
+        return 1
+    copies = size = 0
+    for count, unit in enumerate(units[:MAX_UNITS]):
+        of_unit, bytes_of_unit = unit.weight
+        copies += of_unit
+        size += bytes_of_unit
+        if count and (copies > MAX_COPIES or size > MAX_BYTES or _is_hasty(unit)):
+            return count
+    return min(len(units), MAX_UNITS)
+
+
+def _size(batch: Batch) -> int:
+    """About how many bytes a batch adds to the append-only file."""
+    weights = [unit.weight for unit in batch.units]
+    settled = sum(len(unit.settles) for unit in batch.units)
+    return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
+
+
+def _is_hasty(unit: Unit | Run) -> bool:
+    """Whether it settles what is on its way to the store."""
+    return bool(unit.settles) and any(entry.seq == COMING for entry in unit.settles)
+
+
+def _writes(batch: Batch) -> bool:
+    if batch.declarations or batch.marks or batch.returned:
+        return True
+    return any(unit.count or unit.settles or unit.jobs for unit in batch.units)
+
+
+def _follow(step: Callable[..., None], *facts: Any) -> None:
+    """Do what follows from the store's answer: a fault of ours in it keeps nobody else waiting, nor ends the node."""
+    try:
+        step(*facts)
+    except Exception:
+        logger.exception("what follows from an answer of the store could not be done")

@@ -1,0 +1,273 @@
+"""Storing: what is asked of the store for a client, and what follows from its answer.
+
+When the store has done it, copies are counted and offered to those who consume, and the client is told; when a limit
+refused it, it waits for room or nothing comes of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
+from brokerapp.core.publishing.pending_write import ClientUnit, HandoverUnit, SchedulingUnit, appends_of
+from brokerapp.engine.clients.client import Client, Placed
+from brokerapp.engine.dispatch.append_group import Group
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.errors import LimitExceeded
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message, Sizes
+from brokerapp.store import JobChange
+from brokerapp.tracing.schema import DROP, FORWARD
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+class Storing:
+    """What concerns that which must be stored. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def submit(
+        self,
+        client: Client,
+        placed: Sequence[Placed],
+        settled: Sequence[tuple[Subscription, str, Entry]],
+        receipt: str | None,
+        undo: Callable[[], None] | None = None,
+        jobs: Sequence[JobChange] = (),
+        given: Given = NOTHING,
+        handover: str = "",
+        *,
+        is_commit: bool = False,
+    ) -> None:
+        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it.
+
+        `given` was given early of its one message. What has a `handover` is known by it: it is kept once.
+        """
+        appends = appends_of(placed)
+        stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
+            self._broker.settling.account(settled)
+            self.happened(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
+            self._broker.confirm(client, receipt)
+            return
+        kind = SchedulingUnit if jobs else HandoverUnit if handover else ClientUnit
+        request = kind(
+            self, client, placed, appends, settled, stored, receipt, undo, given, is_commit=is_commit
+        )  # fmt: skip
+        if jobs:
+            request.jobs = jobs
+        elif handover:
+            request.handover, request.repeated = handover, ()
+        client.started_unit(request.size)
+        flow = self._broker.flow
+        if flow.watchful:
+            flow.submit(request)
+        else:
+            self._broker.committer.submit(request, given)
+
+    def asks(self, log: str) -> bool:
+        """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
+        found = self._broker.queues.get(log)
+        return found is not None and (found.follows or (found.away and self._broker.homes.deposits.is_followed(log)))
+
+    def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
+        """The store did what a client asked, or a limit stood in the way."""
+        client, placed = request.client, request.placed
+        if refused:
+            reason = self._broker.flow.hold(request, refused)
+            if reason is not None:
+                self.refuse(request, reason)
+            return
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        client.ended_unit(request.size)
+        if request.settled:
+            self._broker.settling.account(request.settled)
+        if request.repeated and client.tally is not None:
+            client.tally.repeated += len(request.repeated)
+        if request.dropped or request.repeated:
+            self._leave_out(placed, request.dropped, request.repeated)
+        self.happened(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
+        self._broker.confirm(client, request.receipt)
+
+    def _committed(self, placed: Sequence[Placed]) -> int:
+        """Record that the messages of a transaction were sent, now, which is when copies of them are stored."""
+        now_us = time.time_ns() // 1000
+        self._broker.publishing.record_sent(placed, now_us)
+        return now_us
+
+    def refuse(self, request: ClientUnit, reason: str) -> None:
+        """Nothing comes of what a client asked, for this reason."""
+        client, placed = request.client, request.placed
+        self.withdraw(request, reason)
+        error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
+        self._broker.refuse(client, error, request.receipt)
+        if client.id not in self._broker.clients:  # it cannot be told
+            logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
+            for each in () if request.is_commit else placed:
+                sent_to, message = str(each.destination), each.message
+                self._broker.recorder.event(
+                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
+                )
+
+    def withdraw(self, request: ClientUnit, why: str = "the connection ended") -> None:
+        """Nothing comes of what a client asked, and nobody is told."""
+        if request.is_commit:
+            self._broker.publishing.record_rolled_back(request.placed, why)
+        if request.waiting is not None:
+            self._broker.flow.release(request.waiting)
+        request.client.ended_unit(request.size)
+        if request.undo is not None:
+            request.undo()
+        self._broker.early.never_stored(request.given)
+
+    def renew(self, request: ClientUnit) -> None:
+        """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
+        if self.restore_queues(request.placed):
+            request.appends = appends_of(request.placed)
+
+    def restore_queues(self, placed: Sequence[Placed]) -> bool:
+        """Let queues exist that these messages go to and that were deleted since; whether there were any.
+
+        Raises RequestRefused when one cannot come back: it was temporary.
+        """
+        for each in placed:
+            if each.destination.is_temporary:
+                self._broker.temporaries.check(each.destination)
+        lost = [
+            each
+            for each in placed
+            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs)
+        ]
+        for each in lost:
+            each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
+        return bool(lost)
+
+    def kept(self, jobs: Sequence[JobChange]) -> None:
+        """The store holds these messages until they are due."""
+        self._broker.jobs.note(min([each.due_ms for each in jobs]))
+
+    def happened(
+        self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
+    ) -> None:
+        """The store did it. `given` was given early, of one message; `moved_us`: when, if not at its birth.
+
+        It is recorded as this kind of event.
+        """
+        for each in placed:
+            for group in each.route.groups:
+                if group.logs:
+                    sent_to, sizes = str(each.destination), [len(each.stored)]
+                    self.stored([each.message], sizes, group, sent_to, seq, given, moved_us, kind)
+                seq += 1
+            for copy in each.route.topics:
+                if self._broker.bridging.is_repeated(each.message, copy.destination, each.sender):
+                    continue
+                if not self._broker.temporaries.is_gone(copy.destination):
+                    self._broker.delivery.publish(each.message, copy, each.sender)
+
+    def stored(
+        self,
+        messages: Sequence[Message],
+        sizes: Sequence[int],
+        group: Group,
+        sent_to: str,
+        seq: int,
+        given: Given = NOTHING,
+        moved_us: int = 0,
+        kind: int = FORWARD,
+    ) -> None:
+        """The store holds copies of these messages, the first as number `seq`: count them, offer them to consumers.
+
+        To those who were `given` them early they are only numbered.
+        """
+        count, bodies = len(messages), Sizes.of(messages)
+        numbers = range(seq, seq + count)
+        payloads = numbers if group.shared else (0,) * count
+        deliveries = messages[0].deliveries
+        touched, before = self._broker.delivery.touched, self._broker.committer.before
+        deposits = self._broker.homes.deposits
+        for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
+            if given and name in given:
+                self._broker.early.stored(log, given[name], numbers, payloads)
+                continue
+            entries = ()
+            if deposits.is_followed(name) if log.away else log.consumers:
+                facts = zip(numbers, messages, payloads, sizes, strict=True)
+                entries = [Entry(name, *each, original, shown, deliveries) for each in facts]
+            if log.away:
+                self._count(log, bodies)
+                deposits.note(log, count, numbers[-1], entries, before.get(name))
+                continue
+            self.arrived(log, messages, bodies)
+            if entries:
+                log.offer_run(entries, before.get(name))
+                touched[log] = None
+            else:
+                log.offer_unseen(count, numbers[-1])
+        self._record_stored(messages, group, sent_to, given, moved_us or messages[0].born_us, kind)
+
+    def _record_stored(
+        self, messages: Sequence[Message], group: Group, sent_to: str, given: Given, ts_us: int, kind: int
+    ) -> None:
+        """Record the copies. Logs count those that were given early from that moment on."""
+        recorder = self._broker.recorder
+        if not given:
+            recorder.run(kind, ts_us, messages, group.names, sent_to)
+            return
+        early = [name for name in group.names if name in given]
+        recorder.run(FORWARD, ts_us, messages, early, sent_to, in_depths=True)
+        if len(early) < len(group.names):
+            recorder.run(FORWARD, ts_us, messages, [name for name in group.names if name not in given], sent_to)
+
+    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:
+        """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
+        self._count(log, sizes)
+        if self._broker.advisories.watching:
+            self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
+
+    def _count(self, log: MessageLog, sizes: Sizes) -> None:
+        """Each node counts what it stored, see nodes/shares.py."""
+        log.counts.arrived(sizes)
+        self._broker.stats.changed.add(log.counts)
+
+    def _leave_out(
+        self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
+    ) -> None:
+        """Of these copies, see Unit, some found their queues full, and their virtual topics want them dropped then.
+
+        Others were handed over before. When that is all there was to keep, listeners were told then, too.
+        """
+        number = 0
+        all_repeated = len(repeated) == sum(len(group.rows) for each in placed for group in each.route.groups)
+        for each in placed:
+            groups = []
+            for group in each.route.groups:
+                number += 1
+                full, known = ({copy for m, copy in which if m == number} for which in (dropped, repeated))
+                for log in itertools.compress(group.logs, (at in full for at in itertools.count(1))):
+                    self._drop(each, log)
+                groups.append(group.without(full | known) if full or known else group)
+            each.route = replace(each.route, groups=groups, topics=[] if all_repeated else each.route.topics)
+
+    def _drop(self, placed: Placed, log: MessageLog) -> None:
+        log.counts.DroppedCount += 1
+        self._broker.stats.changed.add(log.counts)
+        message, sent_to = placed.message, str(placed.destination)
+        self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+
+
+def _named(destinations: Sequence[Destination]) -> str:
+    return " (" + ", ".join(map(str, destinations[:5])) + ")" if destinations else ""

@@ -1,0 +1,64 @@
+"""Producers: which clients send to which destinations, as numbers, advisories and temporary destinations want to know.
+
+A client is a producer from its first message to a destination until it leaves, or sends to very many others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.model.destination import Destination
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
+MAX_PRODUCING_TO = 10_000
+
+
+class Producers:
+    """What concerns those who send. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def began(self, client: Client, destination: Destination) -> None:
+        """A client begins to send there; where it sends to many places one of the others is forgotten."""
+        if len(client.producing_to) >= MAX_PRODUCING_TO:
+            self._ended(client, client.producing_to.pop())
+        client.producing_to.add(destination)
+        self._count(destination, 1)
+        self._broker.advisories.producer_started(client, destination)
+
+    def left(self, client: Client) -> None:
+        """A client sends nowhere any more."""
+        while client.producing_to:
+            self._ended(client, client.producing_to.pop())  # it was not deleted: see `forget`
+
+    def _ended(self, client: Client, destination: Destination) -> None:
+        self._count(destination, -1)
+        self._broker.temporaries.left_by(client, destination)
+        self._broker.advisories.producer_stopped(client, destination)
+
+    def _count(self, destination: Destination, change: int) -> None:
+        stats = self._broker.stats.of(destination.physical)
+        stats.ProducerCount += change
+        self._broker.stats.changed.add(stats)
+
+    def forget(self, *destinations: Destination) -> None:
+        """These are deleted: who sends there again begins anew."""
+        gone = {name for destination in destinations for name in self._names_of(destination)}
+        for client in self._broker.clients.values():
+            if not client.producing_to.isdisjoint(gone):
+                client.producing_to -= gone
+
+    def _names_of(self, destination: Destination) -> Iterator[Destination]:
+        """A destination by all names that clients may have sent to it by."""
+        yield destination
+        name = destination.name
+        if destination.is_queue:
+            binding = self._broker.topology.bindings.of(name)
+            for full in (f"::{name}", f"{name}::{name}", *([binding.id] if binding else [])):
+                yield from (Destination.queue(full), Destination.topic(full))

@@ -1,0 +1,301 @@
+"""Publishing: from what a client sends to a message with its way.
+
+What must be stored goes on in storing.py; what need not goes straight to who waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
+from brokerapp.engine.clients.client import Client, Placed, Transaction
+from brokerapp.engine.dispatch.append_group import Group
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.policy.persistency import forced_persistency
+from brokerapp.engine.policy.time_stamping import stamped
+from brokerapp.engine.routing.route_walk import Route, route, sparing, telling, without
+from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.model.broker_path import write_path
+from brokerapp.model.commands import Send
+from brokerapp.model.destination import Destination, list_of
+from brokerapp.model.message import Copy, Message, Sizes, escape
+from brokerapp.store import Unit
+from brokerapp.tracing.schema import BRIDGE_RECEIVE, FORWARD, ROLLBACK
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+def handover_key(send: Send) -> str:
+    """What tells a message that another broker hands over from all others, however often it does; "": it is new here.
+
+    To a queue it may come again by a longer path, when it went back and forth: that is no repetition. To a topic it is.
+    """
+    passed_on = send.handover
+    if passed_on is None or not passed_on.path:
+        return ""
+    sent_to_topic = not Destination.parse_list(send.destination)[0].is_queue
+    return passed_on.message_id if sent_to_topic else f"{write_path(passed_on.path)} {passed_on.message_id}"
+
+
+class Publishing:
+    """What concerns sending. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._prefix = f"ID:{broker.name}-{broker.session}:"
+        self._first_line = f"message-id:{escape(self._prefix)}"
+        self._messages = 0
+
+    def send(self, client: Client, send: Send) -> None:
+        """Publish. Raises RequestRefused; the receipt follows when the message is stored."""
+        if send.transaction is not None:
+            self._send_in(client.transaction(send.transaction), client, send)
+            return
+        message, placed = self._placed(client, send)
+        known_by = handover_key(send) if message.persistent or send.receipt is not None else ""
+        if message.persistent or known_by or client.pending or client.waiting or not self._passed_through(placed):
+            given = self._give_early(placed[0]) if len(placed) == 1 and not known_by else NOTHING
+            self._broker.storing.submit(client, placed, (), send.receipt, given=given, handover=known_by)
+        else:
+            self._broker.confirm(client, send.receipt)
+        if message.expires:
+            self._broker.expiry.arrived(placed)
+
+    def _placed(self, client: Client, send: Send) -> tuple[Message, list[Placed]]:
+        """What a client sends, as a message with its ways."""
+        message = self.message(send)
+        targets = Destination.parse_list(send.destination)
+        for each in targets:
+            self._broker.require(client, "write", each)
+        sent_to = list_of(send.destination)
+        placed = [self.place(client, message, each, sent_to, noted=send.transaction is None) for each in targets]
+        client.sent += 1
+        return message, placed
+
+    def _send_in(self, transaction: Transaction, client: Client, send: Send) -> None:
+        """Publish in a transaction: nobody sees it before COMMIT.
+
+        A client that asks no receipt may not notice what was refused, so it cannot commit the rest, as in ActiveMQ.
+        """
+        try:
+            _, placed = self._placed(client, send)
+            size = sum([len(each.stored) for each in placed])
+            client.check_room(transaction, size)
+            self._broker.quotas.reserve(size)
+        except RequestRefused as error:
+            if send.receipt is None:
+                transaction.failed = str(error)
+            raise
+        transaction.placed += placed
+        transaction.bytes += size
+        transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
+        self._broker.confirm(client, send.receipt)
+
+    def _give_early(self, placed: Placed) -> Given:
+        if not self._broker.flow.is_free((placed,)):
+            return NOTHING
+        return self._broker.early.give([placed.message], [len(placed.stored)], placed.route.groups)
+
+    def _passed_through(self, placed: Sequence[Placed]) -> bool:
+        """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
+        first = placed[0]
+        groups = first.route.groups
+        if len(placed) > 1 or len(groups) != 1 or len(groups[0].logs) > 1 or first.route.topics:
+            return False
+        return self.pass_through((first.message,), groups[0], str(first.destination))
+
+    def pass_through(self, messages: Sequence[Message], group: Group, sent_to: str) -> bool:
+        """Give messages for one queue straight to those who wait there for just such, if they take them all."""
+        [log], [(name, original, shown)] = group.logs, group.rows
+        given = log.pass_through([Entry(name, 0, message, original=original, shown=shown) for message in messages])
+        if not given:
+            return False
+        self._broker.storing.arrived(log, messages, Sizes.of(messages))
+        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        for consumer, entries in given:
+            self._broker.delivery.give(log, consumer, entries)
+        return True
+
+    @property
+    def last_id(self) -> str:
+        """The message-id that was given last."""
+        return f"{self._prefix}{self._messages}"
+
+    def next_id(self) -> str:
+        """A message-id nobody had."""
+        self._messages += 1
+        return f"{self._prefix}{self._messages}"
+
+    def message(self, send: Send) -> Message:
+        """What a client sends, as a message; what another broker passes on keeps its id and its path."""
+        [made] = self.messages(send, (send.body,))
+        passed_on = send.handover
+        if passed_on is None:
+            return made
+        head = made.head[made.head.index(b"\n") :]
+        id = f"message-id:{escape(passed_on.message_id)}".encode()
+        return Message(
+            passed_on.message_id, id + head, made.body, made.persistent, made.priority, made.expires, made.born_us,
+            made.grouped, path=passed_on.path, held=passed_on.held,
+        )  # fmt: skip
+
+    def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
+        """New messages, like what was sent but with these bodies."""
+        now_us = time.time_ns() // 1000
+        if (rules := self._broker.settings.time_stamping) is not None and send.handover is None:
+            timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
+            send = replace(send, timestamp=timestamp, expires=expires)
+        persistent = self._is_persistent(send)
+        timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
+        rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
+        rest += ("persistent:true\n" if persistent else "") + send.properties
+        first = self._messages + 1
+        self._messages += len(bodies)
+        grouped = "JMSXGroupID:" in send.properties
+        made = []
+        for number, body in enumerate(bodies, first):
+            length = f"content-length:{len(body)}\n" if send.is_bytes else ""
+            head = f"{self._first_line}{number}{rest}{length}".encode()
+            id = f"{self._prefix}{number}"
+            made.append(Message(id, head, body, persistent, send.priority, send.expires, now_us, grouped))
+        return made
+
+    def _is_persistent(self, send: Send) -> bool:
+        """As its sender has it, unless the broker or, before that, the policy of where it is sent says otherwise."""
+        topology, forced = self._broker.topology, self._broker.settings.force_persistency
+        if topology.forces_persistency:
+            forced = forced_persistency(map(topology.policy_for, Destination.parse_list(send.destination)), forced)
+        return send.persistent if forced is None else forced
+
+    def place(
+        self,
+        client: Client,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        *,
+        noted: bool = True,
+    ) -> Placed:
+        """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of.
+
+        Unless it is `noted`, that it was sent is recorded later: see record_sent.
+        """
+        if destination not in client.producing_to:
+            self.check(destination)
+            if destination.is_temporary:
+                self._broker.temporaries.sent_by(client, destination)
+            self._broker.producers.began(client, destination)
+        return self.on_its_way(message, destination, sent_to, client, noted=noted)
+
+    def check(self, destination: Destination) -> None:
+        """Raise RequestRefused when, as things are, no client may send there."""
+        if destination.is_temporary:
+            self._broker.temporaries.check(destination)
+        elif destination.is_queue and destination.address is None:
+            self._broker.queues.check_direct(destination)
+        self._broker.creation.check(destination)
+
+    def on_its_way(
+        self,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        sender: Client | None = None,
+        *,
+        noted: bool = True,
+    ) -> Placed:
+        """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
+        by = sender.client_id if sender is not None else ""
+        if noted:
+            self._record_sent(message, destination, sender, message.born_us)
+        held = message.held if sender is not None and sender.bridge else ()
+        message, found = self.way(message, destination, sent_to, by, held)
+        return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
+
+    def record_sent(self, placed: Sequence[Placed], now_us: int) -> None:
+        """Record that these were sent: those of a transaction, when it is committed."""
+        for each in placed:
+            self._record_sent(each.message, each.destination, each.sender, now_us)
+
+    def _record_sent(self, message: Message, destination: Destination, sender: Client | None, ts_us: int) -> None:
+        by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._broker.recorder
+        if sender is not None and sender.bridge:
+            recorder.event(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
+        recorder.enqueue(ts_us, (message,), sent_to, by or None)
+
+    def record_rolled_back(self, placed: Sequence[Placed], why: str) -> None:
+        """Record that these were sent in a transaction of which nothing came."""
+        now_us = time.time_ns() // 1000
+        for each in placed:
+            sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
+            self._broker.recorder.event(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
+
+    def way(
+        self,
+        message: Message,
+        destination: Destination,
+        sent_to: Destination | None = None,
+        by: str = "",
+        held: tuple[str, ...] = (),
+        *,
+        is_moved: bool = False,
+    ) -> tuple[Message, Route]:
+        """A message as it takes its way, and that way, whose queues exist from now on; see route.
+
+        Bound queues in `held` hold a copy of it elsewhere. What is kept for bridges to where it came from is spared.
+        """
+        found = route(message, destination, self._broker.topology, sent_to, by, is_moved=is_moved)
+        if held:
+            found = without(found, held)
+        if message.path and (back := self._broker.durables.leading_back(message.path)):
+            found = sparing(found, back)
+        message = telling(message, found, held)
+        if found.groups is None:
+            found.groups = self.groups(found)
+        return message, found
+
+    def originate(self, message: Message, destination: Destination) -> None:
+        """Publish what no client sent, but the broker itself. There is nobody to tell when it has no way."""
+        try:
+            message, found = self.way(message, destination)
+            self._by_itself(message, destination, found)
+        except BrokerError as error:
+            logger.warning("%s was not published to %s: %s", message.id, destination, error)
+
+    def put(self, message: Message, copy: Copy) -> None:
+        """Let a log have a copy of a message that was published before."""
+        self._by_itself(message, copy.destination, Route(queues=[copy]))
+
+    def _by_itself(self, message: Message, destination: Destination, found: Route) -> None:
+        if found.groups is None:
+            found.groups = self.groups(found)
+        placed = Placed(message, message.stored() if found.groups else b"", destination, found)
+        if not found.groups:
+            self._broker.storing.happened([placed], 0)
+            return
+
+        def done(seq: int, refused: str) -> None:
+            if not refused:
+                self._broker.storing.happened([placed], seq)
+
+        self._broker.committer.submit(Unit([(placed.stored, group.rows) for group in found.groups], then=done))
+
+    def groups(self, found: Route) -> list[Group]:
+        """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
+        groups: list[Group] = []
+        for copy in found.queues:
+            log = self._broker.queues.receiving(copy.destination)
+            if log is None:
+                continue
+            group = next((each for each in groups if log not in each.logs), None)
+            if group is None:
+                groups.append(group := Group())
+            group.add(log, copy, bool(found.dropping) and copy in found.dropping)
+        return groups

@@ -1,0 +1,221 @@
+"""Scheduling: SEND with AMQ_SCHEDULED_* headers, what is delivered when it is due, and management by messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from brokerapp.core.publishing.scheduled_jobs import PAGE, JobUnit
+from brokerapp.engine.clients.client import Client, Placed, Transaction
+from brokerapp.engine.policy.broker_headers import ORIGIN, signed
+from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
+from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import Send
+from brokerapp.model.destination import Destination, list_of
+from brokerapp.model.message import Message, unescape
+from brokerapp.store import JobChange, StoredJob
+from brokerapp.system import clock
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: What the names of all headers that concern scheduling begin with.
+MARK = "AMQ_SCHEDULE"
+JOB_ID = "scheduledJobId"
+#: ActiveMQ's management by messages: the topic, and the headers.
+MANAGEMENT = Destination.topic("ActiveMQ.Scheduler.Management")
+ACTION = "AMQ_SCHEDULER_ACTION"
+START, END = "ACTION_START_TIME", "ACTION_END_TIME"
+ACTIONS = ("BROWSE", "REMOVE", "REMOVEALL")
+
+
+class Scheduling:
+    """What concerns messages to be delivered later. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        broker.jobs.does[Purpose.SEND] = self._deliver
+
+    def send(self, client: Client, send: Send) -> None:
+        """Publish now, or keep for later what asks for that. Raises RequestRefused."""
+        if MARK not in send.properties:
+            self._broker.publishing.send(client, send)
+            return
+        headers = _headers(send.properties)
+        if ACTION in headers and Destination.parse_list(send.destination) == (MANAGEMENT,):
+            self._broker.require(client, "write", MANAGEMENT)
+            self._manage(client, send, headers)
+        elif not self._kept(client, send, headers):
+            self._broker.publishing.send(client, send)
+
+    # -- keeping
+
+    def _kept(self, client: Client, send: Send, headers: Mapping[str, str]) -> bool:
+        """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
+        transaction = client.transaction(send.transaction) if send.transaction is not None else None
+        try:
+            schedule = read_schedule(headers, self._broker.settings.max_scheduler_repeat_allowed)
+            if schedule is not None:
+                self._keep(client, send, schedule, transaction)
+        except RequestRefused as error:
+            if transaction is not None and send.receipt is None:
+                transaction.failed = str(error)
+            raise
+        return schedule is not None
+
+    def _keep(self, client: Client, send: Send, schedule: Schedule, transaction: Transaction | None) -> None:
+        """A message is a job until it is due; in a transaction from the COMMIT on."""
+        for each in Destination.parse_list(send.destination):
+            self._broker.require(client, "write", each)
+            self._broker.publishing.check(each)
+        schedule.first(clock.now_ms())  # raises when that is never
+        message = self._broker.publishing.message(replace(send, properties=_without_schedule(send.properties)))
+        job = Job(Purpose.SEND, send.destination, message, schedule)
+        record = job.record()
+
+        def change() -> JobChange:
+            return JobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
+
+        if transaction is None:
+            self._broker.storing.submit(client, (), (), send.receipt, jobs=[change()])
+        else:
+            client.check_room(transaction, len(record))
+            self._broker.quotas.reserve(len(record))
+            transaction.jobs.append(change)
+            transaction.bytes += len(record)
+            self._broker.confirm(client, send.receipt)
+        client.sent += 1
+
+    # -- delivering
+
+    def _deliver(self, id: str, due_ms: int, job: Job) -> None:
+        """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
+        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._broker.publishing
+        everywhere = Destination.parse_list(job.to)
+        targets = [each for each in everywhere if not self._broker.temporaries.is_gone(each)]
+        if not targets:
+            self._broker.jobs.lose(id, job.message, everywhere[0], job.to)
+            return
+        following = schedule.after(due_ms, now_ms)
+        if following is None:
+            changes = [JobChange(id)]
+        else:
+            changes = [JobChange(id, following[0], replace(job, schedule=following[1]).record())]
+        if schedule.starts_row:
+            row = replace(job, schedule=schedule.row)
+            changes.append(JobChange(publishing.next_id(), row.schedule.first(due_ms), row.record(), new=True))
+            self._submit(changes, [])
+            return
+        only_once = following is None and id == job.message.id and not schedule.recurs
+        message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
+        sent_to = list_of(job.to)
+        placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
+        self._submit(changes, placed, moves=following is None)
+
+    def _submit(self, changes: list[JobChange], placed: list[Placed], moves: bool = False) -> None:
+        jobs = self._broker.jobs
+
+        def then(seq: int, refused: str) -> None:
+            jobs.outcome(refused, lambda: self._broker.storing.happened(placed, seq))
+
+        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
+        self._broker.committer.submit(JobUnit(changes, appends, moves, then))
+
+    # -- management by messages
+
+    def _manage(self, client: Client, send: Send, headers: Mapping[str, str]) -> None:
+        """What ActiveMQ's clients ask of the scheduler. Its outcome is final when the receipt comes."""
+        action, window = headers[ACTION], _window(headers)
+
+        def done(_count: int = 0) -> None:
+            client.ended_unit()
+            self._broker.confirm(client, send.receipt)
+
+        match action:
+            case "BROWSE":
+                if not (reply_to := headers.get("reply-to")):
+                    raise RequestRefused(f"{ACTION}:BROWSE without reply-to, which says where the answer goes")
+                targets = Destination.parse_list(reply_to)
+                for each in targets:
+                    self._broker.require(client, "write", each)
+                self._each(window, lambda job: self._show(job, targets), done)
+            case "REMOVE":
+                if not (id := headers.get(JOB_ID)):
+                    raise RequestRefused(f"{ACTION}:REMOVE without {JOB_ID}")
+                self.remove(id, lambda _found: done())
+            case "REMOVEALL":
+                self._each(window, lambda job: self._remove(job.id), done)
+            case _:
+                raise RequestRefused(f"{ACTION}:{action[:40]} is none of {', '.join(ACTIONS)}")
+        client.started_unit()
+
+    def remove(self, id: str, then: Callable[[bool], None]) -> None:
+        """Let a message that waits be delivered no more; `then` is told whether there was such a job."""
+        self._broker.committer.submit(JobUnit([JobChange(id)], then=lambda _seq, refused: then(not refused)))
+
+    def _remove(self, id: str) -> bool:
+        self.remove(id, lambda _found: None)
+        return True
+
+    def _each(
+        self, window: tuple[int, int], step: Callable[[StoredJob], bool], done: Callable[[], None], skip: int = 0
+    ) -> None:
+        """Take this step with every message due in the window, a page at a time; it says whether that is gone then."""
+
+        def found(jobs: list[StoredJob]) -> None:
+            if not jobs:
+                done()
+                return
+            scheduled = [each for each in jobs if Job.purpose_of(each.record) is Purpose.SEND]
+            gone = sum([step(each) for each in scheduled])
+            self._each(window, step, done, skip + len(jobs) - gone)
+
+        self._broker.committer.ask(lambda store: store.jobs(*window, skip, PAGE), found)
+
+    def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
+        """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
+        job = Job.load(stored.record)
+        id, publishing = self._broker.publishing.next_id(), self._broker.publishing
+        headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
+        told = signed(job.message.headers, headers | job.schedule.headers())
+        message = job.message.with_headers(told, id=id, persistent=False)
+        placed = [publishing.on_its_way(message, each) for each in targets]
+        self._submit([], placed)
+        return False
+
+
+def _lines(properties: str) -> list[str]:
+    return properties.split("\n")[:-1]
+
+
+def _headers(properties: str) -> dict[str, str]:
+    """Header lines as a mapping, values unescaped."""
+    pairs = (line.partition(":") for line in _lines(properties))
+    return {unescape(name): unescape(value) for name, _, value in pairs}
+
+
+def _without_schedule(properties: str) -> str:
+    return "".join(f"{line}\n" for line in _lines(properties) if line.partition(":")[0] not in HEADERS)
+
+
+def _sent_now(message: Message, id: str, job_id: str, now_ms: int) -> Message:
+    """A message as it is delivered when it is due: what time it had to live begins now."""
+    headers, expires = {"message-id": id, JOB_ID: job_id}, message.expires
+    sent_ms = int(message.headers["timestamp"])
+    if expires > 0 and sent_ms > 0 and now_ms > sent_ms:
+        expires += now_ms - sent_ms
+        headers |= {"expires": str(expires), "timestamp": str(now_ms)}
+    return message.with_headers(headers, id=id, expires=expires, born_us=now_ms * 1000)
+
+
+def _window(headers: Mapping[str, str]) -> tuple[int, int]:
+    """The moments between which jobs are due that are asked for, milliseconds since the epoch."""
+    found = []
+    for name, default in ((START, 0), (END, 2 * LONGEST_MS)):
+        text = headers.get(name, str(default)).strip()
+        if not (text.isascii() and text.isdecimal() and len(text) <= 15):
+            raise RequestRefused(f"{name}:{text[:40]} is not a moment in milliseconds since the epoch")
+        found.append(int(text))
+    return found[0], found[1]

@@ -1,0 +1,129 @@
+"""Transactions: BEGIN, COMMIT, ABORT. A transaction is one unit of the store, whatever is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import from_log
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import Abort, Begin, Commit
+from brokerapp.model.destination import Destination
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Acknowledged(NamedTuple):
+    """A message that an open transaction acknowledged."""
+
+    transaction: Transaction
+    subscription: Subscription
+    key: str  #: by which the subscription held it
+
+
+class Transactions:
+    """What concerns transactions. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def begin(self, client: Client, begin: Begin) -> None:
+        """Open a transaction. Raises RequestRefused."""
+        if begin.transaction in client.transactions:
+            raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
+        if len(client.transactions) >= MAX_TRANSACTIONS:
+            raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
+        self._broker.quotas.begin()
+        limit = min(self._broker.settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
+        client.transactions[begin.transaction] = Transaction(limit=limit)
+        self._broker.confirm(client, begin.receipt)
+
+    def commit(self, client: Client, commit: Commit) -> None:
+        """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
+        transaction = self._take(client, commit.transaction)
+        try:
+            if transaction.failed:
+                raise RequestRefused(
+                    f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
+                )
+            self._broker.storing.restore_queues(transaction.placed)
+        except RequestRefused as error:
+            self.roll_back(client, transaction, str(error))
+            raise
+
+        settled = [each for each in transaction.settled if self._is_there(each[2])]
+
+        def undo() -> None:
+            self._broker.consuming.take_back(entry for _, _, entry in settled if from_log(entry))
+
+        jobs = [each() for each in transaction.jobs]
+        self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
+        self._broker.expiry.arrived(transaction.placed)
+
+    def _is_there(self, entry: Entry) -> bool:
+        """Whether it can be acked still: its log may be gone with all it held."""
+        return not from_log(entry) or self._broker.queues.get(entry.log) is not None
+
+    def _take(self, client: Client, name: str) -> Transaction:
+        """An open transaction, which is over."""
+        transaction = client.transaction(name)
+        del client.transactions[name]
+        self._broker.quotas.end(transaction.bytes)
+        return transaction
+
+    def give_up(self, client: Client) -> None:
+        """The client is gone: its transactions come to nothing."""
+        for name in list(client.transactions):
+            self.roll_back(client, self._take(client, name), "the connection ended")
+
+    def abort(self, client: Client, abort: Abort) -> None:
+        """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
+        self.roll_back(client, self._take(client, abort.transaction), "ABORT")
+        self._broker.barrier(client, abort.receipt)
+
+    def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None:
+        """The ACK of a message, by its id, in an open transaction; None when there is none."""
+        for transaction in client.transactions.values():
+            for each, key in transaction.settled_as(ack_id):
+                if subscription in (None, each.name) and client.by_key.get(each.key) is each:
+                    return Acknowledged(transaction, each, key)
+        return None
+
+    def hand_back(self, found: Acknowledged) -> None:
+        """Take an ACK out of its transaction: the message is held by its consumer again, in mode `client` with what
+        that ACK included.
+        """
+        transaction, subscription, key = found
+        keys = [each for owner, each, _ in transaction.settled if owner is subscription]
+        back = set(keys[: keys.index(key) + 1]) if subscription.ack_mode == "client" else {key}
+        entries = {each: entry for owner, each, entry in transaction.settled if owner is subscription and each in back}
+        transaction.settled = [
+            each for each in transaction.settled if each[0] is not subscription or each[1] not in back
+        ]
+        self._hold_again(subscription, entries)
+
+    def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
+        """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
+        self._broker.publishing.record_rolled_back(transaction.placed, why)
+        held: dict[Subscription, dict[str, Entry]] = {}
+        homeless: list[Entry] = []
+        for subscription, key, entry in transaction.settled:
+            if client.by_key.get(subscription.key) is subscription:
+                held.setdefault(subscription, {})[key] = entry
+            elif from_log(entry):
+                homeless.append(entry)
+            elif not isinstance(entry, RemoteEntry):  # which goes back where it is kept
+                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+        for subscription, entries in held.items():
+            self._hold_again(subscription, entries)
+        self._broker.consuming.take_back(homeless)
+
+    def _hold_again(self, subscription: Subscription, entries: Mapping[str, Entry]) -> None:
+        subscription.hold_again(entries)
+        if subscription.abroad:
+            self._broker.homes.abroad.take_credit(subscription, entries.values())

@@ -1,0 +1,1 @@
+"""Rejected, expired and failed messages: redelivery, expiration, dead-lettering."""

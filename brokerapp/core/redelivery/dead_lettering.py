@@ -1,0 +1,219 @@
+"""Failures: messages that nobody could use, and where they go."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.policy.dead_letters import (
+    DEFAULT_STRATEGY,
+    Death,
+    dead_letter,
+    dead_letter_destination,
+    is_dead_letter_queue,
+    is_discarded,
+)
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.model.definitions import DeadLetterStrategy
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.message import Message
+from brokerapp.store import StoredEntry, Unit
+from brokerapp.tracing.schema import DEAD_LETTER, DROP, EXPIRE
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+#: Why a message is given up whose time was over.
+EXPIRED = "expired"
+#: Dead letters of topics that are remembered, so that the copies other subscribers miss are none (ActiveMQ's audit).
+MAX_REMEMBERED = 2_048
+#: The cause of a dead letter that storage changed.
+DAMAGED = "the stored message is damaged: its checksum does not match"
+
+
+def _nothing() -> None: ...
+
+
+class Failures:
+    """What concerns messages that nobody could use. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._discarded = 0
+        self._lost: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
+
+    def expire(self, log: MessageLog, entry: Entry, consumer: str | None = None) -> None:
+        """A message in flight is past its time; `consumer` held it, if one did."""
+        log.counts.ExpiredCount += 1
+        self.record(EXPIRE, time.time_ns() // 1000, entry, consumer, EXPIRED)
+        self._broker.advisories.expired(self.source(log, entry)[0], entry.message)
+        self.fail(log, entry, EXPIRED, consumer, expired=True)
+
+    def sound(self, log: MessageLog, found: list[StoredEntry], *, take: bool = True) -> list[StoredEntry]:
+        """Those of a page of the store that are as they were written. The others become dead letters if `take`, unless
+        a consumer holds them.
+        """
+        damaged = [each for each in found if each.message.damaged]
+        if not damaged:
+            return found
+        taken = log.seize(damaged) if take and not log.away else ()
+        for each in damaged:
+            if each.seq in taken:
+                self.fail_damaged(log, entry_of(log.name, each))
+        return [each for each in found if not each.message.damaged]
+
+    def fail_damaged(self, log: MessageLog, entry: Entry) -> None:
+        """Let a damaged message in flight be a dead letter."""
+        logger.error("message %d of %s is damaged in the store", entry.seq, log.name)
+        self.fail(log, entry, DAMAGED, None)
+
+    def damaged_job(self, message: Message, source: Destination) -> Placed | None:
+        """A damaged message that waited as a job, on its way to the dead letters; None where they are dropped."""
+        strategy = self._strategy(source)
+        target = self._target(strategy, source, "", message, False)
+        logger.error("a message that waited for %s is damaged in the store", source)
+        if target is None:
+            return None
+        now_us = time.time_ns() // 1000
+        self._broker.recorder.event(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
+        return self._placed(dead_letter(message, Death(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target)
+
+    def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
+        """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
+        source, durable = self.source(log, entry)
+        strategy = self._strategy(source)
+        target = self._target(strategy, source, durable, entry.message, expired)
+        if entry.message.damaged:
+            cause = DAMAGED
+            if target is None and is_dead_letter_queue(strategy, source):
+                target = source  # it stays there, and says from now on that it is damaged
+        if target is None:
+            self.drop(log, entry, cause, consumer)
+            return
+        now_us = time.time_ns() // 1000
+        self.record(DEAD_LETTER, now_us, entry, consumer, cause)
+        log.counts.DeadLetterCount += 1
+        gone = self.gone(log, entry)
+        self._broker.advisories.dead_lettered(source, entry.message)
+        deliveries = entry.deliveries if expired or entry.message.damaged else entry.deliveries + 1
+        sent_to = entry.original or entry.message.headers.get("original-destination", "")
+        blamed = "" if expired else consumer or ""
+        death = Death(cause, source, sent_to, now_us // 1000, deliveries, blamed)
+        self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
+
+    def gone(self, log: MessageLog, entry: Entry) -> Callable[[], None]:
+        """A message in flight leaves its log otherwise than by an ACK, which is counted here, wherever that is at home.
+
+        Returns what follows as soon as the store has removed it: its home is not told before.
+        """
+        log.counts.left((entry.message,))
+        self._broker.stats.changed.add(log.counts)
+        if log.away:
+            return lambda: self._broker.homes.abroad.settled(log.name, [entry], None)
+        log.settled([entry])
+        return _nothing
+
+    def _bury(
+        self, message: Message, target: Destination, settles: Sequence[Entry], gone: Callable[[], None] = _nothing
+    ) -> None:
+        """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
+        placed = self._placed(message, target)
+        appends = [(placed.stored, group.rows) for group in placed.route.groups]
+
+        def buried(seq: int, _refused: str) -> None:
+            gone()
+            self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+
+        self._broker.committer.submit(Unit(appends, settles, moves=True, then=buried))
+
+    def _placed(self, message: Message, target: Destination) -> Placed:
+        """A dead letter on its way."""
+        message, found = self._broker.publishing.way(message, target)
+        for group in found.groups:
+            for each in group.logs:
+                self._broker.queues.takes_dead_letters(each)
+        return Placed(message, message.stored(), target, found)
+
+    def lose(self, entry: Entry, cause: str, consumer: str, *, expired: bool = False) -> None:
+        """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.
+
+        As in ActiveMQ it is a dead letter where its policy says so, once, however many subscribers miss it. Of each
+        subscriber's copy it is recorded once what became of it.
+        """
+        topic, now_us = Destination.parse(entry.log), time.time_ns() // 1000
+        stats = self._broker.stats.of(topic)
+        if expired:
+            stats.ExpiredCount += 1
+            self._broker.stats.changed.add(stats)
+            self.record(EXPIRE, now_us, entry, consumer, cause)
+            self._broker.advisories.expired(topic, entry.message)
+        strategy = self._strategy(topic)
+        target = None if is_advisory(topic) else self._target(strategy, topic, "", entry.message, expired)
+        if target is None or not self._is_new(entry.message.id, target):
+            self.record(DROP, now_us, entry, consumer, cause)
+            return
+        stats.DeadLetterCount += 1
+        self._broker.stats.changed.add(stats)
+        self.record(DEAD_LETTER, now_us, entry, consumer, cause)
+        self._broker.advisories.dead_lettered(topic, entry.message)
+        sent_to = entry.original or entry.message.headers.get("original-destination", "")
+        death = Death(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
+        self._bury(dead_letter(entry.message, death, strategy), target, ())
+
+    def _is_new(self, id: str, target: Destination) -> bool:
+        """Whether this message of a topic is not known to be a dead letter there."""
+        if (id, target) in self._lost:
+            return False
+        self._lost[id, target] = None
+        if len(self._lost) > MAX_REMEMBERED:
+            del self._lost[next(iter(self._lost))]
+        return True
+
+    def drop(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None) -> None:
+        """A message in flight goes nowhere: that is counted, and recorded with its cause."""
+        self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
+        log.counts.DroppedCount += 1
+        log.counts.DiscardedCount += 1
+        gone = self.gone(log, entry)
+        self._broker.committer.submit(Unit(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
+
+    def _strategy(self, destination: Destination) -> DeadLetterStrategy:
+        policy = self._broker.topology.policy_for(destination)
+        return (policy and policy.dead_letter) or DEFAULT_STRATEGY
+
+    def _target(
+        self, strategy: DeadLetterStrategy, source: Destination, durable: str, message: Message, expired: bool
+    ) -> Destination | None:
+        """Where a message that failed goes; None when it is dropped."""
+        discarding = self._broker.settings.discarding
+        if discarding is not None and is_discarded(discarding, source):
+            self._discarded += 1
+            if discarding.report_interval > 0 and self._discarded % discarding.report_interval == 0:
+                logger.info("%d messages were dropped that would have been dead letters", self._discarded)
+            return None
+        return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
+
+    def is_in_grave(self, log: MessageLog, entry: Entry) -> bool:
+        """Whether it lies where dead letters do: when it fails there again it is dropped."""
+        source, _ = self.source(log, entry)
+        return is_dead_letter_queue(self._strategy(source), source)
+
+    def source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
+        """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
+        if log.destination.kind is not Kind.SUBSCRIPTION:
+            return log.destination, ""
+        return Destination.parse(entry.shown), self._broker.durables.of_log(log).subscription.short_name
+
+    def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
+        """Note a trace event about a message in a queue or on its way from a topic."""
+        original = entry.original or entry.message.headers.get("original-destination") or entry.shown
+        sent_to = str(Destination.parse(original)) if original else entry.log
+        self._broker.recorder.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

@@ -1,0 +1,103 @@
+"""Expiry: messages that nobody reads and whose time is over leave their queues.
+
+The store keeps, for each log, which entries expire when (store/functions/moments.lua), so that a log without such
+messages costs nothing and a late message among millions is found at once. What a consumer holds stays with it until
+it is acknowledged or comes back; what is about to be given out is looked at in `Delivery.give`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.store import StoredEntry
+from brokerapp.system import clock
+from brokerapp.system.timers import Timer
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: ActiveMQ's `expireMessagesPeriod`, milliseconds, and the shortest one that is kept: each look is a call of the store.
+PERIOD_MS = 30_000
+SHORTEST_PERIOD_MS = 100
+#: ActiveMQ's `maxExpirePageSize`. Here it bounds a step: between two steps of a sweep other work gets its turn.
+PAGE = 400
+#: The most that a policy may make of it: a page is in memory as a whole.
+LARGEST_PAGE = 2_000
+
+
+class Expiry:
+    """Looks for late messages, in the periods that the policies in force ask for. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._timers: dict[int, Timer] = {}  # by period
+        self._under_way: set[MessageLog] = set()
+
+    def watch(self) -> None:
+        """Look in the periods of the policies that are in force from now on."""
+        periods = {self._period(policy) for policy in (None, *self._broker.topology.definitions.policies)} - {0}
+        for period in self._timers.keys() - periods:
+            self._timers.pop(period).cancel()
+        for period in periods - self._timers.keys():
+            self._look_after(period)
+
+    @staticmethod
+    def _period(policy: PolicyEntry | None) -> int:
+        """Milliseconds between two sweeps of the queues of a policy; 0: none."""
+        period = policy.expire_messages_period if policy is not None else None
+        if period is None:
+            return PERIOD_MS
+        return max(period, SHORTEST_PERIOD_MS) if period > 0 else 0
+
+    def _look_after(self, period: int) -> None:
+        def look() -> None:
+            self._look_after(period)
+            now_ms = clock.now_ms()
+            self._broker.committer.ask(lambda store: store.late_logs(now_ms), lambda names: self._found(names, period))
+
+        self._timers[period] = self._broker.timers.at(clock.now_ms() + period, look)
+
+    def _found(self, names: list[str], period: int) -> None:
+        """These logs hold late messages: it is the turn of those that are swept in this period."""
+        queues = self._broker.queues
+        logs = [log for name in names if (log := queues.get(name)) is not None]
+        policy_for = self._broker.topology.policy_for
+        self.sweep(log for log in logs if self._period(policy_for(log.destination)) == period)
+
+    def arrived(self, placed: Iterable[Placed]) -> None:
+        """These messages are about to be stored: those that come past their time do not wait for the next sweep."""
+        late = [each for each in placed if 0 < each.message.expires <= each.message.born_us // 1000]
+        self.sweep(dict.fromkeys(log for each in late for group in each.route.groups for log in group.logs))
+
+    def sweep(self, logs: Iterable[MessageLog]) -> None:
+        """Take out what is late and held by nobody; paused queues wait until they are resumed."""
+        for log in logs:
+            if not (log.paused or log.away or log in self._under_way):
+                self._under_way.add(log)
+                self._step(log, 0)
+
+    def _step(self, log: MessageLog, skip: int) -> None:
+        """One page of a sweep, after the first `skip` late messages, which consumers hold."""
+        policy = self._broker.topology.policy_for(log.destination)
+        count = min((policy and policy.max_expire_page_size) or PAGE, LARGEST_PAGE)
+        now_ms, window = clock.now_ms(), log.window
+
+        def found(late: list[StoredEntry]) -> None:
+            if not late or log.paused or log.away or not self._broker.queues.holds(log):
+                self._under_way.discard(log)
+            elif window != log.window:  # some of it may be settled meanwhile
+                self._step(log, skip)
+            else:
+                taken = log.seize(late)
+                for each in late:
+                    if each.seq in taken:
+                        self._broker.failures.expire(log, entry_of(log.name, each))
+                self._broker.delivery.touched[log] = None
+                self._step(log, skip + len(late) - len(taken))
+
+        self._broker.committer.ask(lambda store: store.expired(log.name, now_ms, skip, count), found)

@@ -1,0 +1,117 @@
+"""Redelivering: what failed at a consumer and gets another chance, as the redelivery policy of its queue has it.
+
+A message that was rejected waits as a job until its delay is over and comes back at the end of its queue, with the
+count of its deliveries in its stored form. What a consumer left behind when it went away returns to its place at once;
+where a policy limits deliveries the store is told how often that happened. So both counts outlive the node.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from brokerapp.core.publishing.scheduled_jobs import JobUnit
+from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.policy.redelivery import UNLIMITED, delay_ms, may_be_redelivered
+from brokerapp.engine.routing.route_walk import Route
+from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Copy
+from brokerapp.store import JobChange
+from brokerapp.system import clock
+from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Redelivering:
+    """What concerns another chance. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        broker.jobs.does[Purpose.RETURN] = self._come_back
+
+    def reject(self, log: MessageLog, entry: Entry, consumer: str, cause: str, *, again: bool) -> None:
+        """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
+        now_ms = clock.now_ms()
+        failures = self._broker.failures
+        source, _ = failures.source(log, entry)
+        plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)
+        if 0 < entry.message.expires <= now_ms:
+            failures.expire(log, entry, consumer)
+        elif again and policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
+            delay = delay_ms(policy, entry.deliveries + 1, random.uniform(-1, 1))
+            self._put_off(log, entry, now_ms + delay, f"{cause}: again in {delay} ms", consumer)
+        elif policy is None and (plan.fallback_to_dead_letter or not plan.policies):
+            failures.fail(log, entry, cause, consumer)
+        elif policy is not None and plan.send_to_dlq_if_max_retries_exceeded:
+            failures.fail(log, entry, f"{cause}, delivery {entry.deliveries + 1}", consumer)
+        else:
+            failures.drop(log, entry, cause, consumer)
+
+    def left_behind(self, log: MessageLog, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
+        source, _ = self._broker.failures.source(log, entries[0])
+        policy = self._broker.topology.redelivery_for(source)
+        if policy is None or policy.maximum_redeliveries == UNLIMITED:
+            return entries
+        kept = []
+        for entry in entries:
+            deliveries = entry.deliveries + 1
+            if may_be_redelivered(policy, deliveries):
+                self._broker.committer.note_return(entry, deliveries)
+                kept.append(entry)
+            else:
+                self._give_up(log, entry, f"delivered {deliveries} times, and its consumers went away without an ACK")
+        return kept
+
+    def _give_up(self, log: MessageLog, entry: Entry, cause: str) -> None:
+        failures = self._broker.failures
+        if self._broker.topology.definitions.redelivery.send_to_dlq_if_max_retries_exceeded:
+            failures.fail(log, entry, cause, None)
+        else:
+            failures.drop(log, entry, cause, None)
+
+    def _put_off(self, log: MessageLog, entry: Entry, due_ms: int, reason: str, consumer: str) -> None:
+        """The message leaves its queue until then, in one step."""
+        now_us = time.time_ns() // 1000
+        self._broker.failures.record(REDELIVER, now_us, entry, consumer, reason)
+        self._broker.failures.record(DELAY, now_us, entry, None, None)
+        message = replace(entry.message, deliveries=entry.deliveries + 1)
+        job = Job(Purpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
+        change = JobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
+        log.counts.RedeliveredCount += 1
+        gone = self._broker.failures.gone(log, entry)
+
+        def put_off(_seq: int, _refused: str) -> None:
+            gone()
+            self._broker.jobs.note(due_ms)
+
+        settles = [entry] if entry.seq else ()
+        self._broker.committer.submit(JobUnit([change], settles=settles, moves=True, then=put_off))
+
+    def _come_back(self, id: str, _due_ms: int, job: Job) -> None:
+        """Its delay is over: it returns to its queue, at the end."""
+        queue, broker = Destination.parse(job.to), self._broker
+        if broker.temporaries.is_gone(queue):
+            broker.jobs.lose(id, job.message, queue, job.original or job.shown or job.to)
+            return
+        original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
+        way = Route(queues=[Copy(queue, original, shown)])
+        way.groups = broker.publishing.groups(way)
+        placed = Placed(job.message, job.message.stored(), queue, way)
+
+        def then(seq: int, refused: str) -> None:
+            broker.jobs.outcome(
+                refused,
+                lambda: broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
+            )
+
+        appends = [(placed.stored, group.rows) for group in way.groups]
+        broker.committer.submit(JobUnit([JobChange(id)], appends, moves=True, then=then))

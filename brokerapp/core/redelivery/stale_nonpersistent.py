@@ -1,0 +1,80 @@
+"""Leftovers: messages that are not persistent and outlived the node they were sent to.
+
+The store holds them, so that memory need not, but nobody was promised that they are there after a restart, and who
+sends them counts on it that what is old by then is gone, as in ActiveMQ. Logs are looked through one after the other
+and page by page; each gives out nothing until it was its turn. Where nothing of the kind is stored, nothing is looked
+through.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.store import StoredEntry
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+CAUSE = "it is not persistent, and the node it was sent to is gone"
+
+
+class Leftovers:
+    """Drops, when a node starts, what the last one left that is not persistent. A part of the broker."""
+
+    def __init__(self, broker: Broker, then: Callable[[MessageLog], None]) -> None:
+        self._broker, self._then = broker, then  # told of each log that holds nothing of the kind (any more)
+        self._logs: deque[MessageLog] = deque()  # that were not looked through, the first one is under way
+        self._last = 0
+
+    def clear(self, last: int) -> None:
+        """Drop what has a number up to this one."""
+        if not self._broker.committer.temp:
+            for log in list(self._broker.queues):
+                self._then(log)
+            return
+        self._last = last
+        for log in list(self._broker.queues):
+            if log.depth:
+                self._logs.append(log)
+            else:
+                self._then(log)
+        for log in self._logs:
+            log.stopped.add(CAUSE)
+        self._read(0)
+
+    def _read(self, after: int) -> None:
+        """The next page of the first log."""
+        if not self._logs:
+            return
+        log, window = self._logs[0], self._logs[0].window
+
+        def found(page: list[StoredEntry]) -> None:
+            if not self._broker.queues.holds(log):
+                page = []
+            elif window != log.window:  # some of it may be settled meanwhile
+                self._read(after)
+                return
+            former = [each for each in page if each.seq <= self._last]
+            self._drop(log, [each for each in former if not each.message.persistent])
+            if page and len(former) == len(page):
+                self._read(page[-1].seq)
+                return
+            log.stopped.discard(CAUSE)
+            self._broker.delivery.touched[log] = None
+            self._logs.popleft()
+            if self._broker.queues.holds(log):
+                self._then(log)
+            self._read(0)
+
+        self._broker.committer.read(log.name, after, PAGE, found)
+
+    def _drop(self, log: MessageLog, leftover: list[StoredEntry]) -> None:
+        taken = log.seize(leftover)
+        for each in leftover:
+            if each.seq in taken:
+                self._broker.failures.drop(log, entry_of(log.name, each), CAUSE, None)

@@ -1,0 +1,1 @@
+"""Subscriptions of clients: consumers, durable and shared subscriptions, retained messages."""

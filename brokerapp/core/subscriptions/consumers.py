@@ -1,0 +1,240 @@
+"""Consuming: who consumes from which log, those of queues that come later included, and what they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from brokerapp.core.destinations.queue_registry import Queues
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.dispatch.dispatcher import Delivery, May
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.engine.dispatch.bridge_rate_filter import Gate
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.recovery_marks import closing_mark, open_mark
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.routing.consumer_queues import topic_behind
+from brokerapp.engine.routing.destination_trie import DestinationMap, matches
+from brokerapp.model.definitions import VirtualTopic
+from brokerapp.model.destination import Destination
+from brokerapp.system import clock
+from brokerapp.system.timers import Timers
+
+if TYPE_CHECKING:
+    from brokerapp.nodes.delivery.outbound_consumers import Abroad
+
+#: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
+GATHERING = "gathering"
+
+
+class Consuming:
+    """The consumers of logs; their marks in the store say that there are some (see engine/marks.py)."""
+
+    def __init__(
+        self, queues: Queues, committer: Committer, delivery: Delivery, stats: Stats, may: May, timers: Timers
+    ) -> None:
+        self._queues, self._committer, self._delivery, self._stats = queues, committer, delivery, stats
+        self._may, self._timers = may, timers
+        self._patterns: DestinationMap[Subscription] = DestinationMap()
+        queues.came = self._welcome
+        self.abroad: Abroad  #: the broker's
+        self.holders: Callable[[str], Iterable[str]] = lambda _log: ()  #: other nodes whose clients hold some of a log
+        #: Told when consumers of a log came or went that are clients of ours.
+        self.changed: Callable[[MessageLog], None] = lambda _log: None
+        #: Which of the entries that return to a log may: some are given up instead.
+        self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
+
+    # -- who begins
+
+    def join(self, subscription: Subscription, queue: Destination) -> None:
+        """Consume from a queue, or from all that match a pattern and may be read, later ones included."""
+        if not queue.is_pattern:
+            self.attach(subscription, self._queues.ensure(queue))
+            return
+        self._patterns.add(queue.name, subscription)
+        for log in self.readable(subscription, queue):
+            self.attach(subscription, log)
+        if self.collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
+            self.attach(subscription, self._queues.ensure(queue))
+
+    def readable(self, subscription: Subscription, queue: Destination) -> list[MessageLog]:
+        """The queue, or those there are that match a pattern and may be read."""
+        if not queue.is_pattern:
+            return [self._queues[str(queue.physical)]] if queue.physical in self._queues else []
+        return [
+            log
+            for log in self._queues
+            if log.destination.kind is queue.kind
+            and (log.destination == queue or not log.destination.is_pattern)
+            and matches(queue.name, log.destination.name)
+            and self._may(subscription, "read", log.destination)
+        ]
+
+    def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
+        """Whether the queue is there, or its first consumer may create it."""
+        policy = self._queues.topology.policy_for(queue)
+        forbidden = policy is not None and policy.auto_create is False
+        return queue in self._queues or (not forbidden and self._may(subscription, "admin", queue))
+
+    def collects(self, queue: Destination) -> bool:
+        """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""
+        return any(
+            topic_behind(each, queue.name) is not None
+            for each in self._queues.topology.definitions.virtual_destinations
+            if isinstance(each, VirtualTopic)
+        )
+
+    def _welcome(self, log: MessageLog) -> None:
+        """A queue came to be: those consume from it whose patterns take it in."""
+        queue = log.destination
+        for subscription in self._patterns.find(queue.name):
+            literally = queue in subscription.destinations or subscription.client.internal
+            wanted = not queue.is_pattern or literally
+            if wanted and self._may(subscription, "read", queue):
+                self.attach(subscription, log)
+
+    def attach(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
+        if log.away and not subscription.guest_of:
+            self.abroad.attach(subscription, log)
+        else:
+            self.attach_here(subscription, log)
+        self.changed(log)
+
+    def attach_here(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from a log that is, or is about to be, at home here."""
+        if subscription in log.consumers:
+            return
+        is_first = not log.consumers
+        log.consumers.append(subscription)
+        self._delivery.consumers.began(log.name, subscription.client.client_id)
+        if is_first or log.shared:
+            self.mark(log)
+        if log not in subscription.logs:
+            subscription.logs.append(log)
+        log.counts.ConsumerCount = len(log.consumers)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
+        if log.rules.patience_ms:
+            self._gather(log)
+        if log.gate is None and isinstance(subscription.selector, Crossing):
+            log.gate = Gate(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
+        self._queues.remembering.came(subscription, log)
+
+    def _offer_later(self, log: MessageLog, at_ms: int) -> None:
+        """Something may not cross a bridge yet: offer it again then."""
+
+        def offer() -> None:
+            log.offer_again()
+            self._delivery.touched[log] = None
+
+        self._timers.at(at_ms, offer)
+
+    def mark(self, log: MessageLog) -> None:
+        """Let the store know what may be delivered of a log from now on."""
+        if not log.away:
+            mark = open_mark(log, self.abroad.me, self.holders(log.name)) if log.consumers else closing_mark(log)
+            self._committer.mark(log.name, mark)
+
+    def _gather(self, log: MessageLog) -> None:
+        """Let the first consumer wait for others, as the queue's policy wants it."""
+        if len(log.consumers) == 1:
+            log.stopped.add(GATHERING)
+            self._timers.at(clock.now_ms() + log.rules.patience_ms, partial(self._begin, log))
+        if log.rules.suffices(len(log.consumers)):
+            self._begin(log)
+
+    def _begin(self, log: MessageLog) -> None:
+        log.stopped.discard(GATHERING)
+        self._delivery.touched[log] = None
+
+    # -- who ends, and what is left behind
+
+    def part(self, subscription: Subscription) -> None:
+        """Consume no longer; what it holds goes back to its place."""
+        self.take_back(subscription.unacked.values())
+        subscription.unacked.clear()
+        self.withdraw(subscription)
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Consume no longer; what it holds it keeps."""
+        for queue in subscription.destinations:
+            if queue.is_queue and queue.is_pattern:
+                self._patterns.remove(queue.name, subscription)
+        for log in subscription.logs:
+            self._leave(subscription, log)
+        subscription.logs.clear()
+        if subscription.abroad:
+            self.abroad.forget(subscription)
+
+    def detach(self, subscription: Subscription, log: MessageLog) -> None:
+        """Consume from one of its logs no longer; what it holds of it goes back."""
+        held = {key: entry for key, entry in subscription.unacked.items() if entry.log == log.name}
+        for key in held:
+            del subscription.unacked[key]
+        subscription.credit += len(held)
+        if log.away:
+            self.abroad.go_on_without(subscription, log.name)
+        self.take_back(held.values())
+        subscription.logs.remove(log)
+        self._leave(subscription, log)
+        if subscription.abroad:
+            self.abroad.drain(subscription)
+
+    def _leave(self, subscription: Subscription, log: MessageLog) -> None:
+        if log.away:
+            self.abroad.part(subscription, log)
+        else:
+            self.part_from(subscription, log)
+        self.changed(log)
+
+    def part_from(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
+        """Consume a log that is at home here no longer."""
+        self._delivery.consumers.ended(log.name, subscription.client.client_id)
+        log.leave(subscription, keeps_groups=keeps_groups)
+        self._queues.remembering.went(subscription, log)
+        log.counts.ConsumerCount = len(log.consumers)
+        if log.shared or not log.consumers:
+            self.mark(log)
+        self._stats.changed.add(log.counts)
+        self._delivery.touched[log] = None
+
+    def take_back(self, entries: Iterable[Entry]) -> None:
+        """Entries in flight return to their queues, flagged as redelivered."""
+        by_log: dict[str, list[Entry]] = {}
+        for entry in entries:
+            by_log.setdefault(entry.log, []).append(entry)
+        for name, back in by_log.items():
+            log = self._queues.get(name)
+            if log is not None and log.away:
+                self.abroad.give_back(name, back)
+            elif log is not None:
+                self._take_back(log, back)
+                self._delivery.touched[log] = None
+                self._stats.changed.add(log.counts)
+
+    def _take_back(self, log: MessageLog, entries: Sequence[Entry]) -> None:
+        back = [entry for entry in entries if 0 < entry.seq < COMING]
+        if len(back) < len(entries):
+            log.stranded += [entry for entry in entries if entry.seq == COMING]
+            log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
+        if back:
+            log.take_back(self.left_behind(log, back))
+            if log.shared:
+                self.mark(log)
+
+    def return_stranded(self, log: MessageLog) -> None:
+        """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""
+        stranded, log.stranded = log.stranded, []
+        self.take_back(stranded)
+        if not log.consumers and self._queues.holds(log):
+            self.mark(log)
+
+    def close(self) -> None:
+        """The node stops: leave a mark on every queue that has one open."""
+        for log in self._queues:
+            if log.consumers:
+                self._committer.mark(log.name, closing_mark(log))

@@ -1,0 +1,201 @@
+"""Rivals: consumers of bridges that are there for the same consumers elsewhere, by different ways.
+
+Where brokers are joined in a circle a consumer is heard of by more than one way. Of the bridges that would take its
+messages there one serves it, that of the highest priority and among those that of the shortest way; the others rest,
+until that one ends (ActiveMQ's suppressDuplicateTopicSubscriptions and suppressDuplicateQueueSubscriptions). The way is
+counted also where bridges have one priority (decreaseNetworkConsumerPriority is false): who serves must not depend on
+which of them was heard of first, as it does in ActiveMQ, nor messages take two bridges where one leads.
+
+Rivals may be clients of different nodes of a broker. Each node tells the others of its own, and each comes to the same
+answer by itself; who subscribes waits until all nodes know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.model.destination import Destination
+from brokerapp.nodes.links.protocol import Word
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: What one node tells another: a destination, the key of a bid, and what else it says; None: it is taken back.
+Row = tuple[str, str, Sequence | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """What one consumer of a bridge offers, at whatever node."""
+
+    key: str  #: unlike that of any other, at any node
+    priority: int
+    hops: int  #: from here to the nearest of its consumers
+    since_us: int  #: when it began, since the epoch
+    consumers: frozenset[str]  #: ids of those it is there for; empty: whoever
+    yields: bool  #: it stands aside while others serve all of them
+
+    def told(self) -> Sequence:
+        """As other nodes are told, but for the key."""
+        return self.priority, self.hops, self.since_us, sorted(self.consumers), self.yields
+
+
+@dataclass(slots=True)
+class _Standing:
+    """Of a consumer whose client is ours."""
+
+    bid: Bid
+    serves: bool = False
+
+
+class Rivals:
+    """Those of one broker, by destination. A part of it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._here: dict[Destination, dict[Subscription, _Standing]] = {}
+        self._there: dict[Destination, dict[str, dict[str, Bid]]] = {}  # by session of another node, then key
+
+    # -- consumers of our own clients
+
+    def admits(self, subscription: Subscription) -> bool:
+        """Whether a consumer that begins is served; those who rest for it from now on do."""
+        if subscription.crossing is None:
+            return True
+        target = subscription.destinations[0]
+        standing = _Standing(_bid(subscription, time.time_ns() // 1000))
+        serving = who_serve([*self._bids(target), standing.bid])
+        standing.serves = standing.bid in serving
+        self._here.setdefault(target, {})[subscription] = standing
+        self._tell(target, standing.bid)
+        self._follow(target, serving)
+        return standing.serves
+
+    def is_for(self, subscription: Subscription, crossing: Crossing, priority: int) -> None:
+        """The consumers that a bridge's is there for are others now, and perhaps nearer, or farther away.
+
+        Whoever listens is told, but for what rests: of that they are told when it does so no longer.
+        """
+        before = subscription.crossing
+        if (before.consumers, before.path, subscription.priority) == (crossing.consumers, crossing.path, priority):
+            return
+        before.consumers, before.path, subscription.priority = crossing.consumers, crossing.path, priority
+        target = subscription.destinations[0]
+        standing = self._here.get(target, {}).get(subscription)
+        if standing is None or standing.serves:
+            self._broker.advisories.consumer_is_for(subscription)
+        if standing is not None:
+            standing.bid = _bid(subscription, standing.bid.since_us)
+            self._tell(target, standing.bid)
+            self._follow(target)
+
+    def rests(self, subscription: Subscription) -> bool:
+        """Whether it stands aside."""
+        standing = self._here.get(subscription.destinations[0], {}).get(subscription)
+        return standing is not None and not standing.serves
+
+    def left(self, subscription: Subscription) -> bool:
+        """A consumer ends: who rested for it is served. Whether it rested itself."""
+        target = subscription.destinations[0]
+        standing = self._here.get(target, {}).pop(subscription, None)
+        if standing is None:
+            return False
+        if not self._here[target]:
+            del self._here[target]
+        self._tell(target, standing.bid, gone=True)
+        if standing.serves:
+            self._follow(target)
+        return not standing.serves
+
+    def _bids(self, target: Destination) -> Iterator[Bid]:
+        for standing in self._here.get(target, {}).values():
+            yield standing.bid
+        for bids in self._there.get(target, {}).values():
+            yield from bids.values()
+
+    def _follow(self, target: Destination, serving: set[Bid] | None = None) -> None:
+        """Let serve who is to, and the others rest."""
+        serving = who_serve(self._bids(target)) if serving is None else serving
+        for each, standing in list(self._here.get(target, {}).items()):
+            if standing.serves is not (standing.bid in serving):
+                standing.serves = not standing.serves
+                (self._broker.subscribing.rise if standing.serves else self._broker.subscribing.rest)(each)
+
+    # -- other nodes
+
+    def _tell(self, target: Destination, bid: Bid, *, gone: bool = False) -> None:
+        homes = self._broker.homes
+        if homes.others:
+            row = (str(target), bid.key, None if gone else bid.told())
+            homes.known.ask(homes.others, Word.RIVALS, (False, [row]), lambda _: None)
+
+    def say_all(self, session: str) -> None:
+        """Let a node know all of ours."""
+        rows = [
+            (str(target), each.bid.key, each.bid.told())
+            for target, known in self._here.items()
+            for each in known.values()
+        ]
+        self._broker.homes.tell(session, Word.RIVALS, 0, True, rows)
+
+    def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
+        """What consumers of bridges another node has; `anew`: those are all."""
+        changed = self._drop(session) if anew else set()
+        for name, key, told in rows:
+            target = Destination.parse(name)
+            changed.add(target)
+            bids = self._there.setdefault(target, defaultdict(dict))[session]
+            if told is None:
+                bids.pop(key, None)
+            else:
+                priority, hops, since_us, consumers, yields = told
+                bids[key] = Bid(key, priority, hops, since_us, frozenset(consumers), yields)
+            self._tidy(target, session)
+        for target in changed:
+            self._follow(target)
+        self._broker.homes.tell(session, Word.KNOWN, id, "")
+
+    def forget(self, session: str) -> None:
+        """A node is no member any more."""
+        for target in self._drop(session):
+            self._follow(target)
+
+    def _drop(self, session: str) -> set[Destination]:
+        """Know of none there; where there were some."""
+        found = {target for target, known in self._there.items() if session in known}
+        for target in found:
+            self._there[target][session].clear()
+            self._tidy(target, session)
+        return found
+
+    def _tidy(self, target: Destination, session: str) -> None:
+        if not self._there[target][session]:
+            del self._there[target][session]
+        if not self._there[target]:
+            del self._there[target]
+
+
+def _bid(subscription: Subscription, since_us: int) -> Bid:
+    crossing = subscription.crossing
+    key = f"{subscription.client.id} {subscription.key}"
+    return Bid(key, subscription.priority, len(crossing.path), since_us, crossing.consumers, crossing.yields)
+
+
+def who_serve(bids: Iterable[Bid]) -> set[Bid]:
+    """Of these those that are to serve: for each consumer one at least. All nodes that know them agree.
+
+    The higher priority comes first, then the shorter way; among equals who was there first, so that it goes on.
+    """
+    covered: set[str] = set()
+    serving = set()
+    for each in sorted(bids, key=lambda bid: (-bid.priority, bid.hops, bid.since_us, bid.key)):
+        if not (each.yields and each.consumers and each.consumers <= covered):
+            serving.add(each)
+            covered |= each.consumers
+    return serving

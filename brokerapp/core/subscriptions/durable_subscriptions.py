@@ -1,0 +1,317 @@
+"""Durables: the named subscriptions of topics, durable and shared, each with the log that keeps its messages.
+
+Such a log is consumed like a queue. What it keeps never changes: whoever wants something else under the same name gets
+a new log, and the old one goes with what it holds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+from brokerapp.engine.dispatch.durable_subscription import Durable, may_read
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.errors import RequestRefused
+from brokerapp.model.broker_path import BRIDGE_DURABLES
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.store import DISCARDED, LogState
+from brokerapp.system import clock
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+#: Abandoned subscriptions are looked for no more often than this: each look goes through all of them.
+SHORTEST_SCHEDULE_MS = 100
+
+
+class Durables:
+    """What concerns named subscriptions. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._by_key: dict[tuple[str, str, bool], Durable] = {}
+        self._by_log: dict[str, Durable] = {}
+        self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
+        self._discarded: set[str] = set()  # names of logs that are not gone yet, whoever discards them
+        if broker.settings.offline_durable_subscriber_timeout > 0:
+            period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
+            broker.timers.every(period, self._remove_abandoned, clock.now_ms())
+
+    def __iter__(self) -> Iterator[Durable]:
+        return iter(self._by_key.values())
+
+    def find(self, client_id: str, name: str) -> Durable:
+        """The durable subscription of this identity; raises RequestRefused."""
+        try:
+            return self._by_key[client_id, name, True]
+        except KeyError:
+            of = f" of client-id {client_id!r}" if client_id else ""
+            raise RequestRefused(f"there is no durable subscription {name!r}{of}") from None
+
+    def of_log(self, log: MessageLog) -> Durable:
+        """The one whose messages are in this log."""
+        return self._by_log[log.name]
+
+    def known(self, log: str) -> Durable | None:
+        """The one whose messages are in the log of this name, if there is one."""
+        return self._by_log.get(log)
+
+    def of_topic(self, topic: Destination) -> list[Durable]:
+        """Those that keep messages of this topic, online or not."""
+        feeds = self._broker.topology.feeds_of(topic.name)
+        return [self._by_key[feed.subscription.key] for feed in feeds]
+
+    def leading_back(self, path: Iterable[str]) -> set[Destination]:
+        """The logs kept for bridges to the brokers of this path."""
+        return set().union(*[self._leading[each] for each in path if each in self._leading])
+
+    # -- life
+
+    def recover(self, state: LogState, last: int) -> None:
+        """One as the last node left it."""
+        if state.attributes["kind"] != DISCARDED and not state.attributes["topics"]:
+            logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
+        elif state.attributes["kind"] != DISCARDED:
+            subscription = NamedSubscription.from_attributes(state.attributes)
+            if subscription.durable or self._broker.homes.others:
+                log = self._broker.queues.restore(state, last)
+                durable = self._add(Feed(subscription, log.destination, self._may_read), log)
+                if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
+                    self._broker.queues.describe(log, self._attributes(durable))
+                return
+        self.discard(state.name)
+
+    def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
+        """The subscription as its next consumer, which joins it next, wants it; created when it is not there.
+
+        A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
+        consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
+        the way, AccessDenied when that drops what the next consumer could not even have asked for.
+        """
+        if wanted.durable and self._broker.settings.reject_durable_consumers:
+            raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
+        found = self._by_key.get(wanted.key)
+        if found is not None:
+            if not self._must_go(found, wanted):
+                return found
+            self._discard_log(found)
+        durable = self.create(wanted)
+        if retroactive:
+            self._broker.recovery.created(durable)
+        return durable
+
+    def in_the_way(self, wanted: NamedSubscription) -> Durable | None:
+        """The one that must go before there is one as it is wanted, if that is for its home to say, another node.
+
+        Raises what `claim` raises.
+        """
+        found = self._by_key.get(wanted.key)
+        return found if found is not None and found.log.away and self._must_go(found, wanted) else None
+
+    def refusal(self, wanted: NamedSubscription) -> RequestRefused | None:
+        """Why `claim` would refuse this; None where it would not."""
+        found = self._by_key.get(wanted.key)
+        try:
+            if found is not None:
+                self._must_go(found, wanted)
+        except RequestRefused as error:
+            return error
+        return None
+
+    def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
+        return found.must_go(wanted, self._broker.access)
+
+    def known_as(self, wanted: NamedSubscription) -> Durable | None:
+        """The one of this identity, whatever it keeps."""
+        return self._by_key.get(wanted.key)
+
+    def check_free(self, subscription: NamedSubscription) -> None:
+        """Raise RequestRefused when there is one of this identity."""
+        if subscription.key in self._by_key:
+            raise RequestRefused(f"there is a {subscription} already")
+
+    def would_change(self, wanted: NamedSubscription) -> bool:
+        """Whether claiming it makes one, or one that keeps something else. Raises RequestRefused as `claim` does."""
+        if wanted.durable and self._broker.settings.reject_durable_consumers:
+            raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
+        found = self._by_key.get(wanted.key)
+        return found is None or not found.keeps(wanted)
+
+    def create(self, subscription: NamedSubscription) -> Durable:
+        """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
+        self.check_free(subscription)
+        queues = self._broker.queues
+        names = (subscription.log(generation) for generation in itertools.count(1))
+        free = next(each for each in names if each not in queues and str(each) not in self._discarded)
+        feed = Feed(subscription, free, self._may_read)
+        return self._add(feed, queues.open(free, subscription.attributes()))
+
+    def _add(self, feed: Feed, log: MessageLog) -> Durable:
+        subscription = feed.subscription
+        durable = Durable(log, feed, clock.now_ms(), self._broker.homes.guests.may_consume)
+        self._by_key[subscription.key] = self._by_log[log.name] = durable
+        self._lead(durable)
+        self._broker.topology.add_feed(feed)
+        self._broker.advisories.listeners_changed()
+        self._only_persistent(durable)
+        self._tune(durable)
+        return durable
+
+    def retune(self) -> None:
+        """Give out messages by the policies that are in force."""
+        for durable in self:
+            self._tune(durable)
+
+    def _tune(self, durable: Durable) -> None:
+        """In order of priority where the policy of its topic says so; its other rules are for queues."""
+        policy = self._broker.bounds.policy_of(durable.log.name)
+        rules = DispatchRules(prioritized=bool(policy and policy.prioritized_messages))
+        self._broker.queues.tune(durable.log, rules, partial(self._attributes, durable))
+
+    @staticmethod
+    def _attributes(durable: Durable) -> dict[str, Any]:
+        attributes = durable.subscription.attributes()
+        return {**attributes, "prioritized": True} if durable.log.rules.prioritized else attributes
+
+    def _may_read(self, subscription: NamedSubscription, topic: Destination) -> bool:
+        """Whether its user may read a topic, of those that its pattern matches."""
+        return may_read(subscription, topic, self._broker.access)
+
+    def adopt(self, durable: Durable, subscription: Subscription) -> None:
+        """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""
+        wanted, subscription.claim = subscription.claim, None
+        if wanted is not None and not durable.active and self._leave_to(durable, wanted):
+            self._broker.queues.describe(durable.log, self._attributes(durable))
+
+    def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
+        """What the store knows of one that another node described anew."""
+        self._leave_to(self.of_log(log), NamedSubscription.from_attributes(attributes))
+
+    def _leave_to(self, durable: Durable, wanted: NamedSubscription) -> bool:
+        """Let it be for this user, or bridge; whether it was for another."""
+        known = durable.subscription
+        if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
+            return False
+        self._lead_nowhere(durable)
+        durable.feed.subscription = known.left_to(wanted.groups, wanted.leads_to)
+        self._lead(durable)
+        self._broker.topology.plans.clear()
+        return True
+
+    def _lead(self, durable: Durable) -> None:
+        if to := durable.subscription.leads_to:
+            self._leading.setdefault(to, set()).add(durable.log.destination)
+
+    def _lead_nowhere(self, durable: Durable) -> None:
+        self._leading.get(durable.subscription.leads_to, set()).discard(durable.log.destination)
+
+    def remove(self, durable: Durable) -> None:
+        """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
+        if durable.active:
+            raise RequestRefused(f"the {durable.subscription} is in use: its consumers unsubscribe first")
+        self._discard_log(durable)
+
+    def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None:
+        """Of this bridge's durable subscriptions only those of these names are needed, and those with consumers."""
+        for durable in list(self):
+            named = durable.subscription
+            is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLES)
+            if is_its and named.name not in names and not durable.active:
+                logger.info("%s is not needed any more: it goes", named)
+                self._broker.homes.dropping.drop(durable, lambda _in_use: None)
+
+    def _discard_log(self, durable: Durable) -> None:
+        del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
+        self._lead_nowhere(durable)
+        self._broker.topology.remove_feed(durable.feed)
+        self._broker.advisories.listeners_changed()
+        self._broker.queues.forget(durable.log)
+        self.discard(durable.log.name)
+        if durable.subscription.durable:
+            for topic in durable.subscription.topics:
+                self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
+
+    def unlearn(self, log: MessageLog) -> None:
+        """Another node removes it, with what it holds."""
+        self._discarded.add(log.name)
+        durable = self._by_log.pop(log.name)
+        if self._by_key.get(durable.subscription.key) is durable:
+            del self._by_key[durable.subscription.key]
+        self._lead_nowhere(durable)
+        self._broker.topology.remove_feed(durable.feed)
+        self._broker.queues.forget(log)
+
+    def discard(self, log: str) -> None:
+        """Nobody is to get what is in, or on its way to, the log of this name."""
+
+        def done() -> None:
+            self._discarded.discard(log)
+            self._broker.homes.known.tell_removed(log)
+
+        self._discarded.add(log)
+        self._broker.committer.discard(log, done)
+
+    def name_is_free(self, log: str) -> None:
+        """Another node has removed the log of this name with all it held."""
+        self._discarded.discard(log)
+
+    # -- consumers
+
+    def join(self, subscription: Subscription, durable: Durable) -> None:
+        """One more consumes it. Whether it is the first is known at its home."""
+        subscription.durable = durable
+        if subscription.guest_of or not durable.log.away:
+            self.adopt(durable, subscription)
+        self._broker.consuming.attach(subscription, durable.log)
+        self._only_persistent(durable)
+        self._note_topics(durable)
+
+    def parted(self, durable: Durable) -> None:
+        """One consumes it no longer."""
+        self._note_topics(durable)
+        if durable.active or durable.log.away:
+            return
+        durable.offline_since_ms = clock.now_ms()
+        if durable.subscription.durable:
+            self._only_persistent(durable)
+        else:
+            self._discard_log(durable)
+
+    def moved(self, log: MessageLog) -> None:
+        """A log is at home here now, or no more: since when nobody consumes it is not known here from before."""
+        durable = self.known(log.name)
+        if durable is None:
+            return
+        durable.offline_since_ms = clock.now_ms()
+        self._only_persistent(durable)
+        if not (log.away or log.consumers or durable.subscription.durable):
+            self.parted(durable)
+
+    def _note_topics(self, durable: Durable) -> None:
+        for topic in durable.subscription.topics:
+            self._broker.subscribing.note_subscribers(topic)
+
+    def _only_persistent(self, durable: Durable) -> None:
+        """Without keepDurableSubsActive one that is offline keeps persistent messages only."""
+        may_be_active = durable.active or durable.log.away  # of one at home elsewhere that node knows
+        only = not (may_be_active or self._broker.settings.keep_durable_subs_active)
+        if durable.feed.persistent_only != only:
+            durable.feed.persistent_only = only
+            self._broker.topology.plans.clear()
+
+    def _remove_abandoned(self) -> None:
+        """Those nobody consumed for offlineDurableSubscriberTimeout go."""
+        latest = clock.now_ms() - self._broker.settings.offline_durable_subscriber_timeout
+        idle = [each for each in self if not (each.active or each.log.away)]
+        for durable in [each for each in idle if each.offline_since_ms <= latest]:
+            logger.info("%s was offline for too long: removed", durable.subscription)
+            self._discard_log(durable)

@@ -1,0 +1,154 @@
+"""Recovery: retroactive consumers, who get what their topics remember before what comes.
+
+Who asks with `activemq.retroactive:true`, and who subscribes to a topic whose policy says `alwaysRetroactive`. A new
+durable subscription has it put into its log, and must ask. The first consumer of a consumer queue gets what the virtual
+topic behind it remembers.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.durable_subscription import Durable
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.policy.subscription_recovery import RETAIN, Kept, Memory
+from brokerapp.engine.routing.consumer_queues import topics_behind
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.model.definitions import RecoveryPolicy
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Copy, Message
+from brokerapp.system import clock
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: Most bytes that all topics of a node remember together: past it those go that got nothing for the longest time.
+MAX_BYTES = 256 * 1024 * 1024
+#: How often what is too old is forgotten where nothing new comes, milliseconds.
+SWEEP_MS = 30_000
+_RETAIN_LINE = f"{RETAIN}:".encode()
+
+
+class Recovery:
+    """What concerns the past of topics. A part of the broker. In memory only, as in ActiveMQ."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._memories: OrderedDict[Destination, Memory] = OrderedDict()  # those that got something last at the end
+        self._bytes = 0
+        broker.timers.every(SWEEP_MS, self._sweep, clock.now_ms())
+
+    # -- remembering
+
+    def published(self, message: Message, copy: Copy) -> Message:
+        """A message reached a topic; what its subscribers get of it: they do not see that it is retained."""
+        if not self.keeps(message, copy.destination):
+            return message
+        policy = self._policy(copy.destination)
+        memory = self._memories.setdefault(copy.destination, Memory())
+        self._memories.move_to_end(copy.destination)
+        self._bytes -= memory.bytes
+        memory.add(message, copy, policy, clock.now_ms())
+        self._bytes += memory.bytes
+        while self._bytes > MAX_BYTES:
+            self._forget(next(iter(self._memories)))
+        return message.with_headers({RETAIN: None}) if _RETAIN_LINE in message.head else message
+
+    def keeps(self, message: Message, topic: Destination) -> bool:
+        """Whether a topic remembers this message."""
+        if topic.is_temporary:
+            return False
+        return _RETAIN_LINE in message.head or self._policy(topic) is not None
+
+    def forget(self, topic: Destination) -> None:
+        """The topic is deleted."""
+        if topic in self._memories:
+            self._forget(topic)
+
+    def _forget(self, topic: Destination) -> None:
+        self._bytes -= self._memories.pop(topic).bytes
+
+    def _policy(self, topic: Destination) -> RecoveryPolicy | None:
+        topology = self._broker.topology
+        policy = topology.policy_for(topic) if topology.remembers else None
+        return policy.recovery if policy is not None else None
+
+    def _sweep(self) -> None:
+        now_ms = clock.now_ms()
+        for topic, memory in list(self._memories.items()):
+            self._bytes -= memory.bytes
+            memory.trim(self._policy(topic), now_ms)
+            self._bytes += memory.bytes
+            if not memory.bytes:
+                del self._memories[topic]
+
+    def all(self) -> Iterator[tuple[Destination, Kept, bool]]:
+        """All that is remembered, with its topic, and whether it is retained; topics may come and go meanwhile."""
+        for topic in list(self._memories):
+            memory = self._memories.get(topic)
+            if memory is not None:
+                retained = memory.retained
+                for kept in self._recalled(memory, self._policy(topic)):
+                    yield topic, kept, kept is retained
+
+    def _recalled(self, memory: Memory, policy: RecoveryPolicy | None) -> list[Kept]:
+        """What is remembered of a topic now: what is too old is forgotten."""
+        self._bytes -= memory.bytes
+        found = memory.messages(policy, clock.now_ms())
+        self._bytes += memory.bytes
+        return found
+
+    def learn(self, topic: Destination, retained: Kept | None, recent: Iterable[Kept]) -> None:
+        """Another node remembers these of a topic, from before this one was there."""
+        memory = self._memories.setdefault(topic, Memory())
+        self._bytes -= memory.bytes
+        memory.learn(retained, recent)
+        memory.trim(self._policy(topic), clock.now_ms())
+        self._bytes += memory.bytes
+        while self._bytes > MAX_BYTES:
+            self._forget(next(iter(self._memories)))
+
+    # -- giving
+
+    def subscribed(self, subscription: Subscription, asks: bool) -> None:
+        """A consumer came that has no named subscription."""
+        for target in subscription.destinations:
+            if target.is_queue:
+                self._give_first(subscription, target, asks)
+            else:
+                for kept in self._remembered(target, asks):
+                    if self._broker.may(subscription, "read", kept.copy.destination):  # a pattern matches all topics
+                        self._broker.delivery.tell(subscription, kept.message, kept.copy)
+
+    def created(self, durable: Durable) -> None:
+        """A named subscription is new, and its consumer asks for the past."""
+        feed = durable.feed
+        for topic in durable.subscription.topics:
+            for kept in self._remembered(topic, asks=True):
+                copy = Copy(feed.target, kept.copy.original, kept.copy.destination)
+                headers = {**kept.message.headers, "destination": copy.shown.stomp}
+                goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
+                if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
+                    self._broker.publishing.put(kept.message, copy)
+
+    def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
+        """The first consumer of a consumer queue; what it gets is not in the queue."""
+        log = self._broker.queues.get(str(queue))
+        if log is None or log.consumers != [subscription]:
+            return
+        for topic in topics_behind(self._broker.topology.definitions, queue):
+            for kept in self._remembered(topic, asks):
+                subscription.told = True
+                self._broker.delivery.tell(subscription, kept.message, kept.copy, queue=queue)
+
+    def _remembered(self, wanted: Destination, asks: bool) -> Iterator[Kept]:
+        """What the topics of this name or pattern have for who asks, or for everybody."""
+        found = [wanted]
+        if wanted.is_pattern:
+            found = [each for each in self._memories if each.kind is wanted.kind and matches(wanted.name, each.name)]
+        for topic in found:
+            memory, policy = self._memories.get(topic), self._broker.topology.policy_for(topic)
+            if memory is not None and (asks or (policy is not None and policy.always_retroactive)):
+                yield from self._recalled(memory, policy and policy.recovery)

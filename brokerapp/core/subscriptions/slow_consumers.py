@@ -1,0 +1,76 @@
+"""Slow consumers: looked for where a policy cares; told about, and cut off when its patience ends."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.slow_consumer import Watch
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.errors import ConsumerTooSlow
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.policy_strategies import SlowConsumerStrategy
+from brokerapp.system import clock
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+#: Between two looks, milliseconds; more often only where a policy wants to check more often, within reason.
+LOOK_MS = 1_000
+MIN_LOOK_MS = 50
+
+
+class SlowConsumers:
+    """Who watches them. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def watch(self) -> None:
+        """Look, again and again."""
+        policies = self._broker.topology.definitions.policies
+        periods = [each.slow_consumer.check_period for each in policies if each.slow_consumer is not None]
+        self._broker.timers.at(clock.now_ms() + max(MIN_LOOK_MS, min([LOOK_MS, *periods])), self.watch)
+        if any(map(_cares, policies)):
+            self._look()
+
+    def _look(self) -> None:
+        now_ms = clock.now_ms()
+        for client in list(self._broker.clients.values()):
+            if client.member:  # whose clients are looked at where they are
+                continue
+            for subscription in list(client.subscriptions.values()):
+                policy = self._broker.topology.policy_for(subscription.destinations[0])
+                if policy is not None and _cares(policy):
+                    self._look_at(subscription, policy.slow_consumer, now_ms)
+
+    def _look_at(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> None:
+        watch = subscription.watch
+        if watch is None:
+            watch = subscription.watch = Watch(now_ms, now_ms)
+        if watch.look(subscription, strategy, now_ms):
+            for destination in subscription.destinations:
+                self._broker.advisories.slow_consumer(subscription, destination)
+        if strategy is not None and watch.is_over(strategy, now_ms):
+            self._abort(subscription, strategy)
+
+    def _abort(self, subscription: Subscription, strategy: SlowConsumerStrategy) -> None:
+        """End the subscription, or the whole connection; what it holds goes back."""
+        client = subscription.client
+        where = ", ".join(map(str, subscription.destinations))
+        error = ConsumerTooSlow(
+            f"the consumer {subscription.name!r} of {where} does not keep up: its "
+            f"{'connection' if strategy.abort_connection else 'subscription'} is ended (slowConsumerStrategy)"
+        )
+        logger.warning("%s: %s", client.client_id, error)
+        self._broker.subscribing.end(client, subscription)
+        self._broker.refuse(client, error, None)
+        if strategy.abort_connection:
+            client.sink.flush()
+            client.sink.abort()
+
+
+def _cares(policy: PolicyEntry) -> bool:
+    return policy.slow_consumer is not None or policy.advisory_for_slow_consumers

@@ -1,0 +1,293 @@
+"""Subscribing: who consumes from where, from SUBSCRIBE to the end of the subscription."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from brokerapp.core.flow_control.limits import MESSAGE_BYTES
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.subscribe_options import (
+    behind,
+    crossing_of,
+    is_true,
+    named_subscription,
+    number_of,
+    priority_of,
+    subscription_name,
+)
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.subscription import MAX_PENDING_BYTES, Subscription
+from brokerapp.engine.entries.entry_factory import from_log
+from brokerapp.engine.entries.eviction import pending_limit
+from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.policy.send_timeout import topic_bound_of
+from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.errors import RequestRefused
+from brokerapp.model.broker_path import TO_HEADER
+from brokerapp.model.commands import Subscribe, Unsubscribe
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.selectors import compile_selector
+from brokerapp.tracing.schema import REDELIVER
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+#: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
+DEFAULT_PREFETCH = {
+    Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
+}  # fmt: skip
+#: Fields of a policy that replace it.
+_PREFETCH_FIELDS = {
+    Kind.QUEUE: "queue_prefetch",
+    Kind.TEMP_QUEUE: "queue_prefetch",
+    Kind.TOPIC: "topic_prefetch",
+    Kind.TEMP_TOPIC: "topic_prefetch",
+    Kind.SUBSCRIPTION: "durable_topic_prefetch",
+}
+
+
+class Subscribing:
+    """What concerns subscriptions. A part of the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def subscribe(self, client: Client, subscribe: Subscribe) -> None:
+        """Consume. Raises RequestRefused; messages follow the receipt."""
+        targets = self._sources(client, subscribe)
+        if subscribe.browser:
+            self._broker.browsing.check(subscribe, targets)
+        selector = compile_selector(subscribe.selector) if subscribe.selector else None
+        wanted = named_subscription(client, subscribe, targets)
+        retroactive = is_true(subscribe.options, "retroactive")
+        crossing = crossing_of(client, subscribe.options, selector)
+        by_default = self._prefetch(targets[0], wanted is not None)
+        if subscribe.browser:
+            by_default = self._broker.browsing.prefetch(targets[0])
+        prefetch = number_of(subscribe.options, "prefetchSize", by_default)
+        if prefetch < 0:
+            raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
+        name = subscription_name(subscribe.id, subscribe.destination)
+        old = client.subscriptions.get(name)
+        if old is not None and self._goes_on(old, subscribe, targets, crossing):
+            return
+        if not client.member:  # it has those of many clients, each within what it may have at its own broker
+            self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
+        if wanted and (ask := self._broker.homes.contending.asked_first(wanted)) is not None:
+            self._broker.homes.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
+            return
+        durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
+        client.keys += 1
+        subscription = Subscription(
+            subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
+            prefetch, None if durable else crossing or selector, subscribe.transformation,
+            priority=priority_of(subscribe.options),
+            exclusive=self._exclusive(targets[0], subscribe.options), no_local=is_true(subscribe.options, "noLocal"),
+            retroactive=retroactive, crossing=crossing, principal=behind(client, subscribe.options), claim=wanted,
+        )  # fmt: skip
+        self._bound_pending(subscription, number_of(subscribe.options, "maximumPendingMessageLimit", 0))
+        client.subscriptions[name] = client.by_key[subscription.key] = subscription
+        client.patterns += _patterns(targets)
+        self._broker.quotas.subscriptions += 1
+        client.read_or_not()
+        if subscribe.browser:
+            self._broker.browsing.join(subscription)
+            self._broker.advisories.consumer_started(subscription)
+            self._broker.barrier(client, subscribe.receipt, subscription.browse.begin)
+            return
+        if durable is not None:
+            self._broker.durables.join(subscription, durable)
+        elif not self._broker.rivals.admits(subscription):
+            self._broker.barrier(client, subscribe.receipt)
+            return
+        else:
+            self._join(subscription)
+            self._broker.recovery.subscribed(subscription, retroactive)
+        self._started(subscription)
+        self._broker.homes.when_sure(
+            lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        )
+
+    def _goes_on(self, old: Subscription, subscribe: Subscribe, targets: tuple, crossing: Crossing | None) -> bool:
+        """Whether a bridge's subscription of that name goes on, with other facts; any other ends: a new one begins."""
+        same = crossing is not None and old.crossing is not None and targets == old.destinations
+        if not (same and crossing.goes_on(old.crossing)):
+            self.end(old.client, old)
+            return False
+        self._broker.rivals.is_for(old, crossing, priority_of(subscribe.options))
+        self._broker.barrier(old.client, subscribe.receipt)
+        return True
+
+    def _started(self, subscription: Subscription) -> None:
+        """It is served from now on."""
+        self._broker.advisories.consumer_started(subscription)
+        if self._broker.cluster is not None:
+            self._broker.cluster.consumption.started(subscription)
+
+    def _start(self, subscription: Subscription) -> None:
+        subscription.started = True
+        self._broker.delivery.resume(subscription)
+
+    def rest(self, subscription: Subscription) -> None:
+        """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
+        self._broker.consuming.withdraw(subscription)
+        self._stopped(subscription)
+
+    def rise(self, subscription: Subscription) -> None:
+        """It is given messages, after a rest or for the first time."""
+        self._join(subscription)
+        self._started(subscription)
+        self._start(subscription)
+
+    def _join(self, subscription: Subscription) -> None:
+        for target in subscription.destinations:
+            if target.is_queue:
+                self._broker.consuming.join(subscription, target)
+            else:
+                self._broker.delivery.join(subscription, target)
+                self.note_subscribers(target)
+
+    def _bound_pending(self, subscription: Subscription, wanted: int) -> None:
+        """How much of its topics may wait for it, and what goes when it is more: as the policy of the first says."""
+        policy = self._broker.topology.policy_for(subscription.destinations[0])
+        limit = policy.pending_message_limit if policy else None
+        subscription.max_pending = pending_limit(limit, subscription.prefetch, wanted)
+        bound = topic_bound_of(policy).bytes
+        subscription.max_pending_bytes = MAX_PENDING_BYTES + bound  # its producers wait before anything goes
+        if limit is None:
+            subscription.max_pending += bound // MESSAGE_BYTES
+        subscription.eviction = policy.message_eviction if policy else None
+
+    def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
+        """What it consumes from: all of it may be read. Raises RequestRefused."""
+        targets = Destination.parse_list(subscribe.destination)
+        for each in targets:
+            if each.is_temporary:
+                if TO_HEADER in subscribe.options and client.is_broker:
+                    self._broker.temporaries.lend(client, subscription_name(subscribe.id, subscribe.destination), each)
+                self._broker.temporaries.check(each)
+            self._broker.require(client, "read", each)
+            self._broker.creation.check(each)
+            if each.address is not None:
+                self._broker.queues.ensure(each, subscribe.selector)
+        return targets
+
+    def _prefetch(self, destination: Destination, is_named: bool) -> int:
+        """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
+        kind = Kind.SUBSCRIPTION if is_named else destination.kind
+        policy = self._broker.topology.policy_for(destination)
+        by_policy = getattr(policy, _PREFETCH_FIELDS[kind]) if policy else None
+        return DEFAULT_PREFETCH[kind] if by_policy is None else by_policy
+
+    def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
+        policy = self._broker.topology.policy_for(destination)
+        by_default = str(bool(policy and policy.all_consumers_exclusive_by_default))
+        return options.get("exclusive", by_default).lower() == "true"
+
+    def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
+        """End a subscription, what it holds goes back; or delete durable ones. Raises RequestRefused."""
+        if unsubscribe.keep is not None:
+            if client.is_broker:
+                self._broker.durables.keep_of_bridge(client.client_id, unsubscribe.keep)
+            self._broker.barrier(client, unsubscribe.receipt)
+            return
+        if unsubscribe.subscription_name is not None:
+            owner = client.client_id if client.named else ""
+            durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
+            for topic in durable.subscription.topics:
+                self._broker.require_read(client, topic)
+            drop = partial(self._broker.homes.dropping.drop, durable)
+            confirm = partial(self._broker.confirm, client, unsubscribe.receipt)
+            self._broker.homes.waits.wait(client, unsubscribe.receipt, drop, confirm)
+            return
+        self.end(client, _meant(client, unsubscribe))
+        self._broker.barrier(client, unsubscribe.receipt)
+
+    def end(self, client: Client, subscription: Subscription) -> None:
+        """It is over; what it holds goes back to its place."""
+        if client.subscriptions.get(subscription.name) is subscription:
+            del client.subscriptions[subscription.name]
+            client.patterns -= _patterns(subscription.destinations)
+            self._broker.quotas.subscriptions -= 1
+        client.by_key.pop(subscription.key, None)
+        client.read_or_not()
+        is_resting = self._broker.rivals.left(subscription)
+        if subscription.browse is not None:
+            subscription.browse.stop()
+            self._broker.advisories.consumer_stopped(subscription)
+            return
+        held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteEntry)]
+        now_us = time.time_ns() // 1000
+        for entry in held:
+            log = self._broker.queues.get(entry.log)
+            if log is not None and log.away:  # its home says so
+                continue
+            self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
+            self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
+            if not from_log(entry):
+                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+        self._broker.consuming.part(subscription)
+        if subscription.durable is not None:
+            self._broker.durables.parted(subscription.durable)
+        if not is_resting:
+            self._stopped(subscription)
+        for each in subscription.destinations:
+            if each.is_temporary:
+                self._broker.temporaries.give_back(client, subscription.name, each)
+
+    def _stopped(self, subscription: Subscription) -> None:
+        """It was served, and is no more."""
+        if subscription.durable is None:
+            self._part(subscription)
+        self._broker.advisories.consumer_stopped(subscription)
+        if self._broker.cluster is not None:
+            self._broker.cluster.consumption.stopped(subscription)
+
+    def dismiss(self, log: MessageLog, why: RequestRefused) -> None:
+        """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""
+        for subscription in list(log.consumers):
+            if len(subscription.destinations) > 1 or subscription.destinations[0].is_pattern:
+                self._broker.consuming.detach(subscription, log)
+                continue
+            client: Client = subscription.client
+            self.end(client, subscription)
+            if not client.member:  # another broker tells its clients itself
+                self._broker.refuse(client, why, None)
+
+    def _part(self, subscription: Subscription) -> None:
+        for target in subscription.destinations:
+            if not target.is_queue:
+                self._broker.delivery.part(subscription, target)
+                self.note_subscribers(target)
+
+    def note_subscribers(self, target: Destination) -> None:
+        """Those of a topic, or of all that match a pattern, are others now."""
+        if target.is_temporary and target not in self._broker.temporaries:
+            return
+        names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
+        self._broker.stats.changed.update(map(self._broker.stats.of, names))
+        self._broker.advisories.listeners_changed()
+
+
+def _meant(client: Client, unsubscribe: Unsubscribe) -> Subscription:
+    """The subscription that an UNSUBSCRIBE names. Raises RequestRefused.
+
+    STOMP 1.0 may name a destination alone: then it is the oldest subscription of that destination, as one without an id
+    is named by it, and one with an id may be.
+    """
+    name = subscription_name(unsubscribe.id, unsubscribe.destination)
+    found = client.subscriptions.get(name)
+    if found is None and unsubscribe.id is None:
+        targets = Destination.parse_list(name)
+        found = next((each for each in client.subscriptions.values() if each.destinations == targets), None)
+    if found is None:
+        raise RequestRefused(f"no subscription matched {name!r}")
+    return found
+
+
+def _patterns(targets: Iterable[Destination]) -> int:
+    """How many of them have wildcards."""
+    return sum([each.is_pattern for each in targets])

@@ -1,0 +1,221 @@
+"""Client: one connected client as the broker sees it, and the transactions it has open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+from brokerapp.engine.clients.quotas import Share
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
+from brokerapp.engine.routing.bridge_eligibility import Tally
+from brokerapp.engine.routing.route_walk import Route
+from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.message import Message
+
+#: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
+MAX_TRANSACTIONS = 100
+MAX_TRANSACTION_ACTIONS = 100_000
+#: Bytes of messages in all open transactions of one client, and copies in queues that one may make. A COMMIT is one
+#: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0011).
+MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
+MAX_TRANSACTION_COPIES = 20_000
+#: Bytes of sends without room at which a bridge is not read from: its other messages go on until then.
+MAX_BRIDGE_WAITING_BYTES = 8 * 1024 * 1024
+
+
+class Sink(Protocol):
+    """Where a client is told things. Implemented by the protocol's connection; nothing here waits."""
+
+    def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
+        """Messages, with what the client acknowledges each by; without ids it need not."""
+
+    def end_of_browse(self, subscription: Subscription) -> None:
+        """A browser has got all of its snapshot."""
+
+    def receipts(self, ids: Sequence[str]) -> None:
+        """What was asked under these names is done."""
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """What was asked cannot be done."""
+
+    def flush(self) -> None:
+        """Everything told so far may go out."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+    def abort(self) -> None:
+        """End the connection at once, whatever it was not told yet."""
+
+    def hold(self, held: bool) -> None:
+        """Do not read on from the client, or do."""
+
+    def pulse(self) -> tuple[int, int, int]:
+        """Milliseconds: between our heart-beats, between its own, and since something came from it."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """A message with the way it will take."""
+
+    message: Message
+    stored: bytes
+    destination: Destination
+    route: Route
+    sender: Client | None = None  #: who sent it; None: the broker itself
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What a client did in a transaction that is not ended."""
+
+    placed: list[Placed] = field(default_factory=list)
+    settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
+    jobs: list[Callable[[], Any]] = field(
+        default_factory=list
+    )  #: what makes a job of each message to be delivered later
+    bytes: int = 0  #: of the messages placed, and of jobs
+    copies: int = 0  #: in queues, of the messages placed
+    limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
+    failed: str = ""  #: why it can only be rolled back: what was refused in it
+    _named: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
+    _named_of: list | None = field(default=None, repr=False)  # the list that is named so, up to `_named_upto`
+    _named_upto: int = 0
+
+    def settled_as(self, ack_id: str) -> Sequence[tuple[Subscription, str]]:
+        """What was settled of what clients name so, with its keys: by an index, as there may be very many."""
+        if self._named_of is not self.settled:
+            self._named, self._named_of, self._named_upto = {}, self.settled, 0
+        for subscription, key, _ in islice(self.settled, self._named_upto, None):
+            self._named.setdefault(subscription.name_of(key), []).append((subscription, key))
+        self._named_upto = len(self.settled)
+        return self._named.get(ack_id, ())
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One connection's state in the broker."""
+
+    id: str
+    sink: Sink
+    remote_address: str = ""
+    client_id: str = ""
+    named: bool = False  #: whether that is a name it gave itself
+    shares_client_id: bool = False  #: whether others may have the same one
+    principal: Principal = ANONYMOUS
+    internal: bool = False  #: a part of the broker, which may do everything
+    member: str = ""  #: the broker of the cluster whose link it is
+    reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
+    left: bool = False  #: it said good-bye
+    bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
+    way: str = ""  #: of a bridge: which of its broker's ways to here it is
+    copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
+    tally: Tally | None = None  #: of a bridge
+    protocol_version: str = ""
+    connected_ms: int = 0
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+    share: Share = field(default_factory=Share)  #: of what all may have under way
+    patterns: int = 0  #: destinations with wildcards that it consumes from
+    pending: int = 0  #: units on their way to the store
+    pending_bytes: int = 0  #: of messages in them
+    on_hold: bool = False  #: not read from because of that
+    stopping: bool = False  #: not read from any more, as the node stops
+    waiting: int = 0  #: sends that found no room
+    waiting_bytes: int = 0  #: of messages in them
+    blocked: bool = False  #: its socket takes no more for now
+    sent: int = 0
+    delivered: int = 0
+    producing_to: set[Destination] = field(default_factory=set)
+    temporaries: dict[tuple[Kind, str], Destination] = field(default_factory=dict)  #: its own, by its names for them
+    own_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
+    ack_numbers: int = 0
+    keys: int = 0
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether a broker is behind it: a bridge, a link of the cluster, or a part of this one."""
+        return bool(self.internal or self.member or self.bridge)
+
+    @property
+    def names_messages(self) -> bool:
+        """Whether its ACKs name messages by their ids (before STOMP 1.2), and not deliveries."""
+        return self.protocol_version != "1.2"
+
+    def transaction(self, name: str) -> Transaction:
+        """The open transaction of this name; raises RequestRefused."""
+        try:
+            return self.transactions[name]
+        except KeyError:
+            raise RequestRefused(f"there is no open transaction {name!r}") from None
+
+    def check_room(self, transaction: Transaction, more: int = 0) -> None:
+        """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
+        if len(transaction.placed) + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
+            raise RequestRefused(f"a transaction holds at most {transaction.limit} messages and acks")
+        if transaction.copies > MAX_TRANSACTION_COPIES:
+            raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
+        if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:
+            raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
+
+    def held(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
+        """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused.
+
+        None when it was given to a subscription that is over, with which it went back.
+        """
+        first = ack_id.partition("-")[0]
+        by_key = self.by_key.get(first)
+        if subscription is not None:
+            named = self.subscriptions.get(subscription)
+            candidates = [named] if named else []
+        elif by_key is not None:
+            candidates = [by_key]
+        else:
+            candidates = list(self.subscriptions.values())
+        for each in candidates:
+            if (key := each.held_as(ack_id)) is not None:
+                return each, key
+        if by_key is None and subscription is None and self._was_key(first):
+            return None
+        raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
+
+    def _was_key(self, text: str) -> bool:
+        """Whether ack ids of one of its subscriptions, present or past, begin so."""
+        return text.isascii() and text.isdecimal() and len(text) <= len(str(self.keys)) and 0 < int(text) <= self.keys
+
+    def started_unit(self, size: int = 0) -> None:
+        """A unit with so many bytes of messages is on its way; too many stop the reading."""
+        self.pending += 1
+        self.pending_bytes += size
+        share = self.share
+        share.pending_bytes += size
+        if not self.on_hold and (self.pending >= share.units or self.pending_bytes >= share.bytes):
+            self.on_hold = True
+            self.read_or_not()
+
+    def ended_unit(self, size: int = 0) -> None:
+        """A unit is done."""
+        self.pending -= 1
+        self.pending_bytes -= size
+        self.share.pending_bytes -= size
+        if self.on_hold and self.pending <= self.share.units // 2 and self.pending_bytes <= self.share.bytes // 2:
+            self.on_hold = False
+            self.read_or_not()
+
+    def read_or_not(self) -> None:
+        """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
+        self.sink.hold(self.stopping or self.on_hold or self._waits)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
+        if not self.bridge:
+            return self.waiting > 0 and not self.subscriptions
+        acks = any(each.ack_mode != "auto" for each in self.subscriptions.values())
+        return self.waiting_bytes >= MAX_BRIDGE_WAITING_BYTES and not acks

@@ -1,0 +1,1 @@
+"""Decides which consumer gets the next entry of a log."""

@@ -1,0 +1,87 @@
+"""Gate: what the policy of a queue says about what bridges take from it (ActiveMQ's conditionalNetworkBridgeFilter).
+
+A message that came from the broker a bridge leads to may go back there when nobody consumes it here any more, and no
+more messages cross in a span of time than the policy allows. What may not cross now stays in its place and is offered
+again when it may. Decides; the clock and the timer are given to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.routing.bridge_eligibility import Asks, Crossing, Rate, Verdict
+
+if TYPE_CHECKING:
+    from brokerapp.engine.dispatch.subscription import Subscription
+    from brokerapp.engine.entries.log_entry import Entry
+    from brokerapp.model.policy_strategies import NetworkBridgeFilter
+
+#: Milliseconds between two looks at what had to wait, at least: each goes through the window of the queue.
+LEAST_WAIT_MS = 50
+
+
+class Gate:
+    """That of one log. `later` is asked to offer everything again at a time (ms since the epoch)."""
+
+    def __init__(
+        self, log: str, consumers: Sequence[Subscription], now_ms: Callable[[], int], later: Callable[[int], None]
+    ) -> None:
+        self._log, self._consumers, self._now_ms, self._later = log, consumers, now_ms, later
+        self._again_ms = 0  # when everything is offered again
+
+    def lets(self, crossing: Crossing, entry: Entry, asks: Asks, rules: NetworkBridgeFilter | None) -> bool:
+        """Let it cross, or not now. What crosses counts."""
+        found = self.verdict(crossing, entry, asks, rules)
+        if rules is not None:
+            if found is Verdict.CROSSES:
+                crossing.rates[self._log].crossed += 1
+            elif found is Verdict.TOO_EARLY:
+                self._wait_until(_due_ms(entry, rules))
+            elif found is Verdict.TOO_FAST:
+                self._wait_until(crossing.rates[self._log].until_ms)
+        return found is Verdict.CROSSES
+
+    def verdict(
+        self, crossing: Crossing, entry: Entry, asks: Asks, rules: NetworkBridgeFilter | None
+    ) -> Verdict:  # fmt: skip
+        """What becomes of it now."""
+        path = entry.message.path
+        if rules is None:
+            return crossing.verdict(path, asks)
+        found = crossing.verdict(path, asks, lambda: self._returning(entry, asks, rules))
+        if found is Verdict.CROSSES and self._is_too_fast(crossing, rules):
+            return Verdict.TOO_FAST
+        return found
+
+    def _returning(self, entry: Entry, asks: Asks, rules: NetworkBridgeFilter) -> Verdict:
+        if not rules.replay_when_no_consumers:
+            return Verdict.CAME_FROM_THERE
+        if any(_takes(each, asks, rules) for each in self._consumers):
+            return Verdict.CONSUMED_HERE
+        return Verdict.TOO_EARLY if _due_ms(entry, rules) > self._now_ms() else Verdict.CROSSES
+
+    def _is_too_fast(self, crossing: Crossing, rules: NetworkBridgeFilter) -> bool:
+        rate, now = crossing.rates.setdefault(self._log, Rate()), self._now_ms()
+        if rate.until_ms <= now:
+            rate.until_ms, rate.crossed = now + rules.rate_duration, 0
+        return 0 < rules.rate_limit <= rate.crossed
+
+    def _wait_until(self, ms: int) -> None:
+        now = self._now_ms()
+        ms = max(ms, now + LEAST_WAIT_MS)
+        if not now < self._again_ms <= ms:
+            self._again_ms = ms
+            self._later(ms)
+
+
+def _takes(consumer: Subscription, asks: Asks, rules: NetworkBridgeFilter) -> bool:
+    """Whether it is a consumer of this broker's own, and would take the message (if the policy cares for that)."""
+    selector = consumer.selector
+    if isinstance(selector, Crossing):
+        return False
+    return not rules.selector_aware or selector is None or asks(selector)
+
+
+def _due_ms(entry: Entry, rules: NetworkBridgeFilter) -> int:
+    return entry.message.born_us // 1000 + rules.replay_delay

@@ -1,0 +1,52 @@
+"""Dispatch rules: how a queue gives out its messages, as its policy has it. ActiveMQ's options, read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brokerapp.engine.dispatch.message_groups import CACHED, GroupMap, group_map
+from brokerapp.model.definitions import PolicyEntry
+from brokerapp.model.policy_strategies import NetworkBridgeFilter
+
+#: Milliseconds a queue waits for the consumers it wants before it starts, when its policy names no time (ActiveMQ's).
+PATIENCE_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRules:
+    """The rules of one queue."""
+
+    prioritized: bool = False  #: messages of a higher JMSPriority overtake those of a lower one
+    strict_order: bool = False  #: one consumer is filled before the next gets any: no turns
+    consumer_priority: bool = True  #: consumers of a higher priority come first
+    consumers_first: int = 0  #: consumers that must be there before the first message goes out
+    wait_ms: int = 0  #: how long the first consumer waits for others
+    groups: GroupMap = CACHED
+    bridges: NetworkBridgeFilter | None = None  #: what they may take
+
+    @property
+    def patience_ms(self) -> int:
+        """How long the first consumer of a queue waits at most before it is given messages; 0: not at all."""
+        return self.wait_ms or (PATIENCE_MS if self.consumers_first > 1 else 0)
+
+    def suffices(self, consumers: int) -> bool:
+        """Whether enough consumers are there to start before the time is over."""
+        return 0 < self.consumers_first <= consumers
+
+
+DEFAULT_RULES = DispatchRules()
+
+
+def rules_of(policy: PolicyEntry | None) -> DispatchRules:
+    """What a policy says about giving out messages."""
+    if policy is None:
+        return DEFAULT_RULES
+    return DispatchRules(
+        prioritized=bool(policy.prioritized_messages),
+        strict_order=bool(policy.strict_order_dispatch),
+        consumer_priority=policy.use_consumer_priority is not False,
+        consumers_first=policy.consumers_before_dispatch_starts or 0,
+        wait_ms=policy.time_before_dispatch_starts or 0,
+        groups=group_map(policy.message_group_map_factory_type),
+        bridges=policy.network_bridge_filter,
+    )

@@ -1,0 +1,156 @@
+"""Lookahead: a page of a log's messages past the window, for consumers that find nothing in the window.
+
+A window full of messages nobody able wants must not keep others from theirs, however many lie before those. So a log
+reads on past its window, page by page, for consumers who want none of it; each remembers how far it has looked
+(`Subscription.tested`), so that a page is shown to those alone who have seen everything before it. One page is in
+memory at a time; what is not taken of it stays in the store, as if nobody had looked.
+
+Beside the page it knows which messages past the window are in flight, and of a prioritized log all that are: there the
+window may end before them again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.entries.message_order import Place, place_in
+
+if TYPE_CHECKING:
+    from brokerapp.engine.dispatch.selective_dispatch import Choosing
+    from brokerapp.engine.dispatch.subscription import Subscription
+    from brokerapp.engine.entries.log_entry import Entry
+
+#: Messages, and bytes of them, that a page at the end of a log grows to with what is published meanwhile.
+MAX_PAGE = 2_000
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+
+
+class Lookahead:
+    """The page, and which messages past the window are in flight."""
+
+    __slots__ = (
+        "_bytes", "_entries", "_hidden", "_leaving", "_place", "_shown", "_total", "after", "at_end", "taken", "upto",
+    )  # fmt: skip
+
+    def __init__(self, prioritized: bool = False) -> None:
+        self.taken: set[int] = set()  #: in flight past the window: to be passed over when it gets there
+        self._leaving: list[int] = []  # of them, settled while a page is being read that may still hold them
+        self._hidden = 0  # up to this number all are in flight, too, or gone
+        self._shown: set[int] = set()  # but for these
+        self._place: Place = place_in(prioritized)
+        self._total = prioritized  # whether all that are in flight are known
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no page."""
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
+        self.after = self.upto = 0  #: the page holds what is left between these places
+        self.at_end = False  #: nothing is stored behind it
+
+    def __bool__(self) -> bool:
+        return self.upto > self.after
+
+    def reset(self) -> None:
+        """Nothing is in flight, and nobody looks."""
+        self.forget()
+        self.taken.clear()
+        self._leaving.clear()
+        self._hidden = 0
+        self._shown.clear()
+
+    def reorder(self, prioritized: bool, loaded: int, waiting: Iterable[int]) -> None:
+        """Places are others from now on. The window reached to `loaded` and held those that are `waiting`."""
+        if prioritized:
+            self._shown = {*waiting, *(seq for seq in self._shown if seq > loaded)}
+            self._hidden = max(self._hidden, loaded)
+        self._place, self._total = place_in(prioritized), prioritized
+        self.forget()
+
+    def put(self, entries: Iterable[Entry], after: int, upto: int | None) -> None:
+        """The page behind the place `after`, up to `upto`; None at the end of the log."""
+        self._entries = deque(entries)
+        self._bytes = sum(entry.size for entry in self._entries)
+        self.after, self.upto, self.at_end = after, after if upto is None else upto, upto is None
+
+    def append(self, entry: Entry) -> None:
+        """A message was stored: it is part of a page at the end of the log while there is room."""
+        if not self.at_end:
+            return
+        if len(self._entries) >= MAX_PAGE or self._bytes >= MAX_PAGE_BYTES:
+            self.at_end = False
+            return
+        self._entries.append(entry)
+        self._bytes += entry.size
+        self.upto = self._place(entry)
+
+    def give(self, choosing: Choosing) -> int:
+        """Offer the page to those who have seen all that is before it; how many messages were taken."""
+        given = choosing.offer(self._entries, self.upto, self.after)
+        self._bytes -= sum(entry.size for entry in given)
+        self.taken.update(entry.seq for entry in given)
+        return len(given)
+
+    def wanted_after(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
+        """The place to read on from for consumers who may be given more; None when all of them have seen all."""
+        seen = [max(consumer.tested.get(log, 0), loaded) for consumer in hungry]
+        if not seen or (self.at_end and min(seen) >= self.upto):
+            return None
+        return min(seen)
+
+    # -- the window comes on, messages leave
+
+    def is_out(self, seq: int) -> bool:
+        """Whether a stored message past the window is in flight."""
+        return seq in self.taken or (seq <= self._hidden and seq not in self._shown)
+
+    def pass_over(self, entries: Iterable[Entry]) -> list[Entry]:
+        """What the window may hold of messages that were read."""
+        if not (self.taken or self._hidden):
+            return list(entries)
+        return [entry for entry in entries if not self.is_out(entry.seq)]
+
+    def loaded(self, upto: int) -> None:
+        """The window reaches to this place: what lies before is its own."""
+        while self._entries and self._place(self._entries[0]) <= upto:
+            self._bytes -= self._entries.popleft().size
+        if not self._total:
+            self.taken = {seq for seq in self.taken if seq > upto}
+
+    def arrived(self, place: int) -> None:
+        """A message of a prioritized log came to stand at this place in the store, past the window."""
+        if self.after < place <= self.upto:
+            self.forget()
+        self.at_end = False
+
+    def given(self, entries: Iterable[Entry]) -> None:
+        """These of the window are in flight."""
+        if self._total:
+            self.taken.update(entry.seq for entry in entries)
+
+    def came_back(self, entries: Iterable[Entry]) -> None:
+        """These are not in flight any more, but wait."""
+        if self.taken:
+            self.taken.difference_update(entry.seq for entry in entries)
+        if self._hidden:
+            self._shown.update(entry.seq for entry in entries if entry.seq <= self._hidden)
+
+    def read(self) -> None:
+        """A page was read: what was settled meanwhile cannot come again."""
+        self.taken.difference_update(self._leaving)
+        self._leaving.clear()
+
+    def settled(self, seq: int, reading: bool) -> None:
+        """A message in flight is gone."""
+        if reading:
+            self._leaving.append(seq)
+        else:
+            self.taken.discard(seq)
+
+    def take_out(self, gone: set[int]) -> None:
+        """These messages are no more."""
+        self.taken -= gone
+        self._entries = deque(entry for entry in self._entries if entry.seq not in gone)
+        self._bytes = sum(entry.size for entry in self._entries)

@@ -1,0 +1,150 @@
+"""Message groups: messages with one JMSXGroupID go to one consumer of their queue, in order, while it is there.
+
+ActiveMQ's rules: a new group goes to the consumer with the fewest groups; a message with JMSXGroupSeq 1 gives the group
+to whoever gets that message, one with a negative number closes it. Who owns which group is kept in a bounded map of one
+of three kinds: `cached` forgets the group not used for longest, `simple` the oldest, `bucket` has one owner for all
+groups of equal hash.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brokerapp.errors import DefinitionRefused
+
+if TYPE_CHECKING:
+    from brokerapp.engine.dispatch.subscription import Subscription
+    from brokerapp.engine.entries.log_entry import Entry
+
+#: Groups a map of kind `simple` keeps: ActiveMQ's has no bound, and their names come from clients.
+MAX_SIMPLE_GROUPS = 100_000
+#: Most groups or buckets a policy may ask for: each takes some hundred bytes.
+MAX_GROUPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMap:
+    """Kind and size of the map."""
+
+    kind: str
+    size: int
+
+
+CACHED = GroupMap("cached", 1024)
+_KINDS = {
+    "cached": (CACHED, "cacheSize"),
+    "bucket": (GroupMap("bucket", 1024), "bucketCount"),
+    "simple": (GroupMap("simple", MAX_SIMPLE_GROUPS), None),
+}
+
+
+def group_map(text: str | None) -> GroupMap:
+    """What `messageGroupMapFactoryType` asks for, e.g. `bucket?bucketCount=64`; raises DefinitionRefused."""
+    if not text:
+        return CACHED
+    kind, _, option = text.strip().partition("?")
+    if kind not in _KINDS:
+        raise DefinitionRefused(f"messageGroupMapFactoryType {text!r}: the kinds are {', '.join(_KINDS)}")
+    default, wanted = _KINDS[kind]
+    if not option:
+        return default
+    name, _, number = option.partition("=")
+    if name != wanted or not number.isdecimal() or not 0 < int(number[:9]) <= MAX_GROUPS:
+        takes = f"takes {wanted}, from 1 to {MAX_GROUPS}" if wanted else "takes no option"
+        raise DefinitionRefused(f"messageGroupMapFactoryType {text!r}: {kind} {takes}")
+    return GroupMap(kind, int(number))
+
+
+def group_of(entry: Entry) -> str | None:
+    """The group of a message, if it has one."""
+    return entry.message.headers.get("JMSXGroupID") if entry.message.grouped else None
+
+
+def position_in_group(entry: Entry) -> int:
+    """Its JMSXGroupSeq; 0 when it has none that is a number."""
+    try:
+        return int(entry.message.headers.get("JMSXGroupSeq", 0))
+    except ValueError:
+        return 0
+
+
+class MessageGroups:
+    """The owners of one queue's groups."""
+
+    def __init__(self, wanted: GroupMap = CACHED) -> None:
+        self._map = wanted
+        self._owners: dict[str, Subscription] = {}  # the next to be forgotten first
+        self._held: Counter[Subscription] = Counter()
+        #: Set when groups lost their owner: messages others were not given may go to them now.
+        self.released = False
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __iter__(self) -> Iterator[tuple[str, Subscription]]:
+        """Groups (of kind `bucket`: numbers of buckets) with their owners."""
+        return iter(self._owners.items())
+
+    def held_by(self, consumer: Subscription) -> int:
+        """How many groups a consumer owns."""
+        return self._held[consumer]
+
+    def owner(self, group: str) -> Subscription | None:
+        """Who gets the messages of this group."""
+        key = self._key(group)
+        found = self._owners.get(key)
+        if found is not None and self._map.kind == "cached":
+            self._owners[key] = self._owners.pop(key)
+        return found
+
+    def assign(self, group: str, consumer: Subscription) -> None:
+        """It is this consumer's from now on."""
+        key = self._key(group)
+        self._release(key)
+        self._owners[key] = consumer
+        self._held[consumer] += 1
+        if self._map.kind != "bucket" and len(self._owners) > self._map.size:
+            self._release(next(iter(self._owners)))
+
+    def close(self, group: str) -> bool:
+        """Nobody owns it any more; whether anybody did."""
+        return self._release(self._key(group))
+
+    def leave(self, consumer: Subscription) -> None:
+        """A consumer is gone: its groups go to others with their next messages."""
+        if self._held.pop(consumer, 0):
+            self._owners = {key: owner for key, owner in self._owners.items() if owner is not consumer}
+            self.released = True
+
+    def hand_over(self, former: Subscription, consumer: Subscription) -> None:
+        """What was one consumer's is another one's from now on."""
+        count = self._held.pop(former, 0)
+        if count:
+            self._held[consumer] += count
+            self._owners = {key: consumer if owner is former else owner for key, owner in self._owners.items()}
+            self.released = True
+
+    def clear(self) -> int:
+        """Nobody owns any group; how many were owned."""
+        count = len(self._owners)
+        self._owners.clear()
+        self._held.clear()
+        self.released = self.released or count > 0
+        return count
+
+    def _key(self, group: str) -> str:
+        return str(zlib.crc32(group.encode()) % self._map.size) if self._map.kind == "bucket" else group
+
+    def _release(self, key: str) -> bool:
+        owner = self._owners.pop(key, None)
+        if owner is None:
+            return False
+        self._held[owner] -= 1
+        if not self._held[owner]:
+            del self._held[owner]
+        self.released = True
+        return True

@@ -1,0 +1,237 @@
+"""MessageLog: a queue as its home node sees it, and who gets which of its messages. Pure: it decides, the broker
+performs. What of it is in memory: see window.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from brokerapp.engine.dispatch.bridge_rate_filter import Gate
+from brokerapp.engine.dispatch.dispatch_policy import DEFAULT_RULES, DispatchRules
+from brokerapp.engine.dispatch.message_groups import MessageGroups
+from brokerapp.engine.dispatch.multi_writer_window import SharedWindow
+from brokerapp.engine.dispatch.round_robin import Able, Given, able, able_by_choice, deal
+from brokerapp.engine.dispatch.selective_dispatch import Choosing
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.model.stats_records import DestinationStats
+
+
+class MessageLog(SharedWindow):
+    """One queue. Numbers are those of DestinationStats."""
+
+    __slots__ = (
+        "away", "coming", "counts", "destination", "dispatched", "gate", "paused", "stopped", "stranded",
+        "tenure", "turn",
+    )  # fmt: skip
+
+    def __init__(
+        self, counts: DestinationStats, depth: int = 0, suspect: int = 0, rules: DispatchRules = DEFAULT_RULES
+    ) -> None:
+        super().__init__(str(counts.destination), depth, suspect, rules)
+        self.counts = counts
+        self.destination = counts.destination
+        self.turn = 0
+        self.dispatched = 0  #: the highest number that was given out
+        self.coming = 0  #: bytes of messages that were given early and are not stored yet
+        self.away = False  #: another node dispatches from it
+        self.tenure = 0  #: grows whenever another node dispatches from it
+        self.paused = False  #: an operator wants nothing to be given out
+        self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
+        #: Entries that consumers left behind before they were stored: they come back when they are.
+        self.stranded: list[Entry] = []
+        self.gate: Gate | None = None  #: once bridges consume
+
+    def leave(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
+        """It consumes no longer; its groups go to others, or wait for what becomes of it."""
+        self.consumers.remove(consumer)
+        if self.groups is not None and not keeps_groups:
+            self.groups.leave(consumer)
+        if self.rules.bridges is not None:  # what it kept here may cross now
+            self.offer_again()
+        self.forget_window()
+
+    def vacate(self) -> None:
+        super().vacate()
+        self.consumers.clear()
+        self.dispatched = 0
+
+    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int) -> None:
+        consumers = list(self.consumers)
+        super().begin(depth, suspect, returned, held, last)
+        self.consumers[:] = consumers
+        self.dispatched = max(held, default=0)
+
+    def note_owner(self, group: str, consumer: Subscription) -> None:
+        """A message group is this consumer's, who holds messages of it."""
+        if self.groups is None:
+            self.groups = MessageGroups(self.rules.groups)
+        self.groups.assign(group, consumer)
+
+    # -- what it wants of the store
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether the window should be filled from the store."""
+        if not self.unloaded or self.paging or self.silent or not self.is_low:
+            return False
+        return any(each.ready for each in self.consumers)
+
+    @property
+    def wants_ahead(self) -> int | None:
+        """The place after which consumers that find nothing in the window want to read on; None: there are none."""
+        if not (self.unloaded and self.consumers and self._choosy) or self.paging or self.silent:
+            return None
+        return self.ahead.wanted_after((consumer for consumer, _ in self._able()), self.name, self.loaded)
+
+    # -- who gets what
+
+    @property
+    def follows(self) -> bool:
+        return super().follows and not self.paused
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is given out, whatever waits."""
+        return self.paused or bool(self.stopped)
+
+    @property
+    def _choosy(self) -> bool:
+        """Whether it matters who gets which message."""
+        return self.groups is not None or any(each.selector is not None for each in self.consumers)
+
+    def _able(self) -> Able:
+        if self._choosy:
+            return able_by_choice(self.consumers, self.name, self.turn, self.rules)
+        return able(self.consumers, self.turn, self.rules)
+
+    def dispatch(self) -> Given:
+        """Who gets which messages now, each consumer's in order. They are in flight from here on."""
+        if self.paused or self.stopped or not self.consumers or not (self.ready or self.ahead):
+            return []
+        given = self._by_choice() if self._choosy else self._in_turn()
+        for consumer, entries in given:
+            count = len(entries)
+            consumer.credit -= count
+            consumer.delivered += count
+            self.in_flight += count
+            self.ahead.given(entries)
+            self.dispatched = max(self.dispatched, max([entry.seq for entry in entries]))
+        return given
+
+    def _in_turn(self) -> Given:
+        """It does not matter who gets what: each message to the next that has credit."""
+        if not self.ready:
+            return []
+        given, turns = deal(self.ready, self._able(), self.rules)
+        self.turn += turns
+        self.ready_bytes -= sum([entry.size for _, entries in given for entry in entries])
+        return given
+
+    def _by_choice(self) -> Given:
+        """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
+        if self.groups is not None and self.groups.released:  # older ones first
+            self.groups.released = False
+            self.offer_again()
+        choosing = Choosing(
+            self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn, self.gate
+        )
+        while True:
+            self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
+            self._leave_unloaded(self.unloaded - self.ahead.give(choosing))
+            if self.groups is None or not self.groups.released:
+                self.turn = choosing.turn
+                return choosing.given
+            self.groups.released = False
+            self.offer_again()
+
+    def settled(self, entries: Sequence[Entry]) -> None:
+        super().settled(entries)
+        if self.coming:
+            for entry in entries:
+                entry.hasty = entry.seq == COMING
+
+    # -- what is given before it is stored
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the next message may be for a consumer at once, because nothing waits before it."""
+        if self.shared or self.unsure:  # another node may have confirmed what is older, and not told of it yet
+            return False
+        if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
+            return False
+        return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
+
+    def pass_through(self, entries: Sequence[Entry]) -> Given:
+        """Who gets these new messages at once, without their being stored.
+
+        Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
+        """
+        if not self.is_awaited or self._choosy or entries[0].message.grouped:
+            return []
+        able = self._able()
+        if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
+            return []
+        return self._give_at_once(entries)
+
+    def give_early(self, entries: Sequence[Entry]) -> Given:
+        """Who gets these new messages while the store is told of them: all are taken, or none; see `stored`.
+
+        Where it matters who gets which, only one can be given. They are in flight from here on.
+        """
+        if self.rules.prioritized or not self.is_awaited:  # by priority what is in flight is known by its number
+            return []
+        self._note_group(entries[0])
+        if self._choosy:
+            return self._choose_early(entries) if len(entries) == 1 else []
+        if sum([room for _, room in self._able()]) < len(entries):
+            return []
+        self.coming += sum([entry.size for entry in entries])
+        return self._give_at_once(entries)
+
+    def _choose_early(self, entries: Sequence[Entry]) -> Given:
+        given = self._give_at_once(entries)
+        self.offer_again()  # as nothing waits, nobody has seen anything
+        if given:
+            self.coming += entries[0].size
+        else:
+            self.ready.clear()
+            self.ready_bytes = 0
+            self.depth -= 1
+        return given
+
+    def _give_at_once(self, entries: Sequence[Entry]) -> Given:
+        self.depth += len(entries)
+        self.ready.extend(entries)
+        self.ready_bytes += sum([entry.size for entry in entries])
+        dispatched = self.dispatched
+        given = self.dispatch()
+        self.dispatched = dispatched  # without numbers they leave no mark
+        return given
+
+    def stored(self, entries: Sequence[Entry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
+        """The store has what was given early, under these numbers."""
+        for entry, number, payload in zip(entries, numbers, payloads, strict=True):
+            entry.seq, entry.payload = number, payload
+        last = entries[-1].seq
+        self.coming -= sum([entry.size for entry in entries])
+        self.dispatched = max(self.dispatched, last)
+        if (
+            self.unloaded or self.paging or self.shared or self.rules.prioritized
+        ):  # the window may come there, and is to pass them over
+            if not self.paging:
+                self.ahead.read()
+            self.ahead.taken.update([entry.seq for entry in entries])
+            for entry in entries:
+                if entry.hasty:  # the next batch removes it
+                    self.ahead.settled(entry.seq, reading=True)
+        else:
+            self.loaded = max(self.loaded, last)
+            if self.ahead.taken:
+                self.ahead.loaded(last)
+
+    def never_stored(self, entries: Sequence[Entry]) -> None:
+        """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""
+        for entry in entries:
+            entry.seq = 0
+        self.coming -= sum([entry.size for entry in entries])

@@ -1,0 +1,53 @@
+"""Marks: what tells a node that starts after a crash, or takes a log over, what of it may have been delivered.
+
+All (`open`) while the log has consumers, those up to a number once the last one left. Where a broker has several nodes
+an open mark also says at which of them the consumers are, and up to which number messages came back from some: while
+those nodes live they know what they hold, and nothing else was delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from brokerapp.engine.dispatch.message_log import MessageLog
+
+#: Mark of a log whose messages may all have been delivered.
+OPEN = "open"
+
+
+def is_open(mark: str) -> bool:
+    """Whether the log had consumers."""
+    return mark.startswith(OPEN)
+
+
+def suspects(mark: str, last: int, alive: Collection[str] = ()) -> int:
+    """The number up to which messages may have been delivered to who knows nothing of it any more.
+
+    `last` is that of the broker's last message, `alive` the nodes (sessions) that have said what they hold.
+    """
+    if not is_open(mark):
+        return int(mark or 0)
+    _, *known = mark.split()
+    if known and all(session in alive for session in known[1:]):
+        return int(known[0])
+    return last
+
+
+def open_mark(log: MessageLog, me: str, holders: Iterable[str] = ()) -> str:
+    """The mark of a log with consumers, at home on the node of this session; `holders` are other nodes whose clients
+    hold some of it, or did when nothing more was heard of them.
+    """
+    if not log.shared:
+        return OPEN
+    came_back = max(log.returned, default=0)
+    sessions = sorted({*holders, *(consumer.guest_of or me for consumer in log.consumers)})
+    return " ".join((OPEN, str(max(came_back, log.may_have_been_delivered)), *sessions))
+
+
+def closing_mark(log: MessageLog) -> str:
+    """The mark of a log that nobody consumes from any more."""
+    if log.coming:  # what was given early has no number yet
+        return OPEN
+    if log.shared or log.depth:  # of what others stored and could not tell of, the depth knows nothing
+        return str(max(log.dispatched, log.may_have_been_delivered))
+    return "0"

@@ -1,0 +1,86 @@
+"""Turns: who of the consumers of a log is next, and how messages are dealt where it does not matter who gets which."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import Entry
+
+#: Who may be given messages, with how many: in the order in which they come to turn.
+Able = list[tuple[Subscription, int]]
+#: Who gets which messages, each consumer's in order.
+Given = list[tuple[Subscription, list[Entry]]]
+
+_by_priority: Callable[[Subscription], int] = attrgetter("priority")
+
+
+def _all_equal(_consumer: Subscription) -> int:
+    return 0
+
+
+def rank_by(rules: DispatchRules) -> Callable[[Subscription], int]:
+    """What puts some consumers before others: the highest first."""
+    return _by_priority if rules.consumer_priority else _all_equal
+
+
+def able(consumers: Sequence[Subscription], turn: int, rules: DispatchRules) -> Able:
+    """Those who may be given messages, with how many: the highest priority first, in turn among equals.
+
+    An exclusive consumer is alone, the first that came among those of the highest priority.
+    """
+    rank = rank_by(rules)
+    exclusive = [consumer for consumer in consumers if consumer.exclusive]
+    if exclusive:
+        only = max(exclusive, key=rank)
+        return [(only, only.credit)] if only.ready else []
+    first = 0 if rules.strict_order else turn % len(consumers)
+    in_turn = sorted([*consumers[first:], *consumers[:first]], key=rank, reverse=True)
+    return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
+
+
+def able_by_choice(consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchRules) -> Able:
+    """The same where not every consumer takes every message: who took one longest ago is next among equals.
+
+    A newcomer has its turn after all who are there.
+    """
+    if rules.strict_order:
+        return able(consumers, turn, rules)
+    in_turn = sorted(consumers, key=lambda consumer: consumer.took.setdefault(log, turn))
+    return able(in_turn, 0, rules)
+
+
+def deal(ready: deque[Entry], takers: Able, rules: DispatchRules) -> tuple[Given, int]:
+    """Take from what is ready as much as they may be given: who gets what, and how many turns that took."""
+    if len(takers) == 1:
+        consumer, room = takers[0]
+        return [(consumer, _first(ready, room))], 0
+    if rules.strict_order:
+        given = [(consumer, _first(ready, room)) for consumer, room in takers]
+        return [(consumer, entries) for consumer, entries in given if entries], 0
+    return _round_robin(ready, takers, rules)
+
+
+def _first(ready: deque[Entry], room: int) -> list[Entry]:
+    if room < len(ready):
+        return [ready.popleft() for _ in range(room)]
+    entries = list(ready)
+    ready.clear()
+    return entries
+
+
+def _round_robin(ready: deque[Entry], takers: Able, rules: DispatchRules) -> tuple[Given, int]:
+    """One each, again and again: those of the highest priority until they have no room, then the next."""
+    rank, waiting = rank_by(rules), len(ready)
+    given: list[tuple[Subscription, list[Entry], int]] = [(consumer, [], room) for consumer, room in takers]
+    for _, equals in groupby(given, key=lambda each: rank(each[0])):
+        hungry = [(entries, room) for _, entries, room in equals]
+        while ready and hungry:
+            for entries, _ in hungry[: len(ready)]:
+                entries.append(ready.popleft())
+            hungry = [(entries, room) for entries, room in hungry if len(entries) < room]
+    return [(consumer, entries) for consumer, entries, _ in given if entries], waiting - len(ready)

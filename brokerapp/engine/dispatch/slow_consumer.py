@@ -1,0 +1,56 @@
+"""Slowness: which consumers do not keep up, and when a policy's patience with one ends. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.model.policy_strategies import SlowConsumerStrategy
+
+
+def is_slow(subscription: Subscription) -> bool:
+    """Whether something waits for it that it cannot be given: it holds its prefetch, or its socket is full."""
+    if not subscription.started or (subscription.credit > 0 and not subscription.client.blocked):
+        return False
+    return bool(subscription.pending) or any(log.ready or log.unloaded for log in subscription.logs)
+
+
+@dataclass(slots=True)
+class Watch:
+    """What was seen of one consumer; times are milliseconds since the epoch."""
+
+    checked_ms: int
+    acked_ms: int  #: when it was last seen to have acknowledged something
+    acked: int = 0  #: what it had acknowledged then
+    slow_since_ms: int | None = None
+    times: int = 0  #: it became slow
+
+    def look(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> bool:
+        """Take note of how it does now; whether it became slow."""
+        if subscription.acked != self.acked or (not subscription.unacked and _ignores_idle(strategy)):
+            self.acked, self.acked_ms = subscription.acked, now_ms
+        if strategy is not None and strategy.kind == "abortSlowAckConsumer":
+            slow = now_ms - self.acked_ms > strategy.max_time_since_last_ack
+        else:
+            slow = is_slow(subscription)
+        became = slow and self.slow_since_ms is None
+        if became:
+            self.slow_since_ms = now_ms
+            self.times += 1
+        elif not slow:
+            self.slow_since_ms = None
+        return became
+
+    def is_over(self, strategy: SlowConsumerStrategy, now_ms: int) -> bool:
+        """Whether it was slow too long, or too often, when this is checked."""
+        if now_ms - self.checked_ms < strategy.check_period:
+            return False
+        self.checked_ms = now_ms
+        if self.slow_since_ms is None:
+            return False
+        too_long = 0 < strategy.max_slow_duration <= now_ms - self.slow_since_ms
+        return too_long or 0 < strategy.max_slow_count <= self.times
+
+
+def _ignores_idle(strategy: SlowConsumerStrategy | None) -> bool:
+    return strategy is None or strategy.ignore_idle_consumers

@@ -1,0 +1,148 @@
+"""Subscription: what a consumer asked for, how much more it may be given, and what it holds unacknowledged.
+
+Logs and topics feed it alike, and know nothing of the connection behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.model.destination import Destination
+from brokerapp.model.policy_strategies import MessageEviction
+from brokerapp.selectors import Selector
+
+if TYPE_CHECKING:
+    from brokerapp.engine.dispatch.message_log import MessageLog
+
+#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
+MAX_PENDING_BYTES = 16 * 1024 * 1024
+#: Tells the keys of copies apart that bear the same ack id.
+_TWIN = "\n"
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A consumer's standing request. `client` is whatever the broker delivers through."""
+
+    id: str | None  #: what the client calls it in frames; None when it gave no id
+    name: str  #: what tells it from the client's others
+    key: str  #: first part of its ack ids, unique among its client's
+    client: Any
+    destinations: tuple[Destination, ...]  #: names or patterns
+    ack_mode: str
+    prefetch: int
+    selector: Selector | Crossing | None = None  #: which messages it takes
+    transformation: str | None = None  #: the form in which it wants what the broker itself writes
+    priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
+    exclusive: bool = False  #: wants all messages of a queue for itself
+    credit: int = 0  #: messages it may still be given
+    unacked: dict[str, Entry] = field(default_factory=dict)  #: by ack id, in order of delivery
+    logs: list[MessageLog] = field(default_factory=list)  #: that feed it
+    pending: deque[Entry] = field(default_factory=deque)  #: of a topic: waiting for credit
+    pending_bytes: int = 0  #: of bodies in it
+    max_pending: int = 0  #: messages that may be in it
+    max_pending_bytes: int = MAX_PENDING_BYTES  #: of bodies
+    eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
+    discarded: int = 0  #: those that went
+    acked: int = 0  #: messages it acknowledged
+    principal: Any = None  #: for whom its client, another broker of the cluster, consumes; None: for the client itself
+    watch: Any = None  #: what was seen of it, where a policy cares how it keeps up
+    prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
+    started: bool = False  #: nothing is given before its RECEIPT was
+    delivered: int = 0
+    browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
+    durable: Any = None  #: the named subscription it consumes, when it does
+    claim: Any = None  #: the one that its client wants, until who knows all its consumers has let it be so
+    guest_of: str = ""  #: the other node (its session) whose client it is; "": it is of this node
+    abroad: bool = False  #: some of its logs are, or were, at home on other nodes
+    told: bool = False  #: was given what topics remembered, which is in none of its logs
+    retroactive: bool = False  #: asked for what topics remember
+    no_local: bool = False  #: does not want what its own client sends to topics
+    tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
+    crossing: Crossing | None = None  #: of the consumer of a bridge; where it has no name this is its selector, too
+    took: dict[str, int] = field(default_factory=dict)  #: log -> the turn that it took last, where it matters who does
+
+    def __post_init__(self) -> None:
+        self.credit = self.prefetch
+
+    @property
+    def condition(self) -> Selector | None:
+        """The selector that whoever consumes gave, also at the other end of a bridge."""
+        return self.selector.selector if isinstance(self.selector, Crossing) else self.selector
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be given a message now."""
+        return self.credit > 0 and self.started and not self.client.blocked
+
+    @property
+    def only_log(self) -> MessageLog | None:
+        """The one log that all its messages come from; None where they may come from elsewhere too."""
+        only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.told
+        return self.logs[0] if only else None
+
+    # -- what waits for it that is in none of its logs
+
+    def await_turn(self, entry: Entry) -> None:
+        """A message waits until it is ready."""
+        self.pending.append(entry)
+        self.pending_bytes += len(entry.message.body)
+
+    def next_pending(self) -> Entry:
+        """The one that waits for the longest time waits no longer."""
+        entry = self.pending.popleft()
+        self.pending_bytes -= len(entry.message.body)
+        return entry
+
+    def forget_pending(self, entry: Entry) -> None:
+        """One of those waits no longer."""
+        self.pending.remove(entry)
+        self.pending_bytes -= len(entry.message.body)
+
+    @property
+    def too_much_waits(self) -> bool:
+        """Whether more waits than may."""
+        return len(self.pending) > self.max_pending or self.pending_bytes > self.max_pending_bytes
+
+    # -- what it holds
+
+    def lose(self, log: MessageLog) -> None:
+        """A log is gone with all it held."""
+        self.logs.remove(log)
+        self.tested.pop(log.name, None)
+        self.took.pop(log.name, None)
+        for ack_id in [ack_id for ack_id, entry in self.unacked.items() if entry.log == log.name]:
+            del self.unacked[ack_id]
+            self.credit += 1
+
+    def hold(self, ack_id: str, entry: Entry) -> None:
+        """A message was delivered and waits for its ACK.
+
+        Two copies of one message may bear one ack id (before STOMP 1.2).
+        """
+        while ack_id in self.unacked:
+            ack_id += _TWIN
+        self.unacked[ack_id] = entry
+
+    def held_as(self, ack_id: str) -> str | None:
+        """The key in `unacked` of what a client names by this ack id; None when it holds no such message."""
+        if ack_id in self.unacked:
+            return ack_id
+        return next((key for key in self.unacked if self.name_of(key) == ack_id), None)
+
+    @staticmethod
+    def name_of(key: str) -> str:
+        """The ack id by which a client names what is held under this key."""
+        return key.rstrip(_TWIN)
+
+    def hold_again(self, entries: Mapping[str, Entry]) -> None:
+        """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""
+        later, self.unacked = self.unacked, {}
+        for ack_id, entry in (*entries.items(), *later.items()):
+            self.hold(ack_id, entry)
+        self.credit -= len(entries)

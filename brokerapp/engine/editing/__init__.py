@@ -1,0 +1,1 @@
+"""Checks and builds messages that operators edit or write."""

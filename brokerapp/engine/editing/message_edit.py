@@ -1,0 +1,126 @@
+"""An edit: what is changed of a message when it is sent again, and the message that comes of it. Pure.
+
+The one home of what an edit is: the form for one message begins with the copy that changes nothing, and jobs and
+brokerctl apply one edit to many messages, at the node that has them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from brokerapp.engine.editing.message_properties import check_name, check_text, is_own
+from brokerapp.engine.editing.operator_message import TestSend, portion, weight
+from brokerapp.errors import RequestRefused
+from brokerapp.model.message import DEFAULT_PRIORITY
+
+#: Names that one edit sets and removes: as many as a form can show.
+MAX_NAMES = 64
+#: Bytes of a body that is given: it is kept with the job, and sent to the node with each step.
+MAX_BODY = 1024 * 1024
+#: The longest time to live that can be given, seconds.
+MAX_LIFE = 10**9
+MAX_PRIORITY = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What is changed; all else of a message stays as it is. A value of `set` is text, as STOMP has it."""
+
+    set: Mapping[str, str] = field(default_factory=dict)  #: properties, and headers of EDITABLE
+    remove: tuple[str, ...] = ()  #: the same, to be there no more
+    persistent: bool | None = None
+    priority: int | None = None
+    lives: int | None = None  #: seconds from the moment in which it is sent; 0: for ever
+    body: bytes | None = None  #: None: the same bytes
+    is_bytes: bool = False  #: of a `body`: consumers are told its length, and take it for bytes
+    keeps: bool = False  #: the original stays where it is
+
+    @property
+    def changes(self) -> bool:
+        """Whether the message that comes of it differs at all."""
+        given = (self.persistent, self.priority, self.lives, self.body)
+        return bool(self.set or self.remove) or any(each is not None for each in given)
+
+    def portion(self, most: int) -> int:
+        """How many messages are edited at once, at most so many: what is given comes once for each of them."""
+        return portion(most, weight(self.set, self.body or b""))
+
+    def check(self) -> None:
+        """Raise RequestRefused that names what cannot be changed so, and the rule."""
+        if twice := sorted(self.set.keys() & set(self.remove)):
+            raise RequestRefused(f"{twice[0]!r} cannot be set and removed at once")
+        for name, value in self.set.items():
+            check_name(name)
+            check_text(f"the value of {name!r}", value)
+        for name in self.remove:
+            check_name(name)
+        if (count := len(self.set) + len(self.remove)) > MAX_NAMES:
+            raise RequestRefused(f"{count} properties and headers: {MAX_NAMES} can be changed at once")
+        if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
+            raise RequestRefused(f"priority: {self.priority} is none of 0 to {MAX_PRIORITY}")
+        if self.lives is not None and not 0 <= self.lives <= MAX_LIFE:
+            raise RequestRefused(f"lives: {self.lives} is no number of seconds from 0 (for ever) to {MAX_LIFE:,}")
+        if self.body is not None and len(self.body) > MAX_BODY:
+            raise RequestRefused(f"body: {len(self.body):,} bytes are more than the {MAX_BODY:,} that can be given")
+
+    def applied(self, headers: Mapping[str, str], body: bytes, to: str, now_ms: int) -> TestSend:
+        """The message that comes of one with these headers and this body, sent `to` there now."""
+        kept = {name: value for name, value in headers.items() if is_own(name) and name not in self.remove}
+        expires = _number(headers.get("expires"), 0)
+        if self.lives is not None:
+            expires = now_ms + self.lives * 1000 if self.lives else 0
+        return TestSend(
+            to,
+            {**kept, **self.set},
+            body if self.body is None else self.body,
+            headers.get("persistent") == "true" if self.persistent is None else self.persistent,
+            _number(headers.get("priority"), DEFAULT_PRIORITY) if self.priority is None else self.priority,
+            expires,
+            "content-length" in headers if self.body is None else self.is_bytes,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        body = None if self.body is None else base64.b64encode(self.body).decode()
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"set": dict(self.set), "remove": list(self.remove), "body": body}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Edit:
+        """The inverse of to_json."""
+        body = None if data["body"] is None else base64.b64decode(data["body"])
+        return Edit(**{**data, "remove": tuple(data["remove"]), "body": body})
+
+    def told(self, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+        """What is asked, change by change: its name and what becomes of it. `values`: those of `set`, perhaps covered.
+
+        Of a body only its size is told: it may hold what not everybody may read.
+        """
+        shown = self.set if values is None else values
+        found = [(name, shown.get(name, "")) for name in self.set]
+        found += [(name, "removed") for name in self.remove]
+        if self.persistent is not None:
+            found.append(("persistent", str(self.persistent).lower()))
+        if self.priority is not None:
+            found.append(("priority", str(self.priority)))
+        if self.lives is not None:
+            found.append(("lives", f"{self.lives} s" if self.lives else "for ever"))
+        if self.body is not None:
+            found.append(("body", f"{len(self.body):,} bytes in place of the old"))
+        return found + ([("originals", "stay")] if self.keeps else [])
+
+
+def body_of(text: str, encoding: str) -> bytes:
+    """A body as somebody wrote it: as text, or in base64. Raises RequestRefused."""
+    try:
+        return base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
+    except (binascii.Error, ValueError) as error:
+        raise RequestRefused(f"body: it is no base64: {error}") from None
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 20 else otherwise

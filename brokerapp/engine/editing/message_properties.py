@@ -1,0 +1,87 @@
+"""Properties: the headers of a message that are its application's, and what of them operators may give. Pure.
+
+The one home of what is whose: forms, the API and brokerctl ask here before they send, and the node asks before it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from brokerapp.engine.policy.broker_headers import CLAIMED, NAMES, WROTE
+from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULE
+from brokerapp.errors import RequestRefused
+from brokerapp.selectors.values import DECIMAL_NUMBER
+
+#: Headers that STOMP or the broker give a meaning; all others are properties.
+STANDARD = frozenset(
+    {
+        "message-id", "destination", "original-destination", "timestamp", "expires", "priority", "persistent",
+        "redelivered", "correlation-id", "reply-to", "type", "content-type", "content-length", "receipt",
+        "transaction", "subscription", "ack",
+    }
+)  # fmt: skip
+#: Of those, the ones that are given, set and removed like a property.
+EDITABLE = ("correlation-id", "reply-to", "type", "content-type")
+#: What the broker writes about a message: not the application's own, so not in an edited copy.
+BROKERS_OWN = NAMES | {WROTE, CLAIMED, "scheduledJobId", "transformation-error", "sluice-path"}
+#: What only the broker says of who sent a message and how it was delivered: it stays, and nobody sets it.
+NOT_SET = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
+#: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.
+TYPES: dict[str, re.Pattern[str]] = {
+    "text": re.compile(r"(?s).*"),
+    "number": re.compile(DECIMAL_NUMBER),
+    "boolean": re.compile("true|false"),
+}
+#: Characters of a name or value: what a STOMP client sends in one header line of usual length limits.
+MAX_TEXT = 10_000
+
+
+def is_own(name: str) -> bool:
+    """Whether a header is the application's own, so that an edited copy has it too."""
+    return name in EDITABLE or not (name in STANDARD or name in BROKERS_OWN)
+
+
+def typed(name: str, kind: str, value: str) -> str:
+    """The value, which is of this type. Raises RequestRefused."""
+    if not TYPES.get(kind, TYPES["text"]).fullmatch(value):
+        raise RequestRefused(f"property {name!r}: {value[:40]!r} is no {kind}")
+    return value
+
+
+def type_of(value: str) -> str:
+    """The narrowest type a value is of."""
+    return next(kind for kind in ("number", "boolean", "text") if TYPES[kind].fullmatch(value))
+
+
+def check(given: Mapping[str, str], may_wait: bool = False) -> None:
+    """Raise RequestRefused for properties that nobody gives. `may_wait`: those that ask for a delay are among them."""
+    for name, value in given.items():
+        if not (may_wait and name in SCHEDULE):
+            check_name(name)
+        check_text(f"the value of {name!r}", value)
+
+
+def check_name(name: str) -> None:
+    """Raise RequestRefused for what is no name of a property, or of a header that may be given."""
+    check_text("a property's name", name)
+    if not name:
+        raise RequestRefused("a property has no name")
+    if name in EDITABLE:
+        return
+    if name in STANDARD or name in SCHEDULE:
+        raise RequestRefused(
+            f"{name!r} is no property, and none of the headers that can be given: {', '.join(EDITABLE)}"
+        )
+    if name in BROKERS_OWN:
+        raise RequestRefused(f"{name!r} is written by the broker: nobody else gives it")
+    if name in NOT_SET:
+        raise RequestRefused(f"{name!r} is for the broker to say")
+
+
+def check_text(what: str, text: str) -> None:
+    """Raise RequestRefused for what no header line can hold."""
+    if "\0" in text:
+        raise RequestRefused(f"{what} holds a NUL, which ends a frame")
+    if len(text) > MAX_TEXT:
+        raise RequestRefused(f"{what} has {len(text):,} characters, more than {MAX_TEXT:,}")

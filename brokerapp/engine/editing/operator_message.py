@@ -1,0 +1,70 @@
+"""A message as an operator writes it: plain values, so that the console has it without the broker that sends it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from brokerapp.engine.policy.broker_headers import signed
+from brokerapp.errors import TooLarge
+from brokerapp.model.commands import Send
+from brokerapp.model.message import DEFAULT_PRIORITY, escape
+
+#: Bytes that operators have the store take in at once: it stands still for all while it does.
+BYTES_AT_ONCE = 8 * 1024 * 1024
+#: Bytes of the body of a message that a page or a program gives. Larger ones are sent by clients, whose connections
+#: read them piece by piece.
+MAX_BODY = BYTES_AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class TestSend:
+    """A message as an operator gives it."""
+
+    __test__ = False  # no test, whatever pytest thinks of its name
+
+    destination: str  #: native or STOMP form, lists and fully qualified names included
+    properties: Mapping[str, str] = field(default_factory=dict)  #: those with AMQ_SCHEDULED_* names delay it
+    body: bytes = b""
+    persistent: bool = True
+    priority: int = DEFAULT_PRIORITY
+    expires: int = 0  #: milliseconds since the epoch; 0: never
+    is_bytes: bool = False  #: consumers are told the body's length, and take it for bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"properties": dict(self.properties), "body": base64.b64encode(self.body).decode()}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TestSend:
+        """The inverse of to_json."""
+        return TestSend(**{**data, "body": base64.b64decode(data["body"])})
+
+    def send(self, more: Mapping[str, str]) -> Send:
+        """What a client would ask, with more properties, which the broker writes."""
+        headers = {name: value for name, value in {**self.properties, **signed({}, more)}.items() if value is not None}
+        lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
+        return Send(
+            self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
+            self.is_bytes,
+        )  # fmt: skip
+
+
+def check_size(body: bytes) -> bytes:
+    """Return the body of a message that is sent from a page or by a program. Raises TooLarge."""
+    if len(body) > MAX_BODY:
+        raise TooLarge(f"The body has {len(body):,} bytes. At most {MAX_BODY:,} bytes can be sent from here.")
+    return body
+
+
+def weight(properties: Mapping[str, str], body: bytes) -> int:
+    """About how many bytes this is in each message."""
+    return len(body) + sum(len(name) + len(value) for name, value in properties.items())
+
+
+def portion(most: int, weight: int) -> int:
+    """How many messages of so many bytes go at once, at most so many: all wait while the store takes them in."""
+    return max(1, min(most, BYTES_AT_ONCE // max(1, weight)))

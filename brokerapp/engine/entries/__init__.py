@@ -1,0 +1,1 @@
+"""Entries of a message log and their order."""

@@ -1,0 +1,46 @@
+"""Entries: what a log of the store, or a topic, gives to its consumers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.remote_entry import ELSEWHERE
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.message import Copy, Message
+from brokerapp.store import StoredEntry
+
+#: What the names of topics begin with, among those of logs, and of what other brokers keep.
+_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://", ELSEWHERE)
+
+
+@lru_cache(maxsize=16384)
+def native(stomp: str) -> str:
+    """`/queue/N` as `queue://N`."""
+    return str(Destination.parse(stomp))
+
+
+def entry_of(log: str, stored: StoredEntry) -> Entry:
+    """What the store holds, as the log's entry."""
+    message = stored.message
+    return Entry(
+        log, stored.seq, message, stored.payload, stored.size, stored.original, stored.shown, message.deliveries
+    )
+
+
+def topic_entry(message: Message, copy: Copy, queue: Destination | None = None) -> Entry:
+    """A topic's message, as one subscriber is given it."""
+    shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
+    sent_to = original.stomp if original is not None else ""
+    return Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
+
+
+def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
+    """Those that are wanted and those that are not, both in order."""
+    return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
+
+
+def from_log(entry: Entry) -> bool:
+    """Whether an entry came from a message log of this broker (else straight from a topic, or from another broker)."""
+    return not entry.log.startswith(_TOPICS)

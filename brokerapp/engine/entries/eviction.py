@@ -1,0 +1,61 @@
+"""Eviction: how much of a topic may wait for one subscriber, and what goes when it is more. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.model.policy_strategies import MessageEviction, PendingMessageLimit
+
+#: Messages of a topic that wait for one subscriber when no policy says otherwise; ActiveMQ has no such bound.
+MAX_PENDING = 10_000
+
+OLDEST = MessageEviction()
+
+
+def pending_limit(limit: PendingMessageLimit | None, prefetch: int, wanted: int) -> int:
+    """How many messages may wait; `wanted` is what the subscriber asks for, 0 when it does not.
+
+    As in ActiveMQ it is heard only where a policy sets a limit, and can only lower that.
+    """
+    if limit is None:
+        return MAX_PENDING
+    allowed = int(prefetch * limit.multiplier) if limit.kind == "prefetchRate" else limit.limit
+    if wanted > 0 and (allowed < 0 or wanted < allowed):
+        return wanted
+    return MAX_PENDING if allowed < 0 else allowed
+
+
+def evict(pending: deque[Entry], eviction: MessageEviction, now_ms: int) -> list[Entry]:
+    """Take out what is to go; at least one."""
+    if len(pending) >= eviction.evict_expired_messages_high_watermark:
+        expired = [each for each in pending if 0 < each.message.expires <= now_ms]
+        if expired:
+            return _taken(pending, expired)
+    if eviction.kind == "lowestPriority":
+        return _taken(pending, [min(pending, key=lambda each: each.message.priority)])
+    if eviction.kind == "uniqueProperty" and (followed := _followed(pending, eviction.property_name)):
+        return _taken(pending, followed)
+    return [pending.popleft()]
+
+
+def _followed(pending: deque[Entry], property_name: str) -> list[Entry]:
+    """Those that a later one with the same value of the property replaces."""
+    latest: dict[str, Entry] = {}
+    followed = []
+    for each in pending:
+        value = each.message.headers.get(property_name)
+        if value is None:
+            continue
+        if value in latest:
+            followed.append(latest[value])
+        latest[value] = each
+    return followed
+
+
+def _taken(pending: deque[Entry], gone: list[Entry]) -> list[Entry]:
+    numbers = set(map(id, gone))
+    kept = [each for each in pending if id(each) not in numbers]
+    pending.clear()
+    pending.extend(kept)
+    return gone

@@ -1,0 +1,39 @@
+"""Places: the numbers that order the messages of a log, so that "all up to here" and "on after this" mean something.
+
+The place of a message is its number; where a policy says `prioritizedMessages`, its urgency before its number. The
+store keeps such logs in this order too (`store/functions/places.lua`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Protocol
+
+from brokerapp.model.message import Message
+
+#: More numbers than a broker gives out; ten times as many are still exact as the scores of a sorted set.
+SPAN = 1 << 49
+HIGHEST_PRIORITY = 9
+
+
+class Stored(Protocol):
+    """A message in a log: an entry, or what the store says of one."""
+
+    seq: int
+    message: Message
+
+
+Place = Callable[[Stored], int]
+
+by_number: Place = attrgetter("seq")
+
+
+def by_urgency(entry: Stored) -> int:
+    """The most urgent first, equals as they came."""
+    return (HIGHEST_PRIORITY - entry.message.priority) * SPAN + entry.seq
+
+
+def place_in(prioritized: bool) -> Place:
+    """What orders a log."""
+    return by_urgency if prioritized else by_number

@@ -1,0 +1,54 @@
+"""Horizon: what is known of how far a log reaches in the store, while it is read and others write to it.
+
+What another node stored can be read before that node tells of it, and what comes while a page is being read may be in
+that page or behind it. Numbers tell which: they only grow, and a page has all up to its last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from brokerapp.engine.entries.log_entry import COMING
+
+#: A number above all that are known.
+UNKNOWN = COMING
+
+
+class Horizon:
+    """That of one log."""
+
+    __slots__ = ("begun", "fresh", "known", "upto")
+
+    def __init__(self) -> None:
+        self.known = 0  #: the highest number that was read, offered or told of: what comes above it is new here
+        self.begun = 0  #: up to this number all was counted when the log was taken: who tells of it is late
+        self.fresh = 0  #: messages that came while a page was being read, which may not hold them
+        self.upto = 0  #: the highest number of those
+
+    def is_new(self, number: int) -> bool:
+        """Whether it can neither have been read nor counted."""
+        return number > self.known and number > self.begun
+
+    def saw(self, number: int) -> None:
+        """This one is known."""
+        if number > self.known:
+            self.known = number
+
+    def saw_all(self, numbers: Iterable[int]) -> None:
+        """These are."""
+        self.saw(max(numbers, default=0))
+
+    def came(self, count: int, upto: int, *, reading: bool) -> None:
+        """So many came, with numbers up to this one, perhaps while a page is being read."""
+        if upto < UNKNOWN:
+            self.saw(upto)
+        if reading:
+            self.fresh, self.upto = self.fresh + count, max(self.upto, upto)
+
+    def behind(self, loaded: int) -> int:
+        """How many came meanwhile, at most, that are not in a page which ended at this number."""
+        return self.fresh if self.upto > loaded else 0
+
+    def read(self) -> None:
+        """The page is there: what comes from now on is not in it."""
+        self.fresh = self.upto = 0

@@ -1,0 +1,35 @@
+"""RemoteEntry: a message in a queue of another broker of the cluster, given to a consumer of this one.
+
+It has no place in any log here: what becomes of it is told to the broker that keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from brokerapp.engine.entries.log_entry import Entry
+
+#: What the logs of such entries are called, before the name of their broker and the destination.
+ELSEWHERE = "elsewhere://"
+
+
+class Keeper(Protocol):
+    """The broker that keeps it."""
+
+    def accepted(self, entry: RemoteEntry) -> None:
+        """Its consumer has acknowledged it."""
+
+    def rejected(self, entry: RemoteEntry) -> None:
+        """Its consumer cannot use it."""
+
+    def late(self, entry: RemoteEntry) -> None:
+        """Its time was over before its consumer had it."""
+
+
+@dataclass(slots=True, eq=False)
+class RemoteEntry(Entry):
+    """An entry that is kept elsewhere, where it is acknowledged by `ack_id`."""
+
+    keeper: Keeper | None = None
+    ack_id: str = ""

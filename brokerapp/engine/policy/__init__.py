@@ -1,0 +1,1 @@
+"""Decides by policy: permissions, persistence, redelivery, dead letters, flow control."""

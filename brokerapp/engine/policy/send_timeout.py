@@ -1,0 +1,62 @@
+"""Patience: what room policies leave, and what becomes of a send that finds none. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from brokerapp.model.definitions import VM_CURSOR, PolicyEntry
+
+#: Milliseconds between warnings about a place that stays full (ActiveMQ's blockedProducerWarningInterval).
+WARNING_INTERVAL_MS = 30_000
+
+
+def patience_ms(policy: PolicyEntry | None, fails: bool, fails_after_ms: int) -> int | None:
+    """How long such a send waits for room: 0, it is refused at once; None, as long as it takes.
+
+    A policy that says something about it counts before the whole broker's `sendFailIfNoSpace` and
+    `sendFailIfNoSpaceAfterTimeout` (`fails`, `fails_after_ms`).
+    """
+    if policy is not None and policy.send_fail_if_no_space is not None:
+        fails = policy.send_fail_if_no_space
+    if policy is not None and policy.send_fail_if_no_space_after_timeout is not None:
+        fails_after_ms = policy.send_fail_if_no_space_after_timeout
+    if fails:
+        return 0
+    return fails_after_ms if fails_after_ms > 0 else None
+
+
+class Bound(NamedTuple):
+    """Bytes that a place may hold, 0 for any number, and the attribute that says so."""
+
+    bytes: int
+    name: str
+
+
+NO_BOUND = Bound(0, "")
+
+
+def bound_of(policy: PolicyEntry | None) -> Bound:
+    """What a queue or a named subscription may hold in the store.
+
+    As in ActiveMQ, `memoryLimit` bounds a queue only where that is to hold its messages in memory (`vmQueueCursor`),
+    and nobody minds it without flow control. `storeLimit` is ours, and always meant.
+    """
+    if policy is None:
+        return NO_BOUND
+    bounds = [Bound(policy.store_limit, "storeLimit")] if policy.store_limit else []
+    if policy.queue_cursor == VM_CURSOR and (memory := topic_bound_of(policy)).bytes:
+        bounds.append(memory)
+    return min(bounds, default=NO_BOUND)
+
+
+def topic_bound_of(policy: PolicyEntry | None) -> Bound:
+    """What may wait for a subscriber of a topic before its producers do."""
+    if policy is None or policy.producer_flow_control is False or not policy.memory_limit:
+        return NO_BOUND
+    return Bound(policy.memory_limit, "memoryLimit")
+
+
+def warning_interval_ms(policy: PolicyEntry | None) -> int:
+    """Milliseconds between warnings about a full queue; 0: none."""
+    interval = policy.blocked_producer_warning_interval if policy is not None else None
+    return WARNING_INTERVAL_MS if interval is None else max(0, interval)

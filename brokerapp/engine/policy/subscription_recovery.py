@@ -1,0 +1,114 @@
+"""Recovery: what a topic remembers for subscribers that come later and ask for it (retroactive ones). Pure.
+
+ActiveMQ's subscription recovery policies: the last message, the last so many, the last so many bytes, those of the last
+while. Beside that every topic keeps the last message that was sent with `ActiveMQ.Retain:true`, until one without a
+body takes it away. All of it is in memory and bounded: a topic keeps at most MAX_BYTES, whatever its policy says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from brokerapp.model.definitions import RecoveryPolicy
+from brokerapp.model.message import Copy, Message
+
+#: The header that has the last message kept, and the one its late subscribers see instead.
+RETAIN, RETAINED = "ActiveMQ.Retain", "ActiveMQ.Retained"
+#: Most bytes that one topic keeps.
+MAX_BYTES = 64 * 1024 * 1024
+#: Bytes that a kept message takes beside its head and body.
+OVERHEAD = 512
+
+#: ActiveMQ's defaults: messages of `fixedCount`, bytes of `fixedSized`, milliseconds of `timed`.
+DEFAULT_COUNT = 100
+DEFAULT_BYTES = 6_553_600
+DEFAULT_DURATION_MS = 60_000
+
+
+@dataclass(slots=True)
+class Kept:
+    """A message of a topic, with where it went."""
+
+    message: Message
+    copy: Copy
+    at_ms: int  #: when it was published, since the epoch
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = len(self.message.head) + len(self.message.body) + OVERHEAD
+
+
+class Memory:
+    """What one topic remembers."""
+
+    __slots__ = ("bytes", "knows_retained", "recent", "retained")
+
+    def __init__(self) -> None:
+        self.retained: Kept | None = None
+        self.knows_retained = False  #: what is retained, if anything, is known: what others remember of it is older
+        self.recent: deque[Kept] = deque()
+        self.bytes = 0
+
+    def add(self, message: Message, copy: Copy, policy: RecoveryPolicy | None, now_ms: int) -> None:
+        """A message was published."""
+        if message.headers.get(RETAIN, "").lower() == "true":
+            self._retain(message, copy, now_ms)
+        if policy is not None:
+            kept = Kept(message, copy, now_ms)
+            self.recent.append(kept)
+            self.bytes += kept.size
+        self.trim(policy, now_ms)
+
+    def learn(self, retained: Kept | None, recent: Iterable[Kept]) -> None:
+        """Another one remembers these, in order, with ages as of one moment: what is known here besides takes its place
+        among them by when it was published. Of what is known to both its word counts: by ages as of two moments
+        neighbours would change places.
+        """
+        if retained is not None and not self.knows_retained:
+            self.knows_retained = True
+            self.retained = retained
+            self.bytes += retained.size
+        told = {each.message.id: each for each in recent}
+        besides = [each for each in self.recent if each.message.id not in told]
+        everything = sorted([*besides, *told.values()], key=lambda each: each.at_ms)
+        self.bytes += sum(each.size for each in everything) - sum(each.size for each in self.recent)
+        self.recent = deque(everything)
+
+    def _retain(self, message: Message, copy: Copy, now_ms: int) -> None:
+        self.knows_retained = True
+        if self.retained is not None:
+            self.bytes -= self.retained.size
+            self.retained = None
+        if message.body:
+            self.retained = Kept(message.with_headers({RETAIN: None, RETAINED: "true"}), copy, now_ms)
+            self.bytes += self.retained.size
+
+    def trim(self, policy: RecoveryPolicy | None, now_ms: int) -> None:
+        """Forget what the policy does not keep any more."""
+        is_too_much = _TOO_MUCH[policy.kind] if policy is not None else _anything
+        while self.recent and (self.bytes > MAX_BYTES or is_too_much(self, policy, now_ms)):
+            self.bytes -= self.recent.popleft().size
+
+    def messages(self, policy: RecoveryPolicy | None, now_ms: int) -> list[Kept]:
+        """What a subscriber that comes now may have, in order; nothing that is past its time."""
+        self.trim(policy, now_ms)
+        found = [self.retained, *self.recent] if self.retained is not None else list(self.recent)
+        return [each for each in found if not 0 < each.message.expires <= now_ms]
+
+
+def _anything(_memory: Memory, _policy: RecoveryPolicy | None, _now_ms: int) -> bool:
+    return True
+
+
+#: Kind of policy -> whether its oldest message is one too many.
+_TOO_MUCH: dict[str, Callable[[Memory, RecoveryPolicy, int], bool]] = {
+    "none": _anything,
+    "lastImage": lambda memory, _policy, _now_ms: len(memory.recent) > 1,
+    "fixedCount": lambda memory, policy, _now_ms: len(memory.recent) > (policy.maximum_size or DEFAULT_COUNT),
+    "fixedSized": lambda memory, policy, _now_ms: memory.bytes > (policy.maximum_size or DEFAULT_BYTES),
+    "timed": lambda memory, policy, now_ms: (
+        memory.recent[0].at_ms <= now_ms - (policy.recover_duration or DEFAULT_DURATION_MS)
+    ),
+}

@@ -1,0 +1,1 @@
+"""Decides which queues and subscriptions a message goes to."""

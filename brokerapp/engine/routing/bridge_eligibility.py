@@ -1,0 +1,83 @@
+"""Crossing: what the consumer of a bridge to another broker takes, and why it does not take the rest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.model.broker_path import UNLIMITED, Path
+from brokerapp.selectors import Selector
+
+#: Whether a selector takes the message that is asked about.
+Asks = Callable[[Selector], bool]
+
+
+class Verdict(StrEnum):
+    """Whether a message may cross a bridge, or what keeps it here."""
+
+    CROSSES = "it may cross"
+    CAME_FROM_THERE = "it came from that broker"
+    CONSUMED_HERE = "it came from that broker, and has consumers here"
+    TOO_EARLY = "it came from that broker, and is not here for long enough to go back (replayDelay)"
+    TOO_FAR = "it has crossed as many bridges as it may (messageTTL)"
+    UNWANTED = "the selector of the consumer there does not take it"
+    TOO_FAST = "as many as may cross in this span of time have done so (rateLimit)"
+
+
+def _stays() -> Verdict:
+    return Verdict.CAME_FROM_THERE
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a broker kept from one bridge, or had already of what that brought."""
+
+    too_far: int = 0  #: messages of topics that were not given to it, having crossed as many bridges as they may
+    repeated: int = 0  #: copies that it handed over again
+
+
+@dataclass(slots=True)
+class Rate:
+    """What crossed in the present span of time."""
+
+    until_ms: int = 0
+    crossed: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Crossing:
+    """It stands where other consumers have their selector, and takes what may go on to the bridge's other end."""
+
+    to: str  #: the broker there
+    message_ttl: int  #: bridges that a message may cross
+    path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
+    selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
+    tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
+    consumers: frozenset[str] = frozenset()  #: ids of those it is for, wherever they are
+    yields: bool = False  #: it stands aside while another bridge serves one of them
+    excepted: tuple[str, ...] = ()  #: names and patterns that it takes nothing from, whatever pattern it consumes
+    rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
+
+    @property
+    def text(self) -> str | None:
+        """The selector's."""
+        return self.selector.text if self.selector is not None else None
+
+    def leaves_alone(self, name: str) -> bool:
+        """Whether nothing of a destination may cross, being excluded from the pattern that is consumed."""
+        return any(matches(each, name) for each in self.excepted)
+
+    def goes_on(self, former: Crossing) -> bool:
+        """Whether this is a former one, perhaps for other consumers, at other places: a bridge tells of them so."""
+        return (self.to, self.message_ttl, self.text) == (former.to, former.message_ttl, former.text)
+
+    def verdict(self, path: Path, asks: Asks, returning: Callable[[], Verdict] = _stays) -> Verdict:
+        """What becomes of a message that crossed this path; `returning` says so of one that came from there."""
+        if self.to in path:
+            if (found := returning()) is not Verdict.CROSSES:
+                return found
+        elif self.message_ttl != UNLIMITED and len(path) >= self.message_ttl:
+            return Verdict.TOO_FAR
+        return Verdict.CROSSES if self.selector is None or asks(self.selector) else Verdict.UNWANTED

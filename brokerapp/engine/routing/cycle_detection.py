@@ -1,0 +1,96 @@
+"""Loops among definitions: those that would send a message round for ever.
+
+A composite forwards to its legs; a virtual topic copies to its consumer queues; a mirror copies each queue to a topic.
+What is reached may be a composite again, by a wildcard too. Selectors are not looked into: a filtered leg counts like
+any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brokerapp.engine.routing.destination_trie import DestinationMap, matches
+from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualTopic
+from brokerapp.model.destination import ANY_REST, Destination, Kind
+
+#: Destinations in a row without a composite after which a way is given up: virtual topics and mirrors can feed each
+#: other ever longer names, which no queue has.
+_REACH = 16
+
+#: A composite that a message comes to, or a destination that is none, perhaps as a pattern.
+Step = Composite | Destination
+
+
+def find_loop(definitions: Definitions) -> list[Destination] | None:
+    """The destinations of one loop, the first again at the end; None when there is no loop."""
+    ways = _Ways(definitions)
+    finished: set[Step] = set()
+    for start in ways.starts:
+        path, branches = [start], [ways.after(start)]
+        while path:
+            following = next(branches[-1], None)
+            if following is None:
+                finished.add(path.pop())
+                branches.pop()
+            elif following in path:
+                return [_place(each) for each in (*path[path.index(following) :], following)]
+            elif following not in finished and not _lost(path):
+                path.append(following)
+                branches.append(ways.after(following))
+    return None
+
+
+def _lost(path: list[Step]) -> bool:
+    return len(path) > _REACH and not any(isinstance(each, Composite) for each in path[-_REACH:])
+
+
+def _place(step: Step) -> Destination:
+    return step.destination if isinstance(step, Composite) else step
+
+
+class _Ways:
+    """Where a message comes to next."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        every = definitions.virtual_destinations
+        self._composites: dict[Kind, DestinationMap[Composite]] = {kind: DestinationMap() for kind in Kind}
+        self._virtual_topics: DestinationMap[VirtualTopic] = DestinationMap()
+        self._mirrors = [each for each in every if isinstance(each, MirroredQueue)]
+        self.starts = [each for each in every if isinstance(each, Composite)]
+        for each in every:
+            if isinstance(each, Composite):
+                self._composites[each.destination.kind].add(each.destination.name, each)
+            elif isinstance(each, VirtualTopic):
+                self._virtual_topics.add(each.name, each)
+        if self._mirrors:
+            self.starts.append(Destination.queue(ANY_REST))
+
+    def after(self, step: Step) -> Iterator[Step]:
+        """What comes next."""
+        if isinstance(step, Destination):
+            yield from self._copies(step)
+            return
+        for leg in step.legs:
+            yield from self._reached(leg.destination)
+        if step.send_when_not_matched or not step.forward_only:
+            yield from self._copies(step.destination)
+
+    def _copies(self, destination: Destination) -> Iterator[Step]:
+        """What gets a copy of what arrives there."""
+        if destination.is_queue:
+            for each in self._mirrors:
+                yield from self._reached(Destination.topic(f"{each.prefix}{destination.name}{each.postfix}"))
+        else:
+            for each in self._virtual_topics.find(destination.name):
+                yield from self._reached(Destination.queue(f"{each.prefix}{destination.name}{each.postfix}"))
+
+    def _reached(self, destination: Destination) -> Iterator[Step]:
+        """The composites it is, or may be; and itself where it can be more than a composite."""
+        composites = self._composites[destination.kind].find(destination.name)
+        yield from composites
+        if not destination.is_queue or not any(_covers(each, destination) for each in composites):
+            yield destination
+
+
+def _covers(composite: Composite, destination: Destination) -> bool:
+    return not destination.is_pattern and matches(composite.destination.name, destination.name)

@@ -1,0 +1,313 @@
+"""Routing: which physical destinations a message sent to a destination reaches. One pure function, `route`.
+
+Each definition that matches a destination acts by itself, as in ActiveMQ: a virtual topic copies to its consumer queues
+and lets the message reach the topic; a composite forwards to its legs and lets it reach its own destination by its
+options. A destination none matches is reached as it is. Forwarded copies are routed again, so definitions chain.
+A copy that reaches a topic is kept for each named subscription that wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from brokerapp.engine.routing.bindings import Binding
+from brokerapp.engine.routing.routing_table import MAX_REMEMBERED, Topology
+from brokerapp.errors import RequestRefused
+from brokerapp.model.definitions import Composite, VirtualTopic
+from brokerapp.model.destination import QUALIFIER, Destination, Kind
+from brokerapp.model.message import Copy, Message
+from brokerapp.selectors import Body, Seen
+
+#: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
+#: names can still make one).
+MAX_HOPS = 32
+#: Destinations one message may come to: legs that meet again double its ways with every step, without any loop.
+MAX_VISITS = 65_536
+
+
+@dataclass(slots=True)
+class Hop:
+    """One step of a route, for those who ask why: what applied at a destination and what it did."""
+
+    at: Destination
+    definition: str  #: id of the definition, "" when none applied
+    target: Destination
+    selector: str | None = None
+    outcome: bool | None = True  #: of the selector; True where there is none
+    depth: int = 0
+    seen: Mapping[str, str] | None = None  #: what a selector saw of the message there, where one was asked
+
+
+@dataclass(slots=True)
+class Route:
+    """Where a message goes: copies to store in queues and subscriptions, copies for those who listen to topics."""
+
+    queues: list[Copy] = field(default_factory=list)
+    topics: list[Copy] = field(default_factory=list)
+    depends_on_message: bool = False
+    dropping: set[Copy] = field(default_factory=set)  #: of `queues`: left out where there is no room
+    bound: list[str] = field(default_factory=list)  #: by their full names, queues bound to a topic it comes to
+    groups: Any = None  #: where the broker keeps its own form of `queues`
+
+
+def route(
+    message: Message,
+    destination: Destination,
+    topology: Topology,
+    sent_to: Destination | None = None,
+    sender: str = "",
+    *,
+    is_moved: bool = False,
+) -> Route:
+    """Where a message sent to `destination` by the client of the client-id `sender` goes.
+
+    `sent_to` is the list of which the destination is an element, when there is one: copies say so. `is_moved`: it is
+    an operator who sends it there, whatever bridge brought it once. Routes that do not depend on the message are kept
+    in the topology.
+    """
+    key = destination if sent_to is None else (destination, sent_to)
+    plan = topology.plans.get(key)
+    if plan is not None:
+        return plan  # type: ignore[return-value]
+    walk = _Walk(message.headers, message.body, topology, sender, crossed=bool(message.path) and not is_moved)
+    result = walk.walk(destination, sent_to)
+    if not result.depends_on_message:
+        if len(topology.plans) >= MAX_REMEMBERED:
+            topology.plans.clear()
+        topology.plans[key] = result
+    return result
+
+
+def without(found: Route, held: Collection[str]) -> Route:
+    """The route of a message of a topic of which these queues, by their full names, hold a copy elsewhere."""
+    bound = [each for each in found.bound if each not in held]
+    if len(bound) == len(found.bound):
+        return found
+    queues = [each for each in found.queues if _as_bound(each) not in held]
+    return replace(found, queues=queues, bound=bound, groups=None)
+
+
+def _as_bound(copy: Copy) -> str:
+    """The full name of the queue a copy is for, if it comes there as one bound to a topic."""
+    return f"{copy.original.name}{QUALIFIER}{copy.destination.name}" if copy.original is not None else ""
+
+
+def telling(message: Message, found: Route, before: tuple[str, ...] = ()) -> Message:
+    """The message, which says to other brokers which bound queues hold a copy of it: these by its route, and those by
+    ways before.
+    """
+    held = (*before, *found.bound)
+    return message if held == message.held else replace(message, held=held)
+
+
+def sparing(found: Route, logs: Collection[Destination]) -> Route:
+    """The route of a message that these are not to keep."""
+    queues = [each for each in found.queues if each.destination not in logs]
+    return found if len(queues) == len(found.queues) else replace(found, queues=queues, groups=None)
+
+
+def explain(
+    headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
+) -> tuple[Route, list[Hop]]:
+    """The same route with every hop that was considered, for a message with these headers and this body."""
+    route, hops, problem = examine(headers, destination, topology, body)
+    if problem:
+        raise RequestRefused(problem)
+    return route, hops
+
+
+def examine(
+    headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
+) -> tuple[Route, list[Hop], str]:
+    """The same as far as it goes, and what ended it too early: "" when nothing did."""
+    walk = _Walk(headers, body, topology, sender="", hops=[])
+    problem = ""
+    try:
+        walk.walk(destination)
+    except RequestRefused as refused:
+        problem = str(refused)
+    return walk.route, walk.hops or [], problem
+
+
+class _Walk:
+    """One message's way through the definitions."""
+
+    def __init__(
+        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None,
+        *, crossed: bool = False,
+    ) -> None:  # fmt: skip
+        self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
+        self._crossed = crossed  # a bridge brought it
+        self.body = Body(body, headers)
+        self.route = Route()
+        self._reached: dict[Destination, Copy] = {}  # queues and named subscriptions, and what they get
+        self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
+        self._visits = 0
+        self._dropping = 0  # virtual topics on the way here that rather drop than refuse
+
+    def walk(self, destination: Destination, sent_to: Destination | None = None) -> Route:
+        self._visit(Copy(destination, sent_to), 0)
+        return self.route
+
+    def _visit(self, copy: Copy, depth: int) -> None:
+        if depth > MAX_HOPS:
+            raise RequestRefused(
+                f"{copy.destination} is reached after {MAX_HOPS} forwards: the definitions form a loop"
+            )
+        self._visits += 1
+        if self._visits > MAX_VISITS:
+            raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
+        if copy.destination.address is not None:  # that queue and no other, whatever is defined
+            self._arrive(Copy(copy.destination, copy.original, copy.destination))
+            return
+        definitions = self.topology.virtual_destinations_for(copy.destination)
+        if not definitions:
+            self._reach(copy, depth)
+        for definition in definitions:
+            if isinstance(definition, VirtualTopic):
+                self._virtual_topic(definition, copy, depth)
+            elif isinstance(definition, Composite):
+                self._composite(definition, copy, depth)
+
+    def _reach(self, copy: Copy, depth: int) -> None:
+        """The copy arrives; a queue stores the message once, as it comes first, a topic's subscribers get each copy."""
+        if not copy.destination.is_queue:
+            self._bound(copy, depth)
+            self.route.topics.append(copy)
+            if copy.destination.kind is Kind.TOPIC:
+                self._keep(copy, depth)
+            return
+        self._mirror(copy, depth)
+        self._arrive(self._shared(copy, depth))
+
+    def _arrive(self, copy: Copy) -> None:
+        if copy.destination not in self._reached:
+            self._reached[copy.destination] = copy
+            self.route.queues.append(copy)
+            if self._dropping:
+                self.route.dropping.add(copy)
+        elif not self._dropping:  # who comes another way insists
+            self.route.dropping.discard(self._reached[copy.destination])
+
+    def _bound(self, copy: Copy, depth: int) -> None:
+        """A copy for each queue that is bound to the topic, and does not get one from a virtual topic."""
+        topic = copy.destination
+        for binding in self.topology.bindings.at_topic(topic.name):
+            if self.topology.copies_to(topic, binding.queue):
+                continue
+            queue = Destination.queue(binding.queue)
+            wanted = self._passes(binding, topic)
+            self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth, original=None)
+            if wanted is True:
+                self.route.bound.append(binding.id)
+                self._visit(Copy(queue, topic), depth + 1)
+
+    def _passes(self, binding: Binding | None, topic: Destination) -> bool | None:
+        """What the filter of a bound queue says to the message; True where there is none."""
+        if binding is None or binding.selector is None:
+            return True
+        self.route.depends_on_message = True
+        return binding.selector.evaluate(self._seen(topic, None))
+
+    def _shared(self, copy: Copy, depth: int) -> Copy:
+        """The copy for the queue whose turn it is, where several share what is sent to one."""
+        own = copy.destination
+        sharing = self.topology.bindings.sharing(own.name)
+        if not sharing:
+            return copy
+        self.route.depends_on_message = True
+        if self.hops is None:
+            self.topology.bindings.took_turn(own.name)
+        queue = Destination.queue(sharing[0])
+        self._note(own, f"{own.name}{QUALIFIER}{queue.name}", queue, depth=depth)
+        return Copy(queue, copy.original, copy.shown or own)
+
+    def _keep(self, copy: Copy, depth: int) -> None:
+        """What a topic gets is kept for its named subscriptions, once for each as in a queue."""
+        topic = copy.destination
+        for feed in self.topology.feeds_of(topic.name):
+            outcome: bool | None = feed.may_read(topic)
+            if outcome and feed.asks_the_message:
+                self.route.depends_on_message = True
+                outcome = feed.takes(self._seen(topic, copy.original), self.sender)
+            selector = feed.subscription.selector
+            self._note(
+                topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth,
+                original=copy.original,
+            )  # fmt: skip
+            if outcome is True:
+                self._arrive(Copy(feed.target, copy.original, topic))
+
+    def _mirror(self, copy: Copy, depth: int) -> None:
+        queue, topic = copy.destination, self.topology.mirror_of(copy.destination)
+        if topic is not None and queue not in self._reached and queue not in self._mirroring:
+            self._note(queue, self.topology.mirror.id, topic, depth=depth)
+            self._mirroring.add(queue)
+            self._visit(Copy(topic, copy.original), depth + 1)
+            self._mirroring.discard(queue)
+
+    def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
+        """Copies to the consumer queues, and the message itself to who subscribes to the topic."""
+        topic = copy.destination
+        self.route.depends_on_message |= definition.local
+        is_copied = not (definition.local and self._crossed)
+        for name in self.topology.consumer_queues(definition, topic.name) if is_copied else ():
+            queue = Destination.queue(name)
+            wanted: bool = True
+            if definition.selector_aware:
+                self.route.depends_on_message = True
+                wanted = self.topology.interest(queue, self._seen(queue, topic))
+            wanted = wanted and self._passes(self.topology.bindings.of(name), topic) is True
+            self._note(topic, definition.id, queue, outcome=wanted, depth=depth)
+            if not wanted:
+                continue
+            shown = None if definition.set_original_destination else topic
+            self._dropping += definition.drop_on_resource_limit
+            self._visit(Copy(queue, None if shown else topic, shown), depth + 1)
+            self._dropping -= definition.drop_on_resource_limit
+        self._note(topic, definition.id, topic, depth=depth)
+        self._reach(copy, depth)
+
+    def _composite(self, definition: Composite, copy: Copy, depth: int) -> None:
+        own, matched = copy.destination, False
+        for leg in self.topology.legs_of(definition):
+            outcome: bool | None = True
+            if leg.selector is not None:
+                self.route.depends_on_message = True
+                outcome = leg.selector.evaluate(self._seen(own, copy.original))
+            text = leg.selector.text if leg.selector else None
+            self._note(
+                own, definition.id, leg.destination, selector=text, outcome=outcome, depth=depth, original=copy.original
+            )
+            if outcome is True:
+                matched = True
+                self._visit(Copy(leg.destination, own), depth + 1)
+        keeps = not matched if definition.send_when_not_matched else not definition.forward_only
+        self._note(own, definition.id, own, outcome=keeps, depth=depth)
+        if keeps:
+            self._reach(copy, depth)
+
+    def _seen(self, destination: Destination, original: Destination | None) -> Seen:
+        """The message as a selector sees it at this point of the way."""
+        seen = Seen(self.headers, self.body)
+        seen["destination"] = destination.stomp
+        if original is not None:
+            seen["original-destination"] = original.stomp
+        return seen
+
+    def _note(
+        self,
+        at: Destination,
+        definition: str,
+        target: Destination,
+        *,
+        depth: int,
+        selector: str | None = None,
+        outcome: bool | None = True,
+        original: Destination | None = None,
+    ) -> None:
+        if self.hops is not None:
+            seen = self._seen(at, original) if selector is not None else None
+            self.hops.append(Hop(at, definition, target, selector, outcome, depth, seen))

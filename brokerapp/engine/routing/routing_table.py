@@ -1,0 +1,198 @@
+"""Topology: the definitions, compiled so that nothing is parsed or searched per message, with the queues that exist.
+
+A definition change builds a new one; the queues are handed over. Selectors are compiled here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.engine.routing.bindings import Binding, Bindings
+from brokerapp.engine.routing.destination_trie import DestinationMap, matches, specificity
+from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.model.definitions import (
+    Composite,
+    Definitions,
+    MirroredQueue,
+    PolicyEntry,
+    RedeliveryPolicy,
+    VirtualDestination,
+    VirtualTopic,
+)
+from brokerapp.model.destination import SEPARATOR, Destination, Kind
+from brokerapp.selectors import Selector, compile_selector
+
+#: Routes and policies remembered by destination: their names come from clients.
+MAX_REMEMBERED = 65_536
+
+#: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
+Interest = Callable[[Destination, Mapping[str, str]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLeg:
+    """A leg of a composite; `selector` is None when it takes everything."""
+
+    destination: Destination
+    selector: Selector | None
+
+
+class Topology:
+    """What routing needs to know. Only queues, feeds and bindings change it; all of these outlive the definitions."""
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        interest: Interest,
+        queues: DestinationMap[str] | None = None,
+        feeds: DestinationMap[Feed] | None = None,
+        bindings: Bindings | None = None,
+        compiling: Callable[[str, bool], Selector] = compile_selector,
+    ) -> None:
+        self.definitions, self.interest, self._compiling = definitions, interest, compiling
+        self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
+        self.feeds: DestinationMap[Feed] = feeds if feeds is not None else DestinationMap()
+        self.bindings = bindings if bindings is not None else Bindings()
+        self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
+        self.mirror: MirroredQueue | None = None
+        self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
+        self._virtual_of: dict[Destination, list[VirtualDestination]] = {}
+        self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
+        self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
+        self._policy_of: dict[Destination, PolicyEntry | None] = {}
+        self.remembers = any(each.recovery for each in definitions.policies)  #: whether some topics have to
+        self.forces_persistency = any(each.force_persistency is not None for each in definitions.policies)
+        for each in definitions.virtual_destinations:
+            self._add(each)
+        self._redelivery: dict[Kind, DestinationMap[RedeliveryPolicy]] = {kind: DestinationMap() for kind in Kind}
+        for each in definitions.redelivery.policies:
+            self._redelivery[each.destination.kind].add(each.destination.name, each)
+        for entry in definitions.policies:
+            self._policies[entry.destination.kind].add(entry.destination.name, entry)
+
+    def _add(self, definition: VirtualDestination) -> None:
+        match definition:
+            case VirtualTopic():
+                self._virtual[Kind.TOPIC].add(definition.name, definition)
+            case Composite():
+                self._virtual[definition.destination.kind].add(definition.destination.name, definition)
+                self._legs[definition.id] = tuple(
+                    CompiledLeg(
+                        leg.destination, self._compiling(leg.selector, definition.strict) if leg.selector else None
+                    )
+                    for leg in definition.legs
+                )
+            case MirroredQueue():
+                self.mirror = definition
+
+    def virtual_destinations_for(self, destination: Destination) -> list[VirtualDestination]:
+        """The definitions that apply to a message sent to this destination. Do not change the list."""
+        found = self._virtual_of.get(destination)
+        if found is None:
+            found = self._virtual[destination.kind].find(destination.name)
+            if destination.is_pattern:  # a queue called like a pattern: what is meant for it names it, or all like it
+                found = [each for each in found if matches(_name(each), destination.name)]
+            if is_advisory(destination):  # these never fan out; a composite may forward them
+                found = [each for each in found if isinstance(each, Composite)]
+            if len(self._virtual_of) >= MAX_REMEMBERED:
+                self._virtual_of.clear()
+            self._virtual_of[destination] = found
+        return found
+
+    def may_forward(self, topics: Destination) -> bool:
+        """Whether a composite may forward what is sent to a topic, or to one of those that match a pattern."""
+        return any(isinstance(each, Composite) for each in self._virtual[topics.kind].find(topics.name))
+
+    def mirror_of(self, queue: Destination) -> Destination | None:
+        """The topic that gets what is sent to a queue; None when it is not mirrored."""
+        mirror = self.mirror
+        if mirror is None or (queue.is_temporary and not mirror.temporary):
+            return None
+        return Destination.topic(mirror.prefix + queue.name + mirror.postfix)
+
+    def legs_of(self, composite: Composite) -> tuple[CompiledLeg, ...]:
+        """Its legs, compiled, in the order defined."""
+        return self._legs[composite.id]
+
+    def consumer_queues(
+        self, virtual_topic: VirtualTopic, topic: str, among: DestinationMap[str] | None = None
+    ) -> list[str]:
+        """The existing queues that a message to this topic is copied to, by prefix + topic + postfix."""
+        found = (among or self.queues).find(virtual_topic.prefix + topic + virtual_topic.postfix)
+        family, star, _ = virtual_topic.prefix.partition(SEPARATOR + "*")
+        if star and not virtual_topic.prefix.startswith("*"):
+            # keeps wildcard-named queues of other families out, e.g. `q.private.>` under the prefix `q.private.vt.*.`
+            return [name for name in found if name.startswith(family)]
+        return found
+
+    @property
+    def chooses_what_is_recorded(self) -> bool:
+        """Whether of some destinations not everything is."""
+        return any((each.record_one_in, each.record_properties) != (None, None) for each in self.definitions.policies)
+
+    def policy_for(self, destination: Destination) -> PolicyEntry | None:
+        """The most specific policy entry for this destination."""
+        if not self.definitions.policies:
+            return None
+        if destination not in self._policy_of:
+            if len(self._policy_of) >= MAX_REMEMBERED:
+                self._policy_of.clear()
+            meant = destination.physical
+            entries = self._policies[meant.kind].find(meant.name)
+            self._policy_of[destination] = max(
+                entries, key=lambda entry: specificity(entry.destination.name), default=None
+            )
+        return self._policy_of[destination]
+
+    def redelivery_for(self, destination: Destination) -> RedeliveryPolicy | None:
+        """The most specific redelivery policy for this destination."""
+        found = self._redelivery[destination.kind].find(destination.name)
+        return max(found, key=lambda policy: specificity(policy.destination.name), default=None)
+
+    def add_queue(self, name: str) -> None:
+        """A queue came to exist."""
+        self.queues.add(name, name)
+        self.plans.clear()
+
+    def bind(self, binding: Binding) -> None:
+        """A queue belongs to an address from now on."""
+        self.bindings.add(binding)
+        self.plans.clear()
+
+    def copies_to(self, topic: Destination, queue: str) -> bool:
+        """Whether a virtual topic copies what is sent to this topic to the queue."""
+        only: DestinationMap[str] = DestinationMap()
+        only.add(queue, queue)
+        return any(
+            isinstance(each, VirtualTopic) and self.consumer_queues(each, topic.name, only)
+            for each in self.virtual_destinations_for(topic)
+        )
+
+    def feeds_of(self, topic: str) -> Iterable[Feed]:
+        """Who keeps messages of this topic; each once, however many of its patterns match."""
+        return dict.fromkeys(self.feeds.find(topic))
+
+    def add_feed(self, feed: Feed) -> None:
+        """A named subscription is fed from now on."""
+        for topic in feed.subscription.topics:
+            self.feeds.add(topic.name, feed)
+        self.plans.clear()
+
+    def remove_feed(self, feed: Feed) -> None:
+        """It is fed no longer."""
+        for topic in feed.subscription.topics:
+            self.feeds.remove(topic.name, feed)
+        self.plans.clear()
+
+    def remove_queue(self, name: str) -> None:
+        """A queue is gone."""
+        self.queues.remove(name, name)
+        self.bindings.remove(name)
+        self.plans.clear()
+        self._policy_of.clear()
+
+
+def _name(definition: VirtualDestination) -> str:
+    return definition.destination.name if isinstance(definition, Composite) else definition.name

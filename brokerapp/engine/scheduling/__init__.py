@@ -1,0 +1,1 @@
+"""Computes when a scheduled message is due."""

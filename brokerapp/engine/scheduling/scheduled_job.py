@@ -1,0 +1,50 @@
+"""Job: a message that waits in the store until it is due, and its record there. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+
+from brokerapp.engine.scheduling.delivery_schedule import Schedule
+from brokerapp.model.message import Message
+from brokerapp.model.stored_message import load_stored
+
+
+class Purpose(StrEnum):
+    """Why a message waits."""
+
+    SEND = "send"  #: its producer wants it delivered later
+    RETURN = "return"  #: it failed, and its queue gets it again
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be done with a message when the time comes."""
+
+    purpose: Purpose
+    to: str  #: where to: what the producer named (a list of destinations may be), or the queue's native name
+    message: Message
+    schedule: Schedule = field(default_factory=Schedule)
+    original: str = ""  #: what its copy in the queue said, see Entry
+    shown: str = ""
+
+    def record(self) -> bytes:
+        """One value of the store: a line of JSON, then the message as it is stored."""
+        about = {"purpose": self.purpose, "to": self.to, "original": self.original, "shown": self.shown}
+        about = {name: value for name, value in about.items() if value}
+        about |= {name: value for name, value in asdict(self.schedule).items() if value}
+        return json.dumps(about).encode() + b"\n" + self.message.stored()
+
+    @staticmethod
+    def purpose_of(record: bytes) -> Purpose:
+        """Why the message of this record waits."""
+        return Purpose(json.loads(record[: record.index(b"\n")])["purpose"])
+
+    @staticmethod
+    def load(record: bytes) -> Job:
+        """The inverse of record()."""
+        line, _, stored = record.partition(b"\n")
+        about = json.loads(line)
+        own = {name: about.pop(name, "") for name in ("to", "original", "shown")}
+        return Job(Purpose(about.pop("purpose")), message=load_stored(stored), schedule=Schedule(**about), **own)

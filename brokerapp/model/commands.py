@@ -1,0 +1,153 @@
+"""Actions: what a client can ask of the broker, as plain values. A protocol's session makes them, the broker performs
+them.
+
+`receipt` is the client's word for "tell me when it is done"; None when it did not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from brokerapp.model.broker_path import Path
+
+
+@dataclass(slots=True)
+class Connect:
+    """Log in."""
+
+    login: str | None
+    passcode: str | None
+    client_id: str | None
+    shares_client_id: bool  #: with all who say so too
+    headers: dict[str, str]  #: of the CONNECTED frame, but for `session`
+    bridge: str | None = None  #: the broker whose bridge it is; None: it is an ordinary client
+    duplex: bool = False  #: a bridge that takes messages to there, too
+    cluster: str | None = None  #: what that broker was told of the cluster, whose link it is; None: it is none
+    reconnect: str | None = None  #: whether, or for how long, its temporary destinations wait for it
+    way: str = ""  #: of a bridge: which of its broker's ways to here it is; "": it does not say
+    copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A message that another broker of the network passes on: what it was there."""
+
+    message_id: str
+    path: Path  #: the brokers it crossed, that one included
+    held: tuple[str, ...] = ()  #: full names of queues bound to its topic with a copy, there or before
+
+
+@dataclass(slots=True)
+class Send:
+    """Publish a message."""
+
+    destination: str
+    properties: str  #: escaped header lines that go to consumers as they are
+    body: bytes
+    persistent: bool
+    priority: int
+    expires: int  #: milliseconds since the epoch; 0: never
+    timestamp: int | None  #: milliseconds since the epoch, when the client sets it
+    transaction: str | None
+    receipt: str | None
+    is_bytes: bool = False  #: consumers are told the body's length
+    handover: Handover | None = None  #: None: it is new
+
+
+@dataclass(slots=True)
+class SendRun:
+    """SENDs that came one after the other and differ in body and receipt only; `like` has neither."""
+
+    like: Send
+    bodies: list[bytes]
+    receipts: list[str | None]
+
+    def __iter__(self) -> Iterator[Send]:
+        for body, receipt in zip(self.bodies, self.receipts, strict=True):
+            yield replace(self.like, body=body, receipt=receipt)
+
+
+@dataclass(slots=True)
+class Subscribe:
+    """Consume from a destination. `options` are the `activemq.*` headers, without that prefix."""
+
+    id: str | None  #: None: named by its destination (STOMP 1.0)
+    destination: str
+    ack_mode: str
+    selector: str | None
+    browser: bool
+    options: Mapping[str, str]
+    receipt: str | None
+    transformation: str | None = None  #: the form in which the client wants what the broker itself writes
+
+
+@dataclass(slots=True)
+class Unsubscribe:
+    """End a subscription: the one of this id or, when that is None, of this destination; or delete a durable one."""
+
+    id: str | None
+    destination: str | None
+    subscription_name: str | None  #: of the durable subscription to delete
+    receipt: str | None
+    keep: tuple[str, ...] | None = None  #: of a bridge: delete its durable subscriptions of other names than these
+
+
+@dataclass(slots=True)
+class Settle:
+    """ACK or NACK (`accepted` False). `subscription` is None where the frame does not name it.
+
+    `reason` is a bridge's: why the message can never cross, so that it need not be tried again.
+    """
+
+    ack_id: str
+    subscription: str | None
+    accepted: bool
+    transaction: str | None
+    receipt: str | None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class SettleRun:
+    """Plain ACKs that came one after the other."""
+
+    ack_ids: list[str]
+
+    def __iter__(self) -> Iterator[Settle]:
+        for ack_id in self.ack_ids:
+            yield Settle(ack_id, None, True, None, None)
+
+
+@dataclass(slots=True)
+class Begin:
+    """Start a transaction."""
+
+    transaction: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Commit:
+    """End a transaction: everything in it happens."""
+
+    transaction: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Abort:
+    """End a transaction: nothing in it happens."""
+
+    transaction: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class Disconnect:
+    """Leave."""
+
+    receipt: str | None
+
+
+Action = Connect | Send | SendRun | Subscribe | Unsubscribe | Settle | SettleRun | Begin | Commit | Abort | Disconnect

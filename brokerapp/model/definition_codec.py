@@ -1,0 +1,126 @@
+"""Definitions as JSON: `{"kind": ..., field: value, ...}`, where a field at its default is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from brokerapp.errors import DefinitionRefused
+from brokerapp.model.definitions import (
+    Composite,
+    DeadLetterStrategy,
+    Definitions,
+    Leg,
+    MirroredQueue,
+    PolicyEntry,
+    RecoveryPolicy,
+    Redelivery,
+    RedeliveryPolicy,
+    VirtualDestination,
+    VirtualTopic,
+)
+from brokerapp.model.destination import Destination
+from brokerapp.model.policy_strategies import (
+    MessageEviction,
+    NetworkBridgeFilter,
+    PendingMessageLimit,
+    SlowConsumerStrategy,
+)
+
+
+def to_json(definitions: Definitions) -> dict[str, Any]:
+    """The definitions as plain JSON values."""
+    return {
+        "version": definitions.version,
+        "virtualDestinations": [{"kind": each.kind, **_fields(each)} for each in definitions.virtual_destinations],
+        "policies": [_fields(each) for each in definitions.policies],
+        "redelivery": _fields(definitions.redelivery),
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Definitions:
+    """The inverse of to_json; raises DefinitionRefused for a kind or field it does not know."""
+    return Definitions(
+        version=int(data.get("version", 0)),
+        virtual_destinations=tuple(virtual_destination_from_json(each) for each in data["virtualDestinations"]),
+        policies=tuple(_build(PolicyEntry, each) for each in data.get("policies", ())),
+        redelivery=_build(Redelivery, data.get("redelivery", {})),
+    )
+
+
+KINDS: dict[str, type] = {
+    "virtualTopic": VirtualTopic,
+    "compositeQueue": Composite,
+    "compositeTopic": Composite,
+    "mirroredQueue": MirroredQueue,
+}
+
+
+def virtual_destination_from_json(data: Mapping[str, Any]) -> VirtualDestination:
+    """One virtual destination from its JSON form; raises DefinitionRefused."""
+    kind = data.get("kind")
+    if kind not in KINDS:
+        raise DefinitionRefused(f"{kind!r} is not one of {', '.join(KINDS)}")
+    return _build(KINDS[kind], {name: value for name, value in data.items() if name != "kind"})
+
+
+def virtual_destination_to_json(definition: VirtualDestination) -> dict[str, Any]:
+    """One virtual destination in its JSON form."""
+    return {"kind": definition.kind, **_fields(definition)}
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    result = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if each.default is MISSING or value != each.default:
+            result[each.name] = _plain(value)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Destination():
+            return str(value)
+        case Leg() | DeadLetterStrategy() | RecoveryPolicy() | RedeliveryPolicy():
+            return _fields(value)
+        case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy() | NetworkBridgeFilter():
+            return _fields(value)
+        case tuple():
+            return [_plain(each) for each in value]
+    return value
+
+
+def _build(cls: type, data: Mapping[str, Any]) -> Any:
+    known = {each.name for each in fields(cls)}
+    if unknown := sorted(set(data) - known):
+        raise DefinitionRefused(f"{cls.__name__} has no {', '.join(unknown)}")
+    return cls(**{name: _READERS.get(name, _same)(value) for name, value in data.items()})
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(each) for each in value)
+
+
+_READERS = {
+    "destination": Destination.parse,
+    "legs": lambda value: tuple(_build(Leg, each) for each in value),
+    "policies": lambda value: tuple(_build(RedeliveryPolicy, each) for each in value),
+    **{
+        name: lambda value, record=record: None if value is None else _build(record, value)
+        for name, record in {
+            "dead_letter": DeadLetterStrategy,
+            "recovery": RecoveryPolicy,
+            "pending_message_limit": PendingMessageLimit,
+            "message_eviction": MessageEviction,
+            "slow_consumer": SlowConsumerStrategy,
+            "network_bridge_filter": NetworkBridgeFilter,
+        }.items()
+    },
+    "options": _pairs,
+}

@@ -1,0 +1,107 @@
+"""NamedSubscription: topics whose messages are kept for a name. It is durable, or shared, or both.
+
+A durable one outlives its consumers, a shared one has any number of them at a time, on any connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import MAX_NAME, Destination, Kind
+
+#: `kind` among the attributes of a log in the store that keeps the messages of a named subscription.
+SUBSCRIPTION = str(Kind.SUBSCRIPTION)
+
+_NOT_PLAIN = re.compile(r"[%:#?,\s\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSubscription:
+    """What is kept, and for whom. `client_id`, `name` and `durable` are its identity, as JMS has it."""
+
+    client_id: str  #: "": of no client in particular; only a shared one may be so
+    name: str
+    topics: tuple[Destination, ...]  #: names or patterns
+    selector: str | None = None
+    no_local: bool = False  #: not what its own client sends
+    shared: bool = False
+    durable: bool = True
+    groups: tuple[str, ...] | None = None  #: of the user it is for, who gets what they may read; None: no user yet
+    leads_to: str = ""  #: the broker for whose bridge it is, to which nothing goes back that came from there
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise RequestRefused("a subscription's name is not empty")
+        if not (self.durable or self.shared):
+            raise RequestRefused(f"the subscription {self.name!r} is neither durable nor shared: it needs no name")
+        if not (self.client_id or self.shared):
+            raise RequestRefused(f"the durable subscription {self.name!r} needs a client-id on CONNECT")
+        if self.shared and self.no_local:
+            raise RequestRefused(f"the shared subscription {self.name!r} cannot leave out what its own clients send")
+        if not self.topics:
+            raise RequestRefused(f"topics: the subscription {self.name!r} needs at least one topic")
+        if wrong := [str(each) for each in self.topics if each.kind is not Kind.TOPIC or each.address is not None]:
+            raise RequestRefused(f"the subscription {self.name!r} is one of topics, not of {', '.join(wrong)}")
+        if len(self.log(1).name) > MAX_NAME:
+            raise RequestRefused(f"client-id and name of a subscription have at most {MAX_NAME} characters together")
+
+    @property
+    def key(self) -> tuple[str, str, bool]:
+        """What tells it from all others."""
+        return self.client_id, self.name, self.durable
+
+    @property
+    def short_name(self) -> str:
+        """Client-id and name as ActiveMQ writes them, fit for the name of a destination: `client:name`."""
+        return f"{_plain(self.client_id)}:{_plain(self.name)}" if self.client_id else _plain(self.name)
+
+    def __str__(self) -> str:
+        kind = " ".join(word for word, is_so in (("shared", self.shared), ("durable", self.durable)) if is_so)
+        return f"{kind} subscription {self.name!r}" + (f" of client-id {self.client_id!r}" if self.client_id else "")
+
+    def keeps_the_same_as(self, other: NamedSubscription) -> bool:
+        """Whether what is kept for one would be kept for the other."""
+        return (self.topics, self.selector, self.no_local) == (other.topics, other.selector, other.no_local)
+
+    def left_to(self, groups: Iterable[str] | None, leads_to: str) -> NamedSubscription:
+        """The same for another user, of these groups, or another bridge."""
+        return replace(self, groups=None if groups is None else tuple(groups), leads_to=leads_to)
+
+    def log(self, generation: int) -> Destination:
+        """The log of its messages; one that keeps something else under the same name is of another generation."""
+        name = f"{_plain(self.client_id)}:{_plain(self.name)}" + ("" if self.durable else ":nonDurable")
+        return Destination(Kind.SUBSCRIPTION, name if generation == 1 else f"{name}#{generation}")
+
+    # -- as the attributes of its log in the store
+
+    def attributes(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        found = {
+            "kind": SUBSCRIPTION,
+            "client_id": self.client_id,
+            "name": self.name,
+            "topics": [str(each) for each in self.topics],
+            "selector": self.selector,
+            "no_local": self.no_local,
+            "shared": self.shared,
+            "durable": self.durable,
+            "groups": self.groups and list(self.groups),
+        }
+        return {**found, "leads_to": self.leads_to} if self.leads_to else found
+
+    @staticmethod
+    def from_attributes(attributes: Mapping[str, Any]) -> NamedSubscription:
+        """The inverse of attributes()."""
+        values = {name: value for name, value in attributes.items() if name in NamedSubscription.__dataclass_fields__}
+        topics, groups = attributes["topics"], attributes["groups"]
+        values["topics"] = tuple(map(Destination.parse, topics))
+        return NamedSubscription(**{**values, "groups": None if groups is None else tuple(groups)})
+
+
+def _plain(text: str) -> str:
+    """Without what would make two names one, or a name unreadable; percent-encoded as in a URL."""
+    return _NOT_PLAIN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)

@@ -1,0 +1,1 @@
+"""One bridge: demand, consumers at the source, forwarding to the target."""

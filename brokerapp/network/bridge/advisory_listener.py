@@ -1,0 +1,99 @@
+"""Advised: what a bridge hears of the consumers at its target, by that broker's advisories."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from brokerapp.model.destination import Kind
+from brokerapp.model.transformations import ADVISORY_JSON
+from brokerapp.network.bridge.demand import Change, Demand
+from brokerapp.network.links.bridge_link import Link
+from brokerapp.network.options.options import Terms
+from brokerapp.stomp.frames import Frame
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that a consumer has to be back after a broken link, where any is served as a durable one (forceDurable).
+FORCED_SECONDS = 60.0
+#: The subscription by which a bridge hears of consumers.
+DEMAND = "demand"
+_CONSUMERS = "ActiveMQ.Advisory.Consumer."
+_VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
+#: Where a Sluice tells that bridges there are for others than when they began.
+_BRIDGE_CONSUMERS = "ActiveMQ.Advisory.BridgeConsumer."
+_WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
+
+
+class Advised:
+    """Of the bridge of this name. `follow` is told how demand changes, `all_known` when all of it is known.
+
+    How all begins that is the bridge's on its links is `prefix`.
+    """
+
+    def __init__(
+        self, name: str, target: Link, prefix: str, terms: Terms, demand: Demand,
+        follow: Callable[[Change], None], all_known: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._name, self._target, self._prefix, self._terms, self._demand = name, target, prefix, terms, demand
+        self._follow, self._all_known = follow, all_known
+        self._heard_of = 0  # advisories
+
+    def start(self) -> None:
+        """Hear of who consumes there."""
+        headers = {"transformation": ADVISORY_JSON, "ack": "auto"}
+        topics = ",".join(f"/topic/{each}" for each in self._topics())
+        self._target.subscribe(self._prefix + DEMAND, topics, self._heard, headers)
+
+    def _topics(self) -> list[str]:
+        """Those that tell of the consumers this bridge cares for."""
+        terms = self._terms
+        if terms.destination_filter is not None:
+            first, *others = terms.destination_filter.split(",")
+            topics = [_CONSUMERS + first, *others]
+        elif terms.dynamically_included:
+            about = [f"{_WORDS[each.kind]}.{each.name}" for each in terms.dynamically_included]
+            topics = [_CONSUMERS + each for each in about]
+            if terms.use_virtual_dest_subs:
+                topics += [_VIRTUAL_CONSUMERS + each for each in about]
+        else:
+            topics = [_CONSUMERS + ">"]
+            if terms.use_virtual_dest_subs:
+                topics.append(_VIRTUAL_CONSUMERS + ">")
+        if self._target.dialect.knows_rivals:
+            said = [each.removeprefix(_CONSUMERS) for each in topics if each.startswith(_CONSUMERS)]
+            topics += [_BRIDGE_CONSUMERS + each for each in said]
+        return topics
+
+    def _heard(self, frame: Frame) -> None:
+        try:
+            document = json.loads(frame.body)
+        except ValueError:
+            logger.warning("%s: an advisory of %s is no JSON", self._name, self._target.remote)
+            return
+        if "AllConsumers" in document:
+            self._all_heard(document["AllConsumers"])
+            return
+        self._heard_of += 1
+        if "ConsumerInfo" in document:
+            self._follow(self._demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
+        elif "BridgeConsumerInfo" in document:
+            self._follow(self._demand.is_for(document["BridgeConsumerInfo"]))
+        elif "RemoveInfo" in document:
+            self._follow(self._demand.stopped(document["RemoveInfo"]))
+        elif "RemoveSubscriptionInfo" in document:
+            self._follow(self._demand.forgotten(document["RemoveSubscriptionInfo"]))
+
+    def _all_heard(self, said: Mapping[str, Any]) -> None:
+        """All consumers and durable subscriptions there are known now.
+
+        Consumers that are served as durable ones, and are none, get some time to come back.
+        """
+        if self._heard_of < said.get("told", 0):
+            logger.warning("%s: %s told of more consumers than were heard of", self._name, self._target.remote)
+        elif self._terms.forced_durable:
+            self._target.later(FORCED_SECONDS, self._all_known)
+        else:
+            self._all_known()

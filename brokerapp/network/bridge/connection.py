@@ -1,0 +1,234 @@
+"""Way: what leads from a network connector to one broker. It has its bridges whenever they can be had."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from brokerapp.engine.routing.bridge_eligibility import Tally
+from brokerapp.model.network_stats import WayState
+from brokerapp.network.bridge.activemq_forwarder import Batches
+from brokerapp.network.bridge.bridge import Bridge, BridgeNumbers, prefix_of
+from brokerapp.network.bridge.forwarder import OneByOne, Outbox
+from brokerapp.network.links import loopback
+from brokerapp.network.links.activemq_probe import ask_name
+from brokerapp.network.links.bridge_link import Link, LinkLost, Trust, dial
+from brokerapp.network.links.dialect import ACTIVEMQ
+from brokerapp.network.options.address import Address
+from brokerapp.network.options.client_ids import inbound, outbound
+from brokerapp.network.options.options import Terms
+from brokerapp.stomp.frames import Frame
+from brokerapp.stomp.session import BRIDGE_HEADER, COPIES_HEADER, DUPLEX_HEADER, WAY_HEADER
+from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.listener import StompConnection
+from brokerapp.system.clock import now_ms
+
+logger = logging.getLogger(__name__)
+
+#: What the two directions are called.
+OUT, IN = "out", "in"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What crossed by one way, in either direction, since it is there: links come and go."""
+
+    out: BridgeNumbers = field(default_factory=BridgeNumbers)
+    back: BridgeNumbers = field(default_factory=BridgeNumbers)
+    here: Tally = field(default_factory=Tally)  #: what this broker did not let cross, or had already
+
+
+class Way:
+    """To the first of these addresses that answers, in turn. `endpoint` is where bridges consume from their own broker.
+
+    `told` hears of each pair of links that begins (True) and ends; `trust` is what TLS is spoken with.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None],
+        trust: Trust,
+    ) -> None:  # fmt: skip
+        self.terms, self.addresses = terms, addresses
+        self.broker, self._endpoint, self._told, self._trust = endpoint.broker.name, endpoint, told, trust
+        self.state = WayState.STOPPED
+        self.remote = ""  #: the name of the broker it leads to, when that is known
+        self.connected_to: Address | None = None
+        self.connected_ms = 0
+        self.last_error, self.last_error_ms = "", 0
+        self.attempts = 0  #: that failed, in a row
+        self.next_attempt_ms = 0
+        self.connections = 0
+        self.bridges: list[Bridge] = []
+        self.own: StompConnection | None = None  #: the connection to its own broker
+        self.counts = Counts()
+        self.tried = asyncio.Event()  #: set when the first attempt has ended, one way or the other
+        self._bridged_at: float | None = None  # in the loop's time, of the last attempt
+        self._task: asyncio.Task | None = None
+        self._names: dict[Address, str] = {}  # that brokers had which do not tell them by themselves
+
+    @property
+    def running(self) -> bool:
+        """Whether it is to have its bridges."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """In which messages cross, when they do."""
+        return (OUT, IN) if self.terms.duplex else (OUT,)
+
+    def start(self) -> None:
+        """Have the bridges whenever they can be had."""
+        if not self.running:
+            self.attempts, self.last_error = 0, ""
+            self._task = asyncio.create_task(self._keep(), name=f"network {self.terms.name}")
+
+    async def stop(self, *, for_good: bool = False) -> None:
+        """Take the bridges down; what they held goes back. Nothing is kept for them then if it is for good."""
+        for each in self.bridges if for_good else ():
+            each.leave()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self.state, self.next_attempt_ms = WayState.STOPPED, 0
+        self.tried.set()
+
+    async def _keep(self) -> None:
+        terms, loop = self.terms, asyncio.get_running_loop()
+        for address in itertools.cycle(self.addresses):
+            self._bridged_at = None
+            self.state = WayState.CONNECTING
+            try:
+                await self._serve(address)
+            except LinkLost as error:
+                self._failed(address, str(error))
+            except Exception as error:
+                logger.exception("network connector %s failed", terms.name)
+                self._failed(address, f"a fault of the broker's own: {error}")
+            self.tried.set()
+            lasted_ms = 0 if self._bridged_at is None else (loop.time() - self._bridged_at) * 1000
+            self.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else self.attempts + 1
+            if 0 < terms.reconnecting.max_attempts <= self.attempts:
+                logger.error("network connector %s gives up after %d attempts", terms.name, self.attempts)
+                self.state = WayState.GAVE_UP
+                return
+            delay_ms = terms.reconnecting.delay_ms(self.attempts)
+            self.state, self.next_attempt_ms = WayState.WAITING, now_ms() + round(delay_ms)
+            await asyncio.sleep(delay_ms / 1000)
+
+    def _failed(self, address: Address, why: str) -> None:
+        if why != self.last_error:
+            logger.warning("network connector %s: %s: %s", self.terms.name, address, why)
+        self.last_error, self.last_error_ms = why, now_ms()
+
+    async def _serve(self, address: Address) -> None:
+        """Bridge as long as both links hold. Raises LinkLost when one is lost."""
+        remote = await self._dial(address)
+        try:
+            if remote.remote == self.broker:
+                raise LinkLost(f"{address} is this broker itself")
+            self.remote = remote.remote
+            local = await self._consume()
+            try:
+                self._build(local, remote, await self._outbox(remote))
+                self.connected_to, self.connected_ms, self.state = address, now_ms(), WayState.CONNECTED
+                self.next_attempt_ms, self._bridged_at = 0, asyncio.get_running_loop().time()
+                self.connections += 1
+                self.tried.set()
+                self._told(self, True)
+                logger.info("network connector %s: bridge to %s (%s)", self.terms.name, self.remote, address)
+                await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
+                raise LinkLost(remote.lost.result() if remote.lost.done() else f"own broker: {local.lost.result()}")
+            finally:
+                local.close()
+                self._ended()
+        finally:
+            remote.close()
+
+    def _ended(self) -> None:
+        self.bridges, self.own = [], None
+        if self.connected_to is not None:
+            self.connected_to = None
+            self._told(self, False)
+
+    @property
+    def _name(self) -> str:
+        """What tells its connections from those of other ways: a former one, dead perhaps, yields to the next."""
+        return " ".join(map(str, self.addresses))
+
+    async def _dial(self, address: Address) -> Link:
+        terms = self.terms
+        link = await dial(terms.name, address, self._trust)
+        login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
+        duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
+        await link.open({**self._introduced(outbound(terms.name, self.broker)), **duplex, **login})
+        try:
+            if not link.remote:
+                link.remote = await self._named(link, address)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    async def _named(self, link: Link, address: Address) -> str:
+        """What an ActiveMQ is known by: its name, also where it no longer tells it; else its address."""
+        name = await ask_name(link) or self._names.get(address)
+        if name is None:
+            return f"{address.host}:{address.port}"
+        self._names[address] = name
+        return name
+
+    async def _consume(self) -> Link:
+        """The link to its own broker."""
+        name = self.terms.name
+        link = Link(name)
+        self.own = loopback.connect(link, self._endpoint)
+        self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
+        await link.open(self._introduced(inbound(name, self.remote, self.broker)))
+        return link
+
+    def _introduced(self, id: str) -> dict[str, str]:
+        """What its links say of themselves to the brokers at their ends."""
+        copies = {} if self.terms.conduit_subscriptions else {COPIES_HEADER: "true"}
+        return {BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name, **copies}
+
+    async def _outbox(self, remote: Link) -> Outbox:
+        if remote.dialect is not ACTIVEMQ:
+            return OneByOne(remote, prefix_of(OUT))
+        batches = Batches(remote, prefix_of(OUT), self.broker, self.terms.name)
+        await batches.open()
+        return batches
+
+    def _refused(self, frame: Frame) -> None:
+        """A broker did not do what it was asked: what is no message's, a subscription's say, somebody must hear of."""
+        if not any(each.refused(frame) for each in self.bridges):
+            why = frame.headers.get("message", "an ERROR without a message")
+            self._failed(self.connected_to or self.addresses[0], f"refused: {why}")
+
+    def _complained(self, why: str) -> None:
+        self.last_error, self.last_error_ms = why, now_ms()
+
+    def _refused_message(self, message: Frame, why: str) -> None:
+        """Tell of what did not cross (advisoryForFailedForward)."""
+        self._endpoint.broker.advisories.forward_failed(message.headers, message.body, why)
+
+    def _build(self, local: Link, remote: Link, outbox: Outbox) -> None:
+        terms, counts = self.terms, self.counts
+        bridges = [Bridge(OUT, local, remote, self.broker, self.remote, terms, outbox, counts.out)]
+        if terms.duplex:
+            back = OneByOne(local, prefix_of(IN))
+            bridges.append(Bridge(IN, remote, local, self.remote, self.broker, terms, back, counts.back))
+        self.bridges = bridges
+        for link in (remote, local):
+            link.receipt = lambda id: any(each.confirmed(id) for each in bridges) or None
+            link.refused = self._refused
+        remote.drained = lambda free: local.hold(not free)
+        local.drained = lambda free: remote.hold(not free)
+        for each in bridges:
+            each.told_refused, each.complained = self._refused_message, self._complained
+            each.start()

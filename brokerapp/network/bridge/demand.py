@@ -1,0 +1,288 @@
+"""Demand: which destinations of this broker the broker at the other end of a bridge wants, for its consumers. Pure.
+
+Consumers are heard of by advisories (`ConsumerInfo`, `RemoveInfo`, `RemoveSubscriptionInfo`, as ActiveMQ's JSON has
+them). What they want becomes the bridge's own subscriptions at this end: one for all that want the same (conduit), or
+one for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from brokerapp.engine.routing.destination_trie import covers
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.network.options.destination_filter import crossing_of, listed
+from brokerapp.network.options.options import Terms
+from brokerapp.selectors.joining import any_of
+
+Document = Mapping[str, Any]
+#: How advisories name the kinds of destinations.
+_KINDS = {
+    "ActiveMQQueue": Kind.QUEUE,
+    "ActiveMQTopic": Kind.TOPIC,
+    "ActiveMQTempQueue": Kind.TEMP_QUEUE,
+    "ActiveMQTempTopic": Kind.TEMP_TOPIC,
+}
+#: Of bridges themselves: advisories, and records of what they passed on. Wanting them is no demand.
+_OWN = ("ActiveMQ.Advisory.", RECORDS)
+
+
+#: Consumers that are named where a subscription is for many: of so many more none is, and it stands aside for nobody.
+MAX_ORIGINS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """One of those a subscription is for."""
+
+    target: Destination
+    selector: str | None
+    origins: frozenset[str]  #: ids of the consumers, wherever they are: itself, or those behind another bridge
+    path: Path  #: from here to the nearest of them
+    priority: int  #: that it asks for
+
+
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """One subscription of the bridge at this end."""
+
+    id: str
+    destination: Destination
+    selector: str | None
+    priority: int
+    path: Path  #: from here to the nearest of those who want it
+    durable: bool = False
+    #: For whom it is: consumers by their ids; of a durable one subscriptions by client and name.
+    consumers: dict[str, Behind] = field(default_factory=dict)
+    static: bool = False  #: wanted whoever consumes
+    forwarded: int = 0  #: messages that were passed on for it
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The consumers it is for, wherever they are."""
+        found = frozenset[str]().union(*[each.origins for each in self.consumers.values()])
+        return found if len(found) <= MAX_ORIGINS else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a bridge is to subscribe to, what no longer, and what is for others from now on."""
+
+    begin: tuple[Wanted, ...] = ()
+    end: tuple[Wanted, ...] = ()
+    other: tuple[Wanted, ...] = ()
+
+    @staticmethod
+    def all_of(changes: Iterable[Change]) -> Change:
+        """One of several."""
+        several = list(changes)
+        parts = ([each for change in several for each in getattr(change, part)] for part in ("begin", "end", "other"))
+        return Change(*map(tuple, parts))
+
+
+NOTHING = Change()
+
+
+class Demand:
+    """What one bridge is to consume here, for the broker `there`."""
+
+    def __init__(self, terms: Terms, here: str, there: str) -> None:
+        self._terms, self._here, self._there = terms, here, there
+        self.wanted: dict[str, Wanted] = {}  #: by id
+        self._numbers = 0
+        self._asleep: set[str] = set()  # topics with durable subscriptions that count when somebody consumes them
+
+    @property
+    def durable(self) -> set[str]:
+        """The topics that are kept for the other broker while the bridge is away."""
+        return {each.destination.name for each in self.wanted.values() if each.durable} | self._asleep
+
+    def static(self) -> Change:
+        """What is wanted without anybody consuming."""
+        return Change(tuple([
+            self._want(each, None, 0, (self._there,), self._is_forced(each), static=True)
+            for each in self._terms.statically_included
+            if not (self._terms.exclude_static and listed(each, self._terms.excluded))
+        ]))  # fmt: skip
+
+    def started(self, info: Document) -> Change:
+        """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
+        if info.get("browser") or not self._is_near(path := self._path_to(info)):
+            return NOTHING
+        targets = [each for target in _destinations(info) for each in crossing_of(self._terms, target)]
+        if info.get("active") is False and self._terms.dynamic_only:
+            self._asleep.update(each.name for each in targets)
+            return NOTHING
+        return Change.all_of([self._started_at(target, info, path) for target in targets])
+
+    def is_for(self, info: Document) -> Change:
+        """The consumer of another bridge is there for others than before: nearer ones, or some that are too far."""
+        who, path = _who(info), self._path_to(info)
+        known = [each for each in self.wanted.values() if who in each.consumers]
+        if not known:
+            return self.started(info)
+        if not self._is_near(path):
+            return self._without(who)
+        for each in known:
+            each.consumers[who] = replace(each.consumers[who], origins=_origins(info), path=path)
+        return Change.all_of(map(self._narrowed, known))
+
+    def _path_to(self, info: Document) -> Path:
+        return (self._there, *_path(info))
+
+    def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
+        named = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
+        behind = Behind(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
+        return self._serve(_who(info), behind, named or self._is_forced(target))
+
+    def _is_forced(self, target: Destination) -> bool:
+        """Whether whoever consumes it is served as a durable subscriber, for as long as it consumes (forceDurable)."""
+        return target.kind is Kind.TOPIC and listed(target, self._terms.forced_durable)
+
+    def _serve(self, who: str, behind: Behind, durable: bool) -> Change:
+        """By what there is, or by a subscription of its own."""
+        known = self._conduit(behind.target, behind.path, durable)
+        if known is not None:
+            known.consumers[who] = behind
+            return self._narrowed(known)
+        said = behind.selector if self._heeds_selectors(durable) else None
+        wanted = self._want(behind.target, said, self._priority(behind.priority, behind.path), behind.path, durable)
+        wanted.consumers[who] = behind
+        return Change((wanted,))
+
+    def _heeds_selectors(self, durable: bool) -> bool:
+        """A durable subscription of several keeps what any of them may want: changing its selector would drop that."""
+        if self._terms.conduit_subscriptions:
+            return self._terms.conduit_selectors and not durable
+        return not durable
+
+    def _narrowed(self, wanted: Wanted) -> Change:
+        """It is for others now. One for all takes what any of their selectors takes, if it heeds them."""
+        if wanted.static:
+            return NOTHING
+        path = min((each.path for each in wanted.consumers.values()), key=len)
+        if wanted.durable and path == wanted.path:
+            return NOTHING
+        selector = wanted.selector
+        if self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable):
+            selector = any_of(each.selector for each in wanted.consumers.values())
+        priority = self._priority(wanted.priority, path)
+        if selector == wanted.selector and (priority == wanted.priority or not wanted.destination.is_queue):
+            wanted.path, wanted.priority = path, priority
+            return Change(other=(wanted,))
+        del self.wanted[wanted.id]
+        new = self._want(wanted.destination, selector, priority, path)
+        new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
+        return Change((new,), (wanted,))
+
+    def stopped(self, removed: Document) -> Change:
+        """A consumer ended there. A durable subscription stays without it."""
+        id = removed.get("objectId", {})
+        if id.get("@class") != "ConsumerId":
+            return NOTHING
+        return self._without(_consumer(id))
+
+    def forgotten(self, removed: Document) -> Change:
+        """A durable subscription was deleted there."""
+        nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
+        change = self._without(_subscription(removed))
+        return change if change != NOTHING else self._without(_subscription(nameless))
+
+    def _without(self, who: str) -> Change:
+        changes = []
+        for each in list(self.wanted.values()):
+            if who in each.consumers:
+                del each.consumers[who]
+                changes.append(self._left_with(each))
+        return Change.all_of(changes)
+
+    def _left_with(self, wanted: Wanted) -> Change:
+        """Some of its consumers are gone. With a pattern's last one it is as wide as what the others want."""
+        if not wanted.consumers and not wanted.static:
+            return Change(end=(self.wanted.pop(wanted.id),))
+        if wanted.static or any(each.target == wanted.destination for each in wanted.consumers.values()):
+            return self._narrowed(wanted)
+        del self.wanted[wanted.id]
+        others = sorted(wanted.consumers.items(), key=lambda each: not each[1].target.is_pattern)
+        served = [self._serve(who, behind, wanted.durable) for who, behind in others]
+        return Change.all_of([*served, Change(end=(wanted,))])
+
+    def _want(
+        self, target: Destination, selector: str | None, priority: int, path: Path, durable: bool = False,
+        *, static: bool = False,
+    ) -> Wanted:  # fmt: skip
+        self._numbers += 1
+        wanted = Wanted(str(self._numbers), target, selector, priority, path, durable, static=static)
+        self.wanted[wanted.id] = wanted
+        return wanted
+
+    def _conduit(self, target: Destination, path: Path, durable: bool) -> Wanted | None:
+        """The subscription that serves such a consumer already."""
+        terms, farther = self._terms, len(path) > 1
+        if not terms.conduit_subscriptions and not durable:
+            return None
+        if target.is_queue and farther and not terms.conduit_network_queue_subscriptions:
+            return None
+        for each in self.wanted.values():
+            if each.durable is durable and each.destination.kind is target.kind:
+                if target.is_queue and len(each.path) > 1 and not terms.conduit_network_queue_subscriptions:
+                    continue
+                if each.destination == target or (not durable and covers(each.destination.name, target.name)):
+                    return each
+        return None
+
+    def _is_near(self, path: Path) -> bool:
+        """Whether demand from there counts: not too many bridges away, nor behind this broker itself."""
+        ttl = self._terms.consumer_ttl
+        return (ttl == UNLIMITED or len(path) <= ttl) and self._here not in path
+
+    def _priority(self, asked: int, path: Path) -> int:
+        terms = self._terms
+        if not terms.decrease_network_consumer_priority:
+            return asked
+        return terms.consumer_priority_base - (len(path) + 1 if len(path) > 1 else 0)
+
+
+def _consumer(id: Document) -> str:
+    return f"{id.get('connectionId', '')}:{id.get('sessionId', '')}:{id.get('value', '')}"
+
+
+def _subscription(info: Document) -> str:
+    return f"durable:{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
+
+
+def _who(info: Document) -> str:
+    """The durable subscription that is consumed, or else the consumer."""
+    named = info.get("subscriptionName") is not None
+    return _subscription(info) if named else _consumer(info.get("consumerId", {}))
+
+
+def _origins(info: Document) -> frozenset[str]:
+    """Who is behind a consumer: itself, or those for whom the bridge is there that consumes."""
+    known = (info.get("networkConsumerPath") or {}).get("ConsumerId", [])
+    known = [known] if isinstance(known, Mapping) else known
+    return frozenset(map(_consumer, known)) or frozenset({_consumer(info.get("consumerId", {}))})
+
+
+def _path(info: Document) -> Path:
+    ids = (info.get("brokerPath") or {}).get("BrokerId", [])
+    ids = [ids] if isinstance(ids, Mapping) else ids
+    return tuple(str(each.get("value", "")) for each in ids)
+
+
+def _destinations(info: Document) -> Iterator[Destination]:
+    """What a consumer consumes from; a list of destinations is taken apart."""
+    about = info.get("destination", {})
+    kind = _KINDS.get(about.get("@class", ""))
+    first, *others = str(about.get("string", "")).split(",")
+    if kind is not None and first:
+        yield Destination(kind, first)
+    for each in others:
+        try:
+            yield from Destination.parse_list(each)
+        except InvalidDestination:
+            continue

@@ -1,0 +1,66 @@
+"""Outbox: how a bridge passes messages on to its target, and when it may acknowledge them at the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from brokerapp.network.links.bridge_link import Link
+
+
+@dataclass(slots=True)
+class PassedOn:
+    """A message on its way to the target."""
+
+    ack: str  #: by which the source knows it
+    id: str  #: what tells it from all others that pass through this bridge, however often it does
+    headers: dict[str, str]  #: of its SEND
+    body: bytes
+    sure: bool  #: it must be confirmed
+
+
+class Outbox(Protocol):
+    """Passes on in order. `done` is called with what the source may forget, and the receipt that is wanted of that."""
+
+    done: Callable[[Sequence[str], str | None], None]
+    answers_all: bool  #: whether it hears of each message if it is taken, also of one that need not be confirmed
+
+    def send(self, message: PassedOn) -> None:
+        """Pass it on, soon."""
+
+    def confirmed(self, receipt: str) -> None:
+        """A receipt of this outbox came, from the target or the source."""
+
+    def refused(self, receipt: str) -> str | None:
+        """The target refused this: of which message it was the SEND; None when it was more than one message's."""
+
+
+def nobody_told(_acks: Sequence[str], _receipt: str | None) -> None:
+    """Nobody."""
+
+
+class OneByOne:
+    """Each message with a receipt of its own, to a target that knows by its id what it got before."""
+
+    answers_all = False
+
+    def __init__(self, target: Link, prefix: str) -> None:
+        self.done: Callable[[Sequence[str], str | None], None] = nobody_told
+        self._target, self._prefix = target, prefix
+
+    def send(self, message: PassedOn) -> None:
+        """At once."""
+        if not message.sure:
+            self._target.send("SEND", message.headers, message.body)
+            self.done([message.ack], None)
+            return
+        self._target.send("SEND", {**message.headers, "receipt": self._prefix + message.ack}, message.body)
+
+    def confirmed(self, receipt: str) -> None:
+        """The target has that message."""
+        self.done([receipt], None)
+
+    def refused(self, receipt: str) -> str | None:
+        """Receipts are named after messages."""
+        return receipt

@@ -1,0 +1,153 @@
+"""Intake: the subscriptions of a bridge at its source, from where it has what it passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from brokerapp.model.broker_path import CONSUMERS_HEADER, EXCEPT_HEADER, KEEP_HEADER, SUPPRESS_HEADER, write_path
+from brokerapp.network.bridge.demand import Wanted
+from brokerapp.network.links.bridge_link import Link
+from brokerapp.network.options.client_ids import durable
+from brokerapp.network.options.destination_filter import excepted
+from brokerapp.network.options.options import Terms
+from brokerapp.stomp.frames import Frame
+
+#: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
+MAX_KEPT = 1_000
+#: Seconds after which what a broker refused is tried again: rights may be others then. A subscription is tried sooner
+#: once: a bridge before may have it, which the source has not missed yet.
+ASIDE_SECONDS, REFUSED_SECONDS = 60.0, 5.0
+#: How receipts of subscriptions begin.
+_BEGUN = "begun:"
+
+
+class Intake:
+    """Of one bridge. `here` and `there` are the brokers at its ends; `given` is told of each MESSAGE."""
+
+    def __init__(
+        self, source: Link, here: str, there: str, terms: Terms, prefix: str, given: Callable[[Frame], None]
+    ) -> None:  # fmt: skip
+        self._source, self._here, self._there, self._terms = source, here, there, terms
+        self._prefix, self._given = prefix, given
+        self._durables: set[str] = set()  # subscriptions
+        self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
+        self._refused: set[str] = set()  # the ids of those that the source refused when they were tried last
+        self.aside: dict[str, str] = {}  #: by the id of a Wanted: why none of it crosses for now
+
+    # -- subscriptions
+
+    def begin(self, wanted: Wanted) -> None:
+        """Consume it, or say for whom that is from now on."""
+        if wanted.id in self.aside:
+            return
+        headers = {
+            "ack": "client-individual",
+            "receipt": f"{self._prefix}{_BEGUN}{wanted.id}",
+            "activemq.prefetchSize": str(self._terms.prefetch_size),
+            "activemq.priority": str(wanted.priority),
+            CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
+            SUPPRESS_HEADER: str(self._suppresses(wanted)).lower(),
+            **self._source.dialect.subscribing(self._there, self._terms.message_ttl, wanted.path, wanted.selector),
+        }
+        if not wanted.static and (names := excepted(self._terms, wanted.destination)):
+            headers[EXCEPT_HEADER] = write_path(names)
+        if wanted.durable:
+            self._durables.add(self._prefix + wanted.id)
+            headers["activemq.subscriptionName"] = self._durable_name(wanted)
+        self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._given, headers)
+
+    def _suppresses(self, wanted: Wanted) -> bool:
+        """Whether it is to stand aside where another bridge serves its consumer."""
+        if wanted.destination.is_queue:
+            return self._terms.suppress_duplicate_queue_subscriptions
+        return self._terms.suppress_duplicate_topic_subscriptions
+
+    def end(self, wanted: Wanted) -> None:
+        """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
+        if self.aside.pop(wanted.id, None) is not None and self._prefix + wanted.id not in self._ending:
+            self._refused.discard(wanted.id)
+            self._delete(wanted)  # it is unsubscribed
+            return
+        self._ending[self._prefix + wanted.id] = wanted
+
+    def set_aside(self, wanted: Wanted, why: str) -> None:
+        """The target takes none of it: it stays at the source, and is tried again some time later."""
+        if wanted.id not in self.aside:
+            self.aside[wanted.id] = why
+            self._ending[self._prefix + wanted.id] = wanted
+            self._try_later(wanted, ASIDE_SECONDS)
+
+    def is_of_subscription(self, receipt: str) -> bool:
+        """Whether this is what a receipt of a subscription is called, without the prefix."""
+        return receipt.startswith(_BEGUN)
+
+    def has_begun(self, receipt: str) -> None:
+        """The source gives what it has to the subscription of this receipt."""
+        self._refused.discard(receipt.removeprefix(_BEGUN))
+
+    def refused(self, receipt: str, wanted: Mapping[str, Wanted], why: str) -> Wanted | None:
+        """The source refuses the subscription of this receipt: it is tried again some time later.
+
+        Which of these that are wanted it is; None: it is wanted no more.
+        """
+        found = wanted.get(receipt.removeprefix(_BEGUN))
+        if found is None or found.id in self.aside:
+            return None
+        self.aside[found.id] = why
+        self._try_later(found, ASIDE_SECONDS if found.id in self._refused else REFUSED_SECONDS)
+        self._refused.add(found.id)
+        return found
+
+    def _try_later(self, wanted: Wanted, seconds: float) -> None:
+        self._source.later(seconds, lambda: self._try_again(wanted))
+
+    def _try_again(self, wanted: Wanted) -> None:
+        if wanted.id not in self.aside:
+            return
+        if self._prefix + wanted.id in self._ending:  # some of it is still under way
+            self._try_later(wanted, ASIDE_SECONDS)
+            return
+        del self.aside[wanted.id]
+        self.begin(wanted)
+
+    def is_ending(self, subscription: str) -> bool:
+        """Whether what is given for it goes back when it is unsubscribed."""
+        return subscription in self._ending
+
+    def is_durable(self, subscription: str) -> bool:
+        """Whether what it is given was kept for it, also what may not cross."""
+        return subscription in self._durables
+
+    def unsubscribe_idle(self, busy: Callable[[], Collection[str]]) -> None:
+        """Unsubscribe those that are over, of which nothing is on its way: `busy` says of which something is."""
+        if not self._ending:
+            return
+        there = busy()
+        for id in [id for id in self._ending if id not in there]:
+            wanted = self._ending.pop(id)
+            self._source.unsubscribe(id)
+            self._durables.discard(id)
+            if wanted.id not in self.aside:
+                self._delete(wanted)
+
+    # -- durable subscriptions
+
+    def _durable_name(self, wanted: Wanted) -> str:
+        return durable(self._here, wanted.destination.name)
+
+    def _delete(self, wanted: Wanted) -> None:
+        if wanted.durable:
+            self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
+
+    def keep(self, topics: Collection[str]) -> None:
+        """Of what is kept for bridges of this connector only these topics are needed."""
+        if self._source.dialect.knows_rivals and len(topics) <= MAX_KEPT:
+            names = [durable(self._here, topic) for topic in sorted(topics)]
+            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: write_path(names)})
+
+    def leave(self, wanted: Collection[Wanted]) -> None:
+        """For good: of these subscriptions, which are all, nothing is to be kept any more."""
+        for each in wanted:
+            if each.durable and each.id not in self.aside:
+                self._source.unsubscribe(self._prefix + each.id)
+        self.keep(())

@@ -1,0 +1,1 @@
+"""The network connectors of a broker: running, storing, administration, diagnosis."""

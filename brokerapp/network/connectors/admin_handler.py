@@ -1,0 +1,97 @@
+"""NetworkDesk: what operators ask of a broker's network connectors while they run, and do to them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
+from brokerapp.network.connectors.connector_store import Registry
+from brokerapp.network.connectors.diagnosis import Inquiry
+from brokerapp.network.connectors.leader import Seat
+from brokerapp.network.connectors.stats import demand_of, network_stats
+from brokerapp.network.options.definition import NetworkConnector
+from brokerapp.network.options.options import terms_of
+
+logger = logging.getLogger(__name__)
+
+
+class NetworkDesk:
+    """Carries out requests about the connectors, which the node of this seat has."""
+
+    def __init__(self, seat: Seat, registry: Registry) -> None:
+        self._seat, self._connections, self._registry = seat, seat.connections, registry
+
+    @property
+    def verbs(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
+        """By the names they are asked by."""
+        return {
+            "network": self.network,
+            "incoming": self.incoming,
+            "network_demand": self.demand,
+            "network_put": self.put,
+            "network_remove": self.remove,
+            "network_start": self.start,
+            "network_stop": self.stop,
+            "network_why": Inquiry(self._connections).why,
+        }
+
+    async def network(self) -> dict[str, Any]:
+        """NetworkStats, as they are now."""
+        return network_stats(self._connections).to_json()
+
+    async def incoming(self) -> list[dict[str, Any]]:
+        """The bridges of other brokers to this very node: IncomingStats of each."""
+        return [asdict(each) for each in self._connections.broker.bridging.incoming()]
+
+    async def demand(self, name: str) -> list[dict[str, Any]]:
+        """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""
+        return demand_of(self._connections.find(name))
+
+    async def put(self, definition: dict[str, Any]) -> None:
+        """Have this connector, in place of the one of its name. Raises DefinitionRefused."""
+        async with self._seat.changing:
+            known = {each.definition.name: each.definition for each in self._connections}
+            former = known.get(definition.get("name", ""))
+            connector = NetworkConnector.from_json(definition, former)
+            check(connector)
+            await self._connections.put(connector)
+            await self._keep(connector.name)
+
+    async def remove(self, name: str) -> None:
+        """Have no connector of this name any more. What its bridges held goes back. Raises RequestRefused."""
+        async with self._seat.changing:
+            await self._connections.remove(name)
+            await self._keep(name)
+
+    async def start(self, name: str) -> None:
+        """Let a connector have its bridges. Raises RequestRefused."""
+        async with self._seat.changing:
+            await self._connections.resume(name)
+            await self._keep(name)
+
+    async def stop(self, name: str) -> None:
+        """Take the bridges of a connector down, until it is started, or its broker is. Raises RequestRefused."""
+        async with self._seat.changing:
+            await self._connections.halt(name)
+            await self._keep(name)
+
+    async def _keep(self, changed: str) -> None:
+        connections = self._connections
+        try:
+            await self._registry.keep([each.definition for each in connections], connections.switched, changed)
+        except StoreUnavailable:
+            logger.error("the change of the network connectors could not be stored: a restart undoes it")
+            raise
+
+
+def check(connector: NetworkConnector) -> None:
+    """Raise DefinitionRefused for a connector that cannot work, or asks for what there is not."""
+    try:
+        _, unknown = terms_of(connector)
+    except ConfigurationRefused as error:
+        raise DefinitionRefused(str(error)) from error
+    if unknown:
+        raise DefinitionRefused(f"networkConnector {connector.name}: nothing here has {', '.join(unknown)}")

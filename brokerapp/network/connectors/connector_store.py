@@ -1,0 +1,104 @@
+"""Registry: the connectors a broker has, in its store: those of its file until an operator changes them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from brokerapp.errors import ConfigurationRefused, DefinitionRefused, InvalidDestination
+from brokerapp.network.options.definition import NetworkConnector
+from brokerapp.network.options.options import terms_of
+from brokerapp.store.redis import RedisStore
+
+logger = logging.getLogger(__name__)
+
+#: All that is kept, as JSON has it.
+Kept = dict[str, Any]
+
+
+class Registry:
+    """Of one broker, for each of its nodes. With each connector it has whether an operator started or stopped it.
+
+    Also which a file does not have any more, until what was kept for their bridges is removed.
+    """
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def begin(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
+        """A node begins: its connectors come into a store that has none, or if it is to `impose` what a file says anew.
+
+        With the `first` node of a broker what operators started and stopped is forgotten.
+        """
+        wanted = _dump(configured)
+
+        def begun(stored: Kept) -> Kept | None:
+            if not stored or (impose and stored["imported"] != wanted):
+                former = {each.get("name") for each in stored.get("connectors", ())}.union(stored.get("gone", ()))
+                gone = sorted(former.difference(each.name for each in configured))
+                return {"imported": wanted, "connectors": json.loads(wanted), "running": {}, "gone": gone}
+            return {**stored, "running": {}} if first else None
+
+        await self._change(begun)
+
+    async def found(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
+        """The connectors in force, and of those that an operator started or stopped which, by name.
+
+        One that another version of this program stored, and this one would refuse, is reported and left out.
+        """
+        stored, found = await self._read(), []
+        for each in stored.get("connectors", ()):
+            if why := _refusal(each):
+                logger.error("network connector %s, as it is stored, is left out: %s", each.get("name"), why)
+            else:
+                found.append(NetworkConnector.from_json(each))
+        return found, stored.get("running", {})
+
+    async def keep(self, connectors: Sequence[NetworkConnector], running: Mapping[str, bool], changed: str) -> None:
+        """These are in force from now on, also after a restart; the one of the name `changed` is another, or gone.
+
+        What was left out stays in the store until it is changed.
+        """
+
+        def changed_to(stored: Kept) -> Kept:
+            left_out = [each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal(each)]
+            kept = [*json.loads(_dump(connectors)), *left_out]
+            gone = [each for each in stored.get("gone", ()) if each != changed]
+            return {**stored, "connectors": kept, "running": dict(running), "gone": gone}
+
+        await self._change(changed_to)
+
+    async def gone(self) -> list[str]:
+        """The names of those that a file has no more, of which something may be left."""
+        return (await self._read()).get("gone", [])
+
+    async def forget_gone(self, names: Collection[str]) -> None:
+        """Nothing is left of these."""
+        await self._change(lambda stored: {**stored, "gone": [n for n in stored.get("gone", ()) if n not in names]})
+
+    async def _read(self) -> Kept:
+        text = await self._store.connectors()
+        return json.loads(text) if text else {}
+
+    async def _change(self, changed: Callable[[Kept], Kept | None]) -> None:
+        """Keep what follows from what is kept, whatever others make of it meanwhile; None: it stays."""
+        while True:
+            text = await self._store.connectors()
+            kept = changed(json.loads(text) if text else {})
+            if kept is None or await self._store.keep_connectors(text, json.dumps({"imported": "", **kept})):
+                return
+
+
+def _refusal(stored: Mapping[str, Any]) -> str:
+    """Why a stored connector cannot be had; "": it can."""
+    try:
+        terms_of(NetworkConnector.from_json(stored))
+    except (ConfigurationRefused, DefinitionRefused, InvalidDestination) as error:
+        return str(error)
+    return ""
+
+
+def _dump(connectors: Sequence[NetworkConnector]) -> str:
+    return json.dumps([each.to_json(secrets=True) for each in connectors], sort_keys=True)

@@ -1,0 +1,124 @@
+"""Inquiry: the facts about a destination, or one message of a queue, from which `why` says what keeps it here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from brokerapp.core.broker import Broker
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selective_dispatch import Wants
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.routing.bridge_eligibility import Verdict
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.network.bridge.connection import OUT, Way
+from brokerapp.network.bridge.demand import Wanted
+from brokerapp.network.connectors.connectors import Connections
+from brokerapp.network.connectors.diagnosis_rules import Facts, reason
+from brokerapp.network.options.destination_filter import listed
+
+
+class Inquiry:
+    """Asks what one broker's bridges do about a destination."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    @property
+    def _broker(self) -> Broker:
+        return self._connections.broker
+
+    async def why(self, destination: str, seq: int | None = None) -> list[dict[str, Any]]:
+        """Of each way: connector, remote, crosses, and the reason where it does not.
+
+        Of all messages of a destination, or of the one with this number in a queue. Raises RequestRefused.
+        """
+        target = Destination.parse(destination)
+        entry = await self._entry(target, seq) if seq is not None else None
+        found = []
+        for connector in self._connections:
+            for way in connector.ways:
+                said = reason(self._facts(way, target, entry))
+                remote = way.remote or str(way.addresses[0])
+                found.append({"connector": connector.terms.name, "remote": remote, "crosses": not said, "reason": said})
+        return found
+
+    async def _entry(self, queue: Destination, seq: int) -> Entry:
+        """The message of this number."""
+        log = self._broker.queues.find(queue)
+        done = asyncio.get_running_loop().create_future()
+        self._broker.committer.read(log.name, seq - 1, 1, done.set_result)
+        entries = [entry_of(log.name, each) for each in await done if each.seq == seq]
+        if not entries:
+            raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
+        return entries[0]
+
+    def _facts(self, way: Way, target: Destination, entry: Entry | None) -> Facts:
+        wanted = _wanted(way, target)
+        log = self._broker.queues.get(str(target)) if target.kind in (Kind.QUEUE, Kind.TEMP_QUEUE) else None
+        own = [each for each in _subscriptions(way) if _takes_in(each, target)]
+        serving = [each for each in own if log is None or each in log.consumers]
+        refused = _refused(way, wanted, target)
+        facts = Facts(way.terms, target, way.state, way.last_error, wanted, refused, bool(own) and not serving)
+        if log is None or not serving:
+            return facts
+        return Facts(
+            way.terms, target, way.state, way.last_error, wanted, _refused_alone(way, entry) or refused,
+            paused=log.silent,
+            verdict=None if entry is None else _verdict(log, serving[0], entry),
+            is_held=entry is not None and _holds(log, entry),
+            is_full=all(not each.credit for each in serving),
+            preferred=sum(each.ready and each.priority > serving[0].priority for each in log.consumers),
+        )  # fmt: skip
+
+
+def _wanted(way: Way, target: Destination) -> list[Wanted]:
+    demand = [wanted for each in way.bridges if each.name == OUT for wanted in each.demand.wanted.values()]
+    return [
+        each
+        for each in demand
+        if each.destination.kind is target.kind
+        and matches(each.destination.name, target.name)
+        and (each.static or not listed(target, way.terms.excluded))
+    ]
+
+
+def _refused(way: Way, wanted: Sequence[Wanted], target: Destination) -> str:
+    """What a broker says that refuses all of these; "": some cross."""
+    reasons = [bridge.stays(each, target) for bridge in way.bridges if bridge.name == OUT for each in wanted]
+    return reasons[0] if reasons and all(reasons) else ""
+
+
+def _refused_alone(way: Way, entry: Entry | None) -> str:
+    """What the broker there says that refuses this message while it takes others; ""."""
+    if entry is None:
+        return ""
+    return next((said for each in way.bridges if each.name == OUT and (said := each.refusal(entry.message.id))), "")
+
+
+def _subscriptions(way: Way) -> list[Subscription]:
+    return list(way.own.client.subscriptions.values()) if way.own is not None else []
+
+
+def _takes_in(subscription: Subscription, target: Destination) -> bool:
+    if subscription.crossing is not None and subscription.crossing.leaves_alone(target.name):
+        return False
+    return any(each.kind is target.kind and matches(each.name, target.name) for each in subscription.destinations)
+
+
+def _holds(log: MessageLog, entry: Entry) -> bool:
+    return any(
+        held.seq == entry.seq for each in log.consumers for held in each.unacked.values() if held.log == log.name
+    )
+
+
+def _verdict(log: MessageLog, subscription: Subscription, entry: Entry) -> Verdict:
+    asks = Wants(entry, log.destination)
+    if log.gate is None or subscription.crossing is None:
+        return Verdict.CROSSES
+    return log.gate.verdict(subscription.crossing, entry, asks, log.rules.bridges)

@@ -1,0 +1,74 @@
+"""Why: what stands between a message, or a destination, and the broker at the other end of a bridge. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brokerapp.engine.routing.bridge_eligibility import Verdict
+from brokerapp.model.destination import Destination
+from brokerapp.model.network_stats import WayState
+from brokerapp.network.bridge.demand import Wanted
+from brokerapp.network.options.destination_filter import refusal
+from brokerapp.network.options.options import Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one way of a connector, and of a destination of this broker."""
+
+    terms: Terms
+    destination: Destination
+    state: WayState
+    last_error: str
+    wanted: Sequence[Wanted] = ()  #: what the bridge consumes that takes the destination in
+    refused: str = ""  #: what either broker says that refuses it, for now
+    rests: bool = False  #: it stands aside for another bridge that leads to the same consumers
+    paused: bool = False  #: the queue gives out nothing
+    verdict: Verdict | None = None  #: of one message, if one is asked about
+    is_held: bool = False  #: that message is with a consumer already
+    is_full: bool = False  #: the bridge holds as many as it may
+    preferred: int = 0  #: consumers here with a higher priority, which could take messages now
+
+
+def reason(facts: Facts) -> str:
+    """Why nothing, or not this message, crosses; "": it does."""
+    return next((said for said in (_of_the_way(facts), _of_demand(facts), _of_the_queue(facts)) if said), "")
+
+
+def _of_the_way(facts: Facts) -> str:
+    if facts.state is WayState.CONNECTED:
+        return ""
+    if facts.state is WayState.STOPPED:
+        return "the connector is stopped"
+    return f"there is no connection: {facts.last_error or facts.state}"
+
+
+def _of_demand(facts: Facts) -> str:
+    if facts.refused:
+        return facts.refused
+    if facts.wanted:
+        return "another bridge serves the same consumers (suppressDuplicateQueueSubscriptions)" if facts.rests else ""
+    if said := refusal(facts.terms, facts.destination):
+        return said
+    if facts.terms.static_bridge:
+        return "the bridge is static, and it is not among staticallyIncludedDestinations"
+    return f"nobody consumes it there, or farther than {_bridges(facts.terms.consumer_ttl)} away only (consumerTTL)"
+
+
+def _bridges(count: int) -> str:
+    return "one bridge" if count == 1 else f"{count} bridges"
+
+
+def _of_the_queue(facts: Facts) -> str:
+    if facts.is_held:
+        return "a consumer holds it"
+    if facts.paused:
+        return "the queue is paused"
+    if facts.verdict is not None and facts.verdict is not Verdict.CROSSES:
+        return str(facts.verdict)
+    if facts.preferred:
+        return f"{facts.preferred} consumers here come first (decreaseNetworkConsumerPriority)"
+    if facts.is_full:
+        return f"the bridge holds {facts.terms.prefetch_size} messages that are not confirmed yet (prefetchSize)"
+    return ""

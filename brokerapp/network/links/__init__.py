@@ -1,0 +1,1 @@
+"""STOMP connections that bridges open."""

@@ -1,0 +1,64 @@
+"""What a bridge asks an ActiveMQ before it begins: its name, by which messages that come again are known.
+
+Its advisories bear the name. (They bear an id of the broker, too, which is another one each time it starts: messages
+that it gives again after a restart were not recognised by it.) Nothing crosses before it is certain whether it has a
+name: a message that was handed over from an address and comes again from a name would be kept twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from brokerapp.network.links.bridge_link import Link, LinkLost
+from brokerapp.stomp.frames import Frame
+
+logger = logging.getLogger(__name__)
+
+#: Each connection is told of at this topic, and a new listener of those that are there: of its own, at least.
+_CONNECTIONS = "/topic/ActiveMQ.Advisory.Connection"
+#: In which advisories name the broker they are from.
+_NAME = "originBrokerName"
+#: A queue of the connection's own. What is sent there comes back behind the advisory, as one connection is given its
+#: messages in their order: when it is back without one, there are no advisories, however slow the broker is.
+_ECHO = "/temp-queue/sluice.echo"
+#: The subscriptions by which it is asked, and their receipts.
+_NAME_ASKED, _ECHO_ASKED = "name", "echo"
+#: Seconds that an ActiveMQ may take to answer; then the connection is made anew.
+ANSWER_SECONDS = 30.0
+
+
+async def ask_name(link: Link) -> str | None:
+    """The name of the ActiveMQ there. None when it has no advisories, or lets the bridge read none.
+
+    Raises LinkLost when it does not answer, or the connection is lost.
+    """
+    told: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    refused: dict[str, str] = {}
+
+    def heard(name: str | None) -> None:
+        if not told.done():
+            told.set_result(name)
+
+    def refuse(error: Frame) -> None:
+        refused[error.headers.get("receipt-id", "")] = error.headers.get("message", "")
+        if _NAME_ASKED in refused:
+            heard(None)
+
+    link.refused = refuse
+    asked = {_NAME_ASKED: _CONNECTIONS, _ECHO_ASKED: _ECHO}
+    listening = {_NAME_ASKED: lambda frame: heard(frame.headers.get(_NAME)), _ECHO_ASKED: lambda _frame: heard(None)}
+    for id, destination in asked.items():
+        headers = {"ack": "auto", "activemq.prefetchSize": "1", "receipt": id}
+        link.subscribe(id, destination, listening[id], headers)
+    link.send("SEND", {"destination": _ECHO, "receipt": _ECHO_ASKED})
+    await asyncio.wait({told, link.lost}, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    if not told.done():
+        why = f", and refuses to be asked: {refused[_ECHO_ASKED]}" if _ECHO_ASKED in refused else ""
+        raise LinkLost(link.lost.result() if link.lost.done() else f"it does not tell its name{why}")
+    for id in asked.keys() - refused.keys():  # there is nothing to end where it was refused: that were an error
+        link.unsubscribe(id)
+    if told.result() is None:
+        why = f"it lets the bridge read none: {refused[_NAME_ASKED]}" if _NAME_ASKED in refused else "it has none"
+        logger.warning("%s: no advisories (%s): only what is included statically crosses to it", link.name, why)
+    return told.result()

@@ -1,0 +1,252 @@
+"""Link: one connection of a bridge to a broker, as its STOMP client."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError
+from brokerapp.model.message import escape, unescape
+from brokerapp.network.links.dialect import SLUICE, Dialect, dialect_of
+from brokerapp.network.links.websocket import Tunnel
+from brokerapp.network.options.address import Address
+from brokerapp.network.options.size_limits import Limits, read_limits
+from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
+from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
+
+#: Seconds that a broker may take to accept a connection, and then to answer CONNECT, unless its address says.
+CONNECT_SECONDS = 10.0
+#: Milliseconds between heart-beats, both ways: a dead end is known after three.
+HEART_BEAT_MS = 5_000
+SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
+#: Bytes waiting for the socket at which the bridge passes on nothing more for now.
+WRITE_HIGH_WATER = 1024 * 1024
+#: In the first bytes that ActiveMQ writes where it speaks OpenWire.
+_OPENWIRE = b"ActiveMQ\0"
+
+
+#: What a broker mostly says to a bridge, and in one go: it is read at once instead of frame by frame.
+_RECEIPTS = re.compile(rb"(?:\n*RECEIPT\nreceipt-id:[^\n\r]*\n\n\0)+\n*")
+_RECEIPT_ID = re.compile(r"receipt-id:([^\n]*)\n")
+
+
+class LinkLost(BrokerError):
+    """The connection of a bridge could not be made, or ended; the text is the reason."""
+
+    code = "link-lost"
+
+
+#: What makes that by which other brokers are believed, where they speak TLS.
+Trust = Callable[[], ssl.SSLContext]
+
+
+async def dial(name: str, address: Address, trust: Trust) -> Link:
+    """A connection to where a broker listens, which is not open yet; `trust` says whose certificates are believed.
+
+    Raises LinkLost.
+    """
+    patience = address.patience or CONNECT_SECONDS
+    link = Link(name, patience)
+    try:
+        async with asyncio.timeout(patience):
+            await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
+    except TimeoutError as error:
+        raise LinkLost(f"no connection within {patience:g} s") from error
+    except OSError as error:
+        raise LinkLost(error.strerror or str(error)) from error
+    except ConfigurationRefused as error:
+        raise LinkLost(str(error)) from error
+    return link
+
+
+async def _connect(link: Link, address: Address, tls: ssl.SSLContext | None) -> None:
+    connecting = asyncio.get_running_loop().create_connection
+    if not address.websocket:
+        await connecting(lambda: link, address.host, address.port, ssl=tls)
+        return
+    tunnel = Tunnel(link, address)
+    transport, _ = await connecting(lambda: tunnel, address.host, address.port, ssl=tls)
+    try:
+        await tunnel.opened
+    except BaseException:
+        transport.abort()
+        raise
+
+
+class Link(asyncio.Protocol):
+    """Frames out, frames in by what they are about. Nothing here waits but `open`."""
+
+    def __init__(self, name: str, patience: float | None = None) -> None:
+        self.name, self._patience = name, patience or CONNECT_SECONDS
+        self.remote = ""  #: the name of the broker there, as it says itself
+        self.dialect: Dialect = SLUICE  #: what it speaks
+        self.limits = Limits()  #: of what it takes
+        self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
+        self.receipt: Callable[[str], None] = lambda _id: None
+        self.refused: Callable[[Frame], None] = lambda _frame: None
+        self.drained: Callable[[bool], None] = lambda _free: None  #: whether it takes more for now
+        loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[str] = loop.create_future()  #: done when the connection is over: why
+        self._connected: asyncio.Future[Frame] = loop.create_future()
+        self._loop, self._parser = loop, FrameParser()
+        self._out: list[bytes] = []
+        self._flushing = False
+        self._heard_at = loop.time()
+        self._held = False
+        self._beat: asyncio.TimerHandle | None = None
+
+    async def open(self, headers: Mapping[str, str]) -> None:
+        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost.
+
+        Nothing is left of it when that fails or is given up: an id that it has could not be had again.
+        """
+        try:
+            await self._log_in(headers)
+        except BaseException:
+            self.close()
+            raise
+
+    async def _log_in(self, headers: Mapping[str, str]) -> None:
+        beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
+        self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
+        done, _ = await asyncio.wait(
+            {self._connected, self.lost}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+        )
+        if self._connected not in done:
+            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
+        answer = self._connected.result()
+        if answer.command != "CONNECTED":
+            raise LinkLost(answer.headers.get("message", "it refuses the login"))
+        self._parser.version = "1.2"
+        dialect = dialect_of(answer.headers)
+        if dialect is None:
+            server = answer.headers.get("server", "a server without a name")
+            raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
+        self.dialect = dialect
+        self.remote = answer.headers.get(BRIDGE_HEADER, "")
+        try:
+            self.limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
+        except ValueError as error:
+            raise LinkLost(f"its answer to CONNECT is wrong: {LIMITS_HEADER}: {error}") from error
+        if answer.headers.get("heart-beat", "0,0") != "0,0":
+            self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+
+    # -- out
+
+    def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Write a frame, at the end of this tick."""
+        self._write(encode(command, headers, body))
+
+    def _write(self, data: bytes) -> None:
+        self._out.append(data)
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def subscribe(self, id: str, destination: str, told: Callable[[Frame], None], headers: Mapping[str, str]) -> None:
+        """Consume; `told` is called with each MESSAGE."""
+        self.messages[id] = told
+        self.send("SUBSCRIBE", {"id": id, "destination": destination, **headers})
+
+    def unsubscribe(self, id: str, headers: Mapping[str, str] | None = None) -> None:
+        """Consume no longer."""
+        self.messages.pop(id, None)
+        self.send("UNSUBSCRIBE", {"id": id, **(headers or {})})
+
+    def ack(self, ids: Sequence[str], receipt: str | None = None) -> None:
+        """Acknowledge what was given under these ids; the receipt comes when all that is stored."""
+        if receipt is not None and ids:
+            *ids, last = ids
+        self._write(b"".join([b"ACK\nid:%b\n\n\0\n" % escape(id).encode() for id in ids]))
+        if receipt is not None:
+            self.send("ACK", {"id": last, "receipt": receipt})
+
+    def _flush(self) -> None:
+        self._flushing = False
+        out, self._out = self._out, []
+        if out and not self.lost.done():
+            self._transport.write(b"".join(out))
+
+    def _on_beat(self) -> None:
+        if not self._held and self._loop.time() - self._heard_at > SILENT_SECONDS:
+            self._end("it fell silent")
+            self._transport.abort()
+            return
+        self._transport.write(b"\n")
+        self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Do this then, if the connection lasts so long."""
+        self._loop.call_later(seconds, lambda: self.lost.done() or call())
+
+    def close(self, why: str = "closed") -> None:
+        """End the connection."""
+        if not self.lost.done():
+            self._flush()
+            self._transport.close()
+            self._end(why)
+
+    def hold(self, held: bool) -> None:
+        """Read nothing more from it for now, or do: it is not silent while nobody listens."""
+        if self._transport.is_closing():
+            return
+        self._held, self._heard_at = held, self._loop.time()
+        if held:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport: asyncio.Transport = transport
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
+        if not self._connected.done() and _OPENWIRE in data[:64]:
+            self._end("it speaks OpenWire there: name the port of its stomp connector")
+            self._transport.abort()
+            return
+        if self._parser.is_idle and (receipts := _RECEIPTS.match(data)) is not None:
+            for each in _RECEIPT_ID.findall(receipts[0].decode()):
+                self.receipt(unescape(each))
+            data = data[receipts.end() :]
+        try:
+            for frame in self._parser.feed(data):
+                self._receive(frame)
+        except ProtocolError as error:
+            self._end(f"it does not speak STOMP: {error}")
+            self._transport.abort()
+
+    def _receive(self, frame: Frame | Run) -> None:
+        assert isinstance(frame, Frame)  # servers write no runs of SENDs or ACKs
+        match frame.command:
+            case "MESSAGE":
+                told = self.messages.get(frame.headers.get("subscription", ""))
+                if told is not None:
+                    told(frame)
+            case "RECEIPT":
+                self.receipt(frame.headers.get("receipt-id", ""))
+            case "CONNECTED" | "ERROR" if not self._connected.done():
+                self._connected.set_result(frame)
+            case "ERROR":
+                self.refused(frame)
+
+    def pause_writing(self) -> None:
+        self.drained(False)
+
+    def resume_writing(self) -> None:
+        self.drained(True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(str(exc) if exc else "it closed the connection")
+
+    def _end(self, why: str) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+        if not self.lost.done():
+            self.lost.set_result(why)

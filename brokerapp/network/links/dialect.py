@@ -1,0 +1,188 @@
+"""Dialects: how a bridge tells the broker at one of its ends what it wants, and reads what that broker says.
+
+A Sluice broker knows the paths of messages and of demand, and gives a bridge only what may cross. An ActiveMQ knows
+nothing of them over STOMP: there a path is a property of the message (`sluice_path`), what may cross is said by a
+selector on it, and by that selector the consumer of a bridge is known from others. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from brokerapp.engine.scheduling.cron import parse_cron
+from brokerapp.engine.scheduling.delivery_schedule import CRON, DELAY, PERIOD, REPEAT
+from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULING
+from brokerapp.errors import RequestRefused
+from brokerapp.model.broker_path import (
+    HELD_HEADER,
+    PATH_HEADER,
+    TO_HEADER,
+    TTL_HEADER,
+    UNLIMITED,
+    Path,
+    read_path,
+    write_path,
+)
+from brokerapp.stomp.session import BRIDGE_HEADER
+
+Headers = Mapping[str, str]
+#: The property that holds a message's path at an ActiveMQ: `,first,second,`. An identifier, for the sake of selectors.
+PATH_PROPERTY = "sluice_path"
+#: What ActiveMQ puts before the selector of each STOMP subscription, and refuses to read from one.
+_PREFIXES = ("convert_string_expressions:", "hyphenated_props:")
+#: The form in which an ActiveMQ is asked for what is no text, and the one in which it then gives text.
+_AS_JSON = "jms-json"
+#: Headers of its messages that mean something there only.
+_OF_ACTIVEMQ = frozenset({PATH_PROPERTY, "redelivered", *SCHEDULING})
+#: Properties that it reads as numbers, with the bits these may have.
+_NUMBERS = {"JMSXGroupSeq": 32, REPEAT: 32, DELAY: 64, PERIOD: 64}
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+#: All headers of which it reads some values only, and the one that it cannot read at all.
+_TO_CHECK = frozenset({*_NUMBERS, CRON, ""})
+_ESCAPE = "!"
+_NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{_ESCAPE}'")
+
+
+class Dialect(Protocol):
+    """What differs between the brokers that a bridge may end at."""
+
+    @property
+    def knows_rivals(self) -> bool:
+        """Whether it cares for whom a subscription is: who subscribes again tells it who that is now."""
+
+    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+        """Headers of a SUBSCRIBE by which a bridge gets what may cross to broker `to`, for demand of this path."""
+
+    def path_of(self, headers: Headers) -> Path:
+        """The brokers that the message of a MESSAGE crossed."""
+
+    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+        """Headers of the SEND that passes a message on, which has crossed this path."""
+
+    def received(self, headers: Headers) -> dict[str, str]:
+        """What of a MESSAGE's headers is the message's own, whatever broker is told of it."""
+
+    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What an advisory tells of a consumer, with the path of its demand."""
+
+
+class Sluice:
+    """A broker of our own."""
+
+    knows_rivals = True
+
+    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+        """It knows what may cross."""
+        headers = {TO_HEADER: to, TTL_HEADER: str(message_ttl), PATH_HEADER: write_path(path)}
+        return headers | {"selector": selector} if selector else headers
+
+    def path_of(self, headers: Headers) -> Path:
+        """It says so."""
+        return read_path(headers.get(PATH_HEADER, ""))
+
+    def received(self, headers: Headers) -> dict[str, str]:
+        """All but what is about the path, and about copies, which is said for each bridge anew."""
+        return {name: value for name, value in headers.items() if name not in (PATH_HEADER, HELD_HEADER)}
+
+    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+        """It keeps the path, and the message-id."""
+        return {**headers, PATH_HEADER: write_path(path)}
+
+    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """It says all there is to say."""
+        return info
+
+
+class ActiveMQ:
+    """ActiveMQ Classic, at its STOMP connector."""
+
+    knows_rivals = False
+
+    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+        """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""
+        crossing = may_cross(to, message_ttl)
+        wanted = _bare(selector)
+        return {"selector": f"({wanted}) AND ({crossing})" if wanted else crossing, "transformation": _AS_JSON}
+
+    def path_of(self, headers: Headers) -> Path:
+        """The property's."""
+        return read_path(headers.get(PATH_PROPERTY, ""))
+
+    def received(self, headers: Headers) -> dict[str, str]:
+        """All but the path, what delayed it there, and the wish for JSON, which comes back with each text.
+
+        Its flag is left out: it flags all that a bridge held when a link broke, and what crossed is known by its id.
+        """
+        own = {name: value for name, value in headers.items() if name not in _OF_ACTIVEMQ}
+        if own.get("transformation") == _AS_JSON:
+            del own["transformation"]
+        return own
+
+    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+        """It gives a message-id of its own. At a property that it cannot read it would end the connection, and at each
+        that follows, as the message comes again: such a one means nothing there, and is left out.
+        """
+        sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
+        for name in ("message-id", "redelivered", HELD_HEADER):
+            sent.pop(name, None)
+        for name in _TO_CHECK & headers.keys():
+            if not _is_readable(name, headers[name]):
+                del sent[name]
+        return sent
+
+    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """That of a bridge stands for consumers of the broker it leads to, which its selector names."""
+        found = _NOT_OF.search(info.get("selector") or "")
+        if found is None:
+            return info
+        [bridged] = read_path(_literal(found[1]))
+        known = (info.get("brokerPath") or {}).get("BrokerId", [])
+        known = [known] if isinstance(known, Mapping) else known
+        return {**info, "selector": None, "brokerPath": {"BrokerId": [*known, {"value": bridged}]}}
+
+
+def may_cross(to: str, message_ttl: int) -> str:
+    """The condition on messages of an ActiveMQ that may go to this broker: not from there, nor from too far."""
+    literal = re.sub(r"[%_!]", lambda found: _ESCAPE + found[0], write_path((to,))).replace("'", "''")
+    conditions = [f"{PATH_PROPERTY} NOT LIKE '%,{literal},%' ESCAPE '{_ESCAPE}'"]
+    if message_ttl != UNLIMITED:
+        # a path of n brokers has n + 1 commas
+        conditions.append(f"{PATH_PROPERTY} NOT LIKE '%{',%' * (message_ttl + 1)}'")
+    return f"{PATH_PROPERTY} IS NULL OR ({' AND '.join(conditions)})"
+
+
+def _is_readable(name: str, value: str) -> bool:
+    """Whether an ActiveMQ reads this header of a SEND as what it takes it for."""
+    if name == CRON:
+        try:
+            parse_cron(value)
+        except RequestRefused:
+            return False
+    elif (bits := _NUMBERS.get(name)) is not None:
+        return _NUMBER.fullmatch(value) is not None and -(1 << bits - 1) <= int(value) < 1 << bits - 1
+    return name != ""
+
+
+def _literal(pattern: str) -> str:
+    """The text that a pattern without wildcards stands for."""
+    return re.sub(rf"{_ESCAPE}(.)", r"\1", pattern.replace("''", "'"))
+
+
+def _bare(selector: str | None) -> str:
+    """A selector without ActiveMQ's prefixes."""
+    text = selector or ""
+    while text.startswith(_PREFIXES):
+        text = text.partition(":")[2]
+    return text
+
+
+SLUICE, ACTIVEMQ = Sluice(), ActiveMQ()
+
+
+def dialect_of(connected: Headers) -> Dialect | None:
+    """What a broker speaks that answered CONNECT so; None for one that no bridge can end at."""
+    if BRIDGE_HEADER in connected:
+        return SLUICE
+    return ACTIVEMQ if connected.get("server", "").startswith("ActiveMQ/") else None

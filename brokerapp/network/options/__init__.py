@@ -1,0 +1,1 @@
+"""Configuration of network connectors: addresses, options, filters, limits."""

@@ -1,0 +1,85 @@
+"""NetworkConnector: a link to other brokers as a file or an operator declares it, and its JSON form. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from brokerapp.errors import DefinitionRefused
+from brokerapp.model.destination import Destination
+
+#: Options that nobody is shown: JSON for operators leaves their values out.
+SECRETS = frozenset({"password", "remotePassword"})
+_LISTS = ("dynamically_included", "statically_included", "excluded", "durable")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConnector:
+    """A link this broker wants to others. `options` holds the other attributes as written, under their own names."""
+
+    name: str
+    uri: str
+    dynamically_included: tuple[Destination, ...] = ()
+    statically_included: tuple[Destination, ...] = ()
+    excluded: tuple[Destination, ...] = ()
+    durable: tuple[Destination, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self, *, secrets: bool = False) -> dict[str, Any]:
+        """Plain values: `name`, `uri`, lists of destinations in native form, and `options` by name.
+
+        Secrets are None unless they are asked for.
+        """
+        options = {name: text if secrets or name not in SECRETS else None for name, text in self.options}
+        lists = {field: list(map(written, getattr(self, field))) for field in _LISTS if getattr(self, field)}
+        return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {})}
+
+    def without_secrets(self) -> NetworkConnector:
+        """What anybody may read of it."""
+        return replace(self, options=tuple((name, text) for name, text in self.options if name not in SECRETS))
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], former: NetworkConnector | None = None) -> NetworkConnector:
+        """The inverse of to_json. Raises DefinitionRefused.
+
+        A secret that is None stays as the `former` one has it, as long as it is told to the same brokers for the same
+        user: who may not see it may not send it elsewhere, either.
+        """
+        if unknown := sorted(data.keys() - {"name", "uri", "options", *_LISTS}):
+            raise DefinitionRefused(f"a network connector has no {', '.join(unknown)}")
+        for field in ("name", "uri"):
+            if not isinstance(data.get(field), str) or not data[field].strip():
+                raise DefinitionRefused(f"a network connector needs a {field}")
+        lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
+        made = NetworkConnector(data["name"], data["uri"], **lists)
+        options = data.get("options", {})
+        same = (
+            former is not None
+            and former.uri == made.uri
+            and all(former.option(user) == options.get(user) for user in ("userName", "remoteUserName"))
+        )
+        return replace(made, options=tuple(_options(options, former, same=same)))
+
+    def option(self, name: str) -> str | None:
+        """What it says of this; None: nothing."""
+        return dict(self.options).get(name)
+
+
+def written(destination: Destination) -> str:
+    """In native form, with the options behind it."""
+    options = "&".join(f"{name}={value}" for name, value in destination.options.items())
+    return f"{destination}?{options}" if options else str(destination)
+
+
+def _options(given: Mapping[str, Any], former: NetworkConnector | None, *, same: bool) -> list[tuple[str, str]]:
+    found = []
+    for name, value in given.items():
+        if value is None and name in SECRETS and former is not None:
+            value = former.option(name)
+            if value is not None and not same:
+                raise DefinitionRefused(f"{name}: the one that is kept is for another uri or userName: give it again")
+        if value is None:
+            continue
+        found.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return found

@@ -1,0 +1,1 @@
+"""Messages between the node that owns a log and the nodes of its producers and consumers."""

@@ -1,0 +1,86 @@
+"""Arrivals: what other nodes stored in logs that are at home here. A part of Homes.
+
+Who stored it tells of it, perhaps before we have heard that the log exists, from the node that made it, or after it was
+removed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.read_horizon import UNKNOWN
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.nodes.links.protocol import Told, Word, unpack_told
+from brokerapp.store import DISCARDED
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Arrivals:
+    """Those of one node."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._forgotten: dict[str, int] = {}  # session -> the highest number that it kept and forgot
+
+    def forgotten(self, session: str) -> int:
+        """Up to which number a node has forgotten what it kept: that is given to it whole."""
+        return self._forgotten.get(session, 0)
+
+    def forget(self, session: str) -> None:
+        """It is no member any more."""
+        self._forgotten.pop(session, None)
+
+    def heard(
+        self, session: str, name: str, count: int, upto: int, runs: list | None, forgotten: int | None
+    ) -> None:  # fmt: skip
+        """Another node stored messages in a log, and counted them: see Word.ARRIVED."""
+        if forgotten is not None:
+            self._forgotten[session] = forgotten
+        log, destination = self._broker.queues.get(name), Destination.parse(name)
+        if log is not None:
+            self._take(log, count, upto, runs, session if forgotten is not None else "")
+            if log.follows != (runs is not None) and not log.away:
+                self._broker.homes.tell(session, Word.WISHED, name, log.follows)
+        elif destination.kind is Kind.SUBSCRIPTION or destination.is_temporary:
+            self._look_up(destination, count)  # read back
+        else:  # it was deleted as this came: it is there again
+            self._broker.queues.ensure(destination)
+            self._offer_unseen(self._broker.queues[name], count)
+
+    def _take(self, log: MessageLog, count: int, upto: int, runs: list | None, kept_at: str) -> None:
+        if runs is None or log.away or not log.follows:
+            self._offer_unseen(log, count, upto)
+            return
+        for told in map(Told._make, runs):
+            log.offer_told(unpack_told(log.name, told, kept_at), told.before)
+        self._touched(log)
+
+    def _offer_unseen(self, log: MessageLog, count: int, upto: int = UNKNOWN) -> None:
+        log.offer_unseen(count, upto)
+        self._touched(log)
+
+    def _touched(self, log: MessageLog) -> None:
+        self._broker.stats.changed.add(log.counts)
+        self._broker.delivery.touched[log] = None
+
+    def _look_up(self, destination: Destination, count: int) -> None:
+        """It was removed as this came, or is new and its maker is yet to reach us: the store knows which."""
+        name, queues = str(destination), self._broker.queues
+
+        def found(answer: list[dict[str, Any]]) -> None:
+            [attributes] = answer
+            is_there = attributes and attributes.get("kind") != DISCARDED
+            if queues.get(name) is None and is_there:
+                self._broker.restoring.learn(name, json.dumps(attributes))
+            elif queues.get(name) is None:  # nobody is to get what came
+                part = self._broker.durables if destination.kind is Kind.SUBSCRIPTION else self._broker.committer
+                part.discard(name)
+            log = queues.get(name)
+            if log is not None and not log.away:  # else its home finds them in the store
+                self._offer_unseen(log, count)
+
+        self._broker.committer.ask(lambda store: store.attributes_of([name]), found)

@@ -1,0 +1,1 @@
+"""Which nodes form the broker, and what is unique among them."""

@@ -1,0 +1,218 @@
+"""Membership: this node among the others of its broker: it joins, sees who comes, goes and dies, and leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
+from brokerapp.nodes.links.peer_links import Links, LinkTls
+from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.unreachable_peers import Silences
+from brokerapp.nodes.membership.liveness import BEATS, Pulse
+from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.store.redis import RedisStore
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Membership:
+    """Of the node of this name. It is a member from `join` until `leave`.
+
+    `unrivalled`: nobody else can use the store, so it is never taken for dead. `about`: what other nodes read of it.
+    """
+
+    def __init__(
+        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
+        tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
+        self._unrivalled, self._about = unrivalled, about or {}
+        self.session = homes.me
+        self.silences, self._pulse = Silences(self.session, timeout_ms / 1000), Pulse(timeout_ms / 1000)
+        self._status: Mapping[str, Any] = {}  # what was said with the last beat
+        self._links = Links(self.session, homes, tls)
+        self._latest: Members = homes.members
+        self._changed = asyncio.Event()
+        self._look = asyncio.Event()
+        self._settled = asyncio.Event()
+        self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
+
+    @property
+    def period(self) -> float:
+        """Seconds between two beats."""
+        return self._pulse.period
+
+    # -- coming and going
+
+    async def join(self) -> int:
+        """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
+        self._links.secret = await self._store.secret()
+        self._homes.open(self._links)
+        await self._links.listen(self._host)
+        about = {**self._about, "link": self._links.address, "last_word": max(Word)}
+        began = _now()
+        last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
+        self._pulse.beat(began, _now())
+        if self._may_judge:
+            await self._expel_the_dead()
+        self._latest = await self._members()
+        self._homes.join(self._latest)
+        self._links.follow(self._latest)
+        return last
+
+    async def settled(self, *, known: bool) -> None:
+        """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
+        while not (self._homes.coming.may_be_taken if known else self._homes.coming.all_reached):
+            await asyncio.sleep(self.period / BEATS)
+        if known:
+            self._homes.coming.when_taken(self._settled.set)
+            await self._settled.wait()
+
+    async def leave(self) -> None:
+        """Be none any more."""
+        try:
+            await self._store.leave(self.session, self.name)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Hear others no more."""
+        self._links.close()
+
+    # -- living
+
+    async def beat(self, status: Mapping[str, Any]) -> None:
+        """Say that the node lives, and how it is. Raises Fenced when it was taken for dead, StoreUnavailable."""
+        self._status = status
+        began = _now()
+        self._pulse.asked(began)
+        await self._in_time(self._store.beat(self.session, status, self.name, self._timeout_ms))
+        self._pulse.beat(began, _now())
+
+    async def beat_in_time(self) -> None:
+        """Beat where nobody has for more than a period, until cancelled: what a node tells besides may take long, and
+        so may a beat that the network swallowed, which keeps no other waiting. Raises Fenced.
+        """
+        under_way: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                await asyncio.sleep(self.period / 4)
+                for each in [each for each in under_way if each.done()]:
+                    under_way.discard(each)
+                    each.result()
+                if self._pulse.is_late(_now()):
+                    under_way.add(asyncio.ensure_future(self._try_to_beat()))
+        finally:
+            for each in under_way:
+                each.cancel()
+
+    async def _try_to_beat(self) -> None:
+        with contextlib.suppress(StoreUnavailable):
+            await self.beat(self._status)
+
+    async def _in_time(self, answer: Awaitable[T]) -> T:
+        """What the store answers, while it means anything. Raises StoreUnavailable, so that it is asked anew."""
+        try:
+            async with asyncio.timeout(self._pulse.timeout):
+                return await answer
+        except TimeoutError as error:
+            raise StoreUnavailable(f"the store did not answer within {self._timeout_ms} ms") from error
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no other node can have taken this one for dead yet: only then it may give anything out.
+
+        That it knows of no others does not tell: one may have come while it stood still.
+        """
+        return self._unrivalled or self._pulse.is_sure(_now())
+
+    def look(self) -> None:
+        """The members are said to be others."""
+        self._look.set()
+
+    async def watch(self) -> None:
+        """See who comes, goes and dies, and who is not reached, until cancelled. Raises Fenced, Unlinked."""
+        while True:
+            try:
+                await asyncio.wait_for(self._look.wait(), self.period)
+            except TimeoutError:
+                if self._may_judge:
+                    await self._expel_the_dead()
+            self._look.clear()
+            members = await self._in_time(self._members())
+            if self.session not in members:
+                raise Fenced(
+                    f"node {self.name} is a member no more: "
+                    "it was taken for dead or replaced, or the store was rolled back"
+                )
+            self._heed_silence(await self._silent(members))
+            if members.epoch == self._latest.epoch:
+                continue
+            for each in self._latest:
+                if each.session not in members:
+                    logger.info("node %s is a member no more", each.name)
+                    self._homes.known.gone(each.session)  # at once: commits may wait for its answer
+            self._latest = members
+            self._links.follow(members)
+            self._changed.set()
+
+    async def _silent(self, members: Members) -> list[Member]:
+        """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
+        silent = [each for each in members.others if not self._links.is_up(each.session)]
+        beating = await self._in_time(self._store.beating()) if silent else ()
+        return [each for each in silent if each.name in beating]
+
+    def _heed_silence(self, silent: Iterable[Member]) -> None:
+        """Name live members that are not reached; end where this node is the one of the two that has to go."""
+        now, here = _now(), self._links.address
+        for each in self.silences.note(silent, now):
+            logger.warning(
+                "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
+                each.name, each.address, here,
+            )  # fmt: skip
+        if (stronger := self.silences.stronger(now)) is not None:
+            raise Unlinked(
+                f"node {stronger.name} at {stronger.address} lives, and is not reached from here, {here}: "
+                f"node {self.name} steps back (--link says where other nodes reach one)"
+            )
+
+    async def move(self) -> None:
+        """Let logs go and come as the members change, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            logger.info("%d other nodes in epoch %d", len(self._latest.others), self._latest.epoch)
+            await self._homes.follow(self._latest)
+            self.moved()
+
+    async def _members(self) -> Members:
+        epoch, found = await self._store.members()
+        return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
+
+    @property
+    def _may_judge(self) -> bool:
+        return self._unrivalled or self._pulse.may_judge(_now())
+
+    async def _expel_the_dead(self) -> None:
+        _, found = await self._in_time(self._store.members())
+        others = {name: about["session"] for name, about in found.items() if about["session"] != self.session}
+        if not others:
+            return
+        beating = await self._in_time(self._store.beating())
+        if self.name not in beating:  # the store's clock went on while nobody could beat
+            return
+        for name, session in others.items():
+            if name in beating or not self._may_judge:  # the store may have stood still as it was asked
+                continue
+            if await self._in_time(self._store.expel(self.session, name, session)):
+                logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,88 @@
+"""Members: the live nodes of a broker, and where each of its message logs is at home. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from brokerapp.model.destination import Destination
+from brokerapp.nodes.links.protocol import LAST_OF_OLDER_VERSIONS, Word
+
+#: Logs whose home is remembered: their names come from clients.
+MAX_REMEMBERED = 100_000
+#: What one member does for all, beside dispatching: it has the network connectors.
+NETWORK = "network connectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One node, in one of its runs."""
+
+    name: str
+    session: str
+    address: str = ""  #: where other nodes reach it, `host:port`
+    last_word: int = max(Word)  #: it knows the words up to this one: nodes of several versions may be members
+
+    @staticmethod
+    def from_record(name: str, about: Mapping[str, Any]) -> Member:
+        """A member as the store knows it."""
+        return Member(name, about["session"], about.get("link", ""), about.get("last_word", LAST_OF_OLDER_VERSIONS))
+
+
+class Members:
+    """Those of one epoch, as one of them (the session `me`) sees them."""
+
+    def __init__(self, epoch: int, members: Iterable[Member], me: str) -> None:
+        self.epoch, self.me = epoch, me
+        self._by_session = {each.session: each for each in members}
+        self.home = lru_cache(MAX_REMEMBERED)(self._home)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._by_session.values())
+
+    def __contains__(self, session: str) -> bool:
+        return session in self._by_session
+
+    @property
+    def others(self) -> list[Member]:
+        """All but this one."""
+        return [each for each in self if each.session != self.me]
+
+    def knows(self, session: str, word: Word) -> bool:
+        """Whether a member can be told this."""
+        return session in self and word <= self._by_session[session].last_word
+
+    def is_here(self, log: str) -> bool:
+        """Whether a log is at home with this member."""
+        return self.home(log) == self.me
+
+    def _home(self, log: str) -> str:
+        """The session of the member that dispatches from a log.
+
+        So a member that comes or goes moves only its own share. A temporary queue is where its client is.
+        """
+        owner = owner_of(log)
+        if owner in self._by_session:
+            return owner
+        return self.keeper(log)
+
+    def keeper(self, thing: str) -> str:
+        """The session of the member that does something for all, of those there are the one that hashes highest."""
+        return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.me
+
+
+def owner_of(log: str) -> str:
+    """The session of the node whose client made a temporary destination, by its name; "" for others."""
+    destination = Destination.parse(log)
+    if not destination.is_temporary:
+        return ""
+    client, _, _ = destination.name.rpartition(":")
+    node, _, _ = client.rpartition("-")
+    return node.rpartition("-")[2]
+
+
+def _weight(name: str, log: str) -> bytes:
+    return hashlib.blake2b(f"{name}\0{log}".encode(), digest_size=8).digest()

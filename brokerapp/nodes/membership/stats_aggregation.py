@@ -1,0 +1,137 @@
+"""Shares: what each node counted of a destination. The home of the destination tells of all of it together.
+
+Messages of a topic arrive at the nodes of those who send them, and are given out at those of its subscribers; also of a
+queue the nodes of its senders know something that its home does not. Each node tells the home what it counted, once a
+second where that changed: so what a link lost is told again. What a node counted that is gone the home counts on, but
+for its last second.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.nodes.links.protocol import Word
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ownership.coordinator import Homes
+
+#: Numbers that only grow.
+COUNTS = (
+    "EnqueueCount", "DequeueCount", "DispatchCount", "ExpiredCount", "DeadLetterCount", "DroppedCount",
+    "DiscardedCount", "RedeliveredCount", "BlockedSends", "TotalBlockedTime", "EnqueueBytes", "DequeueBytes",
+    "EnqueueTimeUs",
+)  # fmt: skip
+#: Numbers of what is there now, of which each node has its part: its own clients'. The rest of those of queues is known
+#: at their home.
+OF_TOPICS = ("ConsumerCount", "InFlightCount", "ProducerCount")
+OF_QUEUES = ("ProducerCount",)
+#: The least and the greatest of something, and what counts of how much they are.
+SPANS = (("MinMessageSize", "MaxMessageSize", "EnqueueCount"), ("MinEnqueueTime", "MaxEnqueueTime", "DispatchCount"))
+#: Destinations told of in one word: bounds how long a link is busy with one.
+AT_ONCE = 500
+
+
+def total(own: DestinationStats, parts: Iterable[DestinationStats]) -> DestinationStats:
+    """The numbers of a destination at its home, with what other nodes counted."""
+    found = replace(own)
+    for part in parts:
+        _add(found, part, COUNTS + _present(own.destination))
+    return found
+
+
+def _add(found: DestinationStats, part: DestinationStats, names: Iterable[str]) -> None:
+    """Have these numbers of a part, too, and the least and the greatest of both."""
+    for least, greatest, counted in SPANS:
+        if getattr(part, counted):
+            known = getattr(found, counted)
+            bound = min(getattr(found, least), getattr(part, least)) if known else getattr(part, least)
+            setattr(found, least, bound)
+            setattr(found, greatest, max(getattr(found, greatest), getattr(part, greatest)))
+    for name in names:
+        setattr(found, name, getattr(found, name) + getattr(part, name))
+    found.DLQ |= part.DLQ
+
+
+def _present(destination: Destination) -> tuple[str, ...]:
+    return OF_QUEUES if destination.is_queue else OF_TOPICS
+
+
+def _says_something(numbers: DestinationStats) -> bool:
+    return any(getattr(numbers, name) for name in COUNTS + _present(numbers.destination))
+
+
+class Shares:
+    """A part of Homes."""
+
+    def __init__(self, broker: Broker, homes: Homes) -> None:
+        self._broker, self._homes = broker, homes
+        self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(dict)  # by session
+        self._told: set[Destination] = set()
+
+    # -- at a home
+
+    def total(self, own: DestinationStats) -> DestinationStats:
+        """With what other nodes counted."""
+        parts = self._parts.get(own.destination)
+        return total(own, parts.values()) if parts else own
+
+    def heard(self, session: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Another node counted these."""
+        for row in rows:
+            part = DestinationStats.from_json(row)
+            destination, stats = part.destination, self._broker.stats
+            if destination.is_queue and destination not in stats:
+                continue  # it is deleted
+            self._parts[destination][session] = part
+            stats.changed.add(stats.of(destination))
+
+    def gone(self, session: str) -> None:
+        """A node is no member any more: its clients are gone, what it counted its homes have counted from now on."""
+        stats = self._broker.stats
+        for destination, parts in self._parts.items():
+            part, known = parts.pop(session, None), stats.find(destination)
+            if part is not None and known is not None:
+                if self._homes.is_here(str(destination)):
+                    _add(known, part, COUNTS)
+                stats.changed.add(known)
+
+    def forget(self, destinations: Iterable[Destination]) -> None:
+        """These are deleted."""
+        for each in destinations:
+            self._parts.pop(each, None)
+            self._told.discard(each)
+
+    # -- elsewhere
+
+    def tell(self, changed: Iterable[DestinationStats]) -> list[DestinationStats]:
+        """Tell homes what was counted here; those that are at home here."""
+        here, by_home = [], defaultdict(list)
+        for each in changed:
+            destination = each.destination
+            home = self._homes.home(str(destination))
+            if home == self._homes.me:
+                here.append(each)
+                continue
+            self._parts.pop(destination, None)
+            self._broker.measure(each)
+            if destination in self._told or _says_something(each):
+                self._told.add(destination)
+                by_home[home].append(each.to_json())
+        for home, rows in by_home.items():
+            for start in range(0, len(rows), AT_ONCE):
+                self._homes.tell(home, Word.SHARES, rows[start : start + AT_ONCE])
+        return here
+
+    def tell_again(self) -> None:
+        """Homes are others, or hear us again: tell all of it, soon."""
+        stats, homes = self._broker.stats, self._homes
+        for each in [each for each in self._parts if not homes.is_here(str(each))]:
+            del self._parts[each]
+        found = (stats.find(each) for each in stats.known() if not homes.is_here(str(each)))
+        stats.changed.update(each for each in found if each is not None and _says_something(each))

@@ -1,0 +1,1 @@
+"""Which node owns each log, and how ownership changes hands."""

@@ -1,0 +1,47 @@
+"""Doubts: logs at home here whose depth may be wrong, as messages came or went while nobody could count them.
+
+The store is asked when nothing moves there any more. A part of Homes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.message_log import MessageLog
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+class Doubts:
+    """Those of one node."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._depths: dict[MessageLog, int] = {}  # what each was when it was looked at last
+
+    def note(self, log: MessageLog) -> None:
+        """The depth of this log may be wrong."""
+        self._depths[log] = -1
+
+    def look(self) -> None:
+        """Asked once a second: count where nothing has moved since."""
+        for log, depth in list(self._depths.items()):
+            if log.away or not self._broker.queues.holds(log):
+                del self._depths[log]
+            elif depth == log.depth:
+                self._count(log)
+            else:
+                self._depths[log] = log.depth
+
+    def _count(self, log: MessageLog) -> None:
+        tenure, depth = log.tenure, log.depth
+
+        def found(depths: Mapping[str, int]) -> None:
+            if (log.tenure, log.depth) == (tenure, depth):
+                log.depth = max(depths[log.name], log.in_flight)
+                self._broker.stats.changed.add(log.counts)
+                self._depths.pop(log, None)
+
+        self._broker.committer.ask(lambda store: store.depths([log.name]), found)

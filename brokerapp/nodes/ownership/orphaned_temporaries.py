@@ -1,0 +1,61 @@
+"""Strangers: temporary destinations that another node has, and what becomes of them when that node is gone.
+
+A node has those that its clients made, and whose clients it waits for: its session is part of their names. A client
+that may reconnect and comes to another node takes its own along; their attributes say so. What a node had that is gone
+is inherited by one of the others: it waits for those clients that may come back, and removes the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.model.destination import Destination
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+    from brokerapp.core.destinations.reconnect_window import Belonging
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """One that another node has."""
+
+    at: str  #: the session of that node
+    belongs: Belonging | None  #: whose it is, if that client may reconnect
+
+
+class Strangers:
+    """A part of the temporary destinations."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._known: dict[Destination, Stranger] = {}
+
+    def learn(self, destination: Destination, at: str, belongs: Belonging | None) -> None:
+        """That node has it from now on."""
+        self._known[destination] = Stranger(at, belongs)
+
+    def forget(self, destination: Destination) -> None:
+        """It is gone, or is had here."""
+        self._known.pop(destination, None)
+
+    def returned(self, client: Client) -> None:
+        """A client connected here: what it had at other nodes is had here from now on."""
+        for destination, stranger in list(self._known.items()):
+            if stranger.belongs is not None and stranger.belongs.is_of(client):
+                self.forget(destination)
+                self._broker.temporaries.adopt(client, destination, stranger.belongs)
+
+    def inherit(self) -> None:
+        """Nodes are gone: what they had and is at home here now waits for its client, or goes."""
+        homes = self._broker.homes
+        for destination, stranger in list(self._known.items()):
+            if homes.lives_elsewhere(stranger.at) or not homes.is_here(str(destination)):
+                continue
+            self.forget(destination)
+            if stranger.belongs is None:
+                self._broker.temporaries.remove(destination)
+            else:
+                self._broker.reconnecting.recover(destination, stranger.belongs)

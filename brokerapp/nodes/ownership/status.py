@@ -1,0 +1,25 @@
+"""Summary: what a node tells operators of its place among the other nodes of its broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+
+
+def summary(broker: Broker) -> dict[str, Any]:
+    """Nothing of a node that is alone. Else `epoch`: of the members; `logs` at home here; `served` here: consumers of
+    other nodes' clients; `unreached`: names of live nodes without a link from here; `settled`: whether all that is at
+    home here is given out.
+    """
+    homes = broker.homes
+    if not homes.others:
+        return {}
+    return {
+        "epoch": homes.members.epoch,
+        "logs": sum(not log.away for log in broker.queues),
+        "served": homes.guests.count,
+        "unreached": sorted(each.name for each in homes.members.others if not homes.hears(each.session)),
+        "settled": homes.coming.may_be_taken,
+    }

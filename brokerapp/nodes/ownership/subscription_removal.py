@@ -1,0 +1,78 @@
+"""Dropping: named subscriptions that go because a client wants it, wherever their logs are at home. A part of Homes.
+
+Whether somebody consumes one is known at its home alone: that lets it go, or says why not. While a log moves, its next
+home is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.durable_subscription import Durable
+from brokerapp.errors import RequestRefused
+from brokerapp.nodes.links.pending_confirmations import Then
+from brokerapp.nodes.links.protocol import Word
+from brokerapp.store import Unit
+from brokerapp.system import clock
+
+if TYPE_CHECKING:
+    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ownership.coordinator import Homes
+
+#: Milliseconds until it is tried again where there is no home that could say.
+AGAIN_MS = 50
+
+
+class Dropping:
+    """Those of one node's clients, and those at home here."""
+
+    def __init__(self, broker: Broker, homes: Homes) -> None:
+        self._broker, self._homes = broker, homes
+
+    def drop(self, durable: Durable, then: Then) -> None:
+        """Let it exist no longer, with what it holds, unless somebody consumes it."""
+        # after what is said of our own consumers, see Abroad.attach
+        self._broker.committer.submit(Unit(then=lambda *_: self._ask(durable, then)))
+
+    def _ask(self, durable: Durable, then: Then) -> None:
+        log = durable.log
+
+        def answered(refusal: str) -> None:
+            if refusal:
+                then(refusal)
+            elif self._broker.durables.known(log.name) is not durable:
+                then("")
+            else:  # who was asked is its home no more
+                self._broker.timers.at(clock.now_ms() + AGAIN_MS, lambda: self._ask(durable, then))
+
+        if self._broker.durables.known(log.name) is not durable or not log.away:
+            self._drop_here(log.name, answered)
+        elif (home := self._homes.home(log.name)) != self._homes.me:
+            self._homes.known.ask([home], Word.DROP, (log.name,), answered)
+        else:
+            answered("")
+
+    def heard(self, session: str, id: int, log: str) -> None:
+        """A client of another node wants a named subscription to go."""
+        self._drop_here(log, lambda refusal: self._homes.tell(session, Word.KNOWN, id, refusal))
+
+    def _drop_here(self, log: str, then: Then, *, sure: bool = False) -> None:
+        """One that is not at home here stays as it is, and `then` is told "", as it is where it may be tried again.
+
+        `sure`: who consumes it says so.
+        """
+        durable, contending = self._broker.durables.known(log), self._homes.contending
+        rivals = contending.rivals(durable.log) if durable is not None and not sure else set()
+        if rivals:
+            contending.settle(log, rivals, lambda taken: self._drop_here(log, then, sure=True) if taken else then(""))
+            return
+        if durable is not None and durable.log.away:
+            then("")
+            return
+        try:
+            if durable is not None:
+                self._broker.durables.remove(durable)
+        except RequestRefused as error:
+            then(str(error))
+            return
+        self._broker.committer.submit(Unit(then=lambda *_: then("")))

@@ -1,0 +1,214 @@
+"""Wiring: the one place where configuration, store and node are put together."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import replace
+
+from brokerapp.cluster.settings import ClusterTerms, check, read_members
+from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
+from brokerapp.config.elements.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
+from brokerapp.engine.policy.authorization import Principal
+from brokerapp.engine.policy.life_cycles import AUTO_DESTROY_AFTER_MS
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination
+from brokerapp.model.settings import Settings
+from brokerapp.model.transport_connector import CARRIERS, KeyStore, TlsStores, is_loopback
+from brokerapp.nodes.links.peer_links import LinkTls
+from brokerapp.runtime.hosted_node import HostedNode
+from brokerapp.runtime.listeners import Listen
+from brokerapp.runtime.node import Node
+from brokerapp.runtime.node_config import NodeConfig
+from brokerapp.stomp.transport.connector_state import Authenticate
+from brokerapp.stomp.transport.tls import equal_contexts, server_context
+from brokerapp.system.environment import Environment
+
+#: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
+PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
+#: Those that may join a broker to this one.
+BRIDGING = frozenset({"admin"})
+INSTALLATION_GRANTS = tuple(
+    Grant(destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING)
+    for destination in (*(Destination(kind, ANY_REST) for kind in NAMED_KINDS), None)
+)
+
+
+async def start_node(environment: Environment, authenticate: Authenticate | None) -> HostedNode:
+    """The node of an installation (`make run`): it listens when this returns, and starts again when it had to end."""
+    config = _installed(environment)
+    if problems := listens(config)[1]:
+        raise ConfigurationRefused("; ".join(problems))
+    wanted = node_config(config, environment.redis_url, alone=environment.owns_store)
+    wanted = replace(
+        wanted,
+        settings=replace(wanted.settings, bridge_groups=BRIDGING),
+        store_folder=environment.store if environment.owns_store else None,
+    )
+    hosted = HostedNode(lambda: Node(wanted, authenticate))
+    await hosted.start()
+    return hosted
+
+
+def _installed(environment: Environment) -> BrokerConfig:
+    """The configuration of an installation: the environment's ports, the users' rights, ActiveMQ's defaults else."""
+    config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
+    extra = (
+        TransportConnector(scheme, scheme, environment.bind, port) for scheme, port in environment.extra_ports.items()
+    )
+    certificate, key, password = environment.tls_certificate, environment.tls_key, environment.tls_password
+    stores = TlsStores(
+        key_store=KeyStore(certificate, password) if certificate else None,
+        key=KeyStore(key, password) if key else None,
+    )
+    connectors = (*config.connectors, *extra)
+    cluster = None
+    if environment.cluster:
+        cluster = ClusterTerms(
+            read_members(environment.cluster), environment.cluster_master, environment.cluster_user,
+            environment.cluster_password,
+        )  # fmt: skip
+    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS, cluster=cluster)
+
+
+def node_config(
+    config: BrokerConfig,
+    redis_url: str,
+    *,
+    name: str | None = None,
+    alone: bool = False,
+    impose: bool = False,
+    trace: bool = True,
+) -> NodeConfig:
+    """What a node needs of a configuration.
+
+    `impose`: its definitions replace those of the store when the file changed.
+    """
+    broker, cluster = name or config.name, config.cluster
+    if cluster is not None:
+        check(cluster, broker)
+    return NodeConfig(
+        broker=broker,
+        redis_url=redis_url,
+        listen=listens(config)[0],
+        definitions=config.definitions,
+        destinations=config.destinations,
+        grants=config.authorization,
+        impose=impose,
+        store_limit=config.system_usage.store or 0,
+        temp_limit=config.system_usage.temp or 0,
+        trace=trace,
+        settings=Settings(
+            scheduler_support=config.scheduler_support,
+            max_scheduler_repeat_allowed=config.max_scheduler_repeat_allowed,
+            advisory_support=config.advisory_support,
+            use_virtual_dest_subs=config.use_virtual_dest_subs,
+            use_virtual_dest_subs_on_creation=config.use_virtual_dest_subs_on_creation,
+            statistics=any(plugin.name == "statisticsBrokerPlugin" for plugin in config.plugins),
+            max_uncommitted_count=max(0, config.max_uncommitted_count),
+            discarding=config.discarding,
+            schedule_period_for_destination_purge=config.schedule_period_for_destination_purge,
+            max_purged_destinations_per_sweep=config.max_purged_destinations_per_sweep,
+            delete_all_messages_on_startup=config.delete_all_messages_on_startup or not config.persistent,
+            populate_jmsx_user_id=config.populate_jmsx_user_id,
+            use_authenticated_principal=config.use_authenticated_principal,
+            memory_limit=config.system_usage.memory or 0,
+            reject_durable_consumers=config.reject_durable_consumers,
+            keep_durable_subs_active=config.keep_durable_subs_active,
+            offline_durable_subscriber_timeout=config.offline_durable_subscriber_timeout,
+            offline_durable_subscriber_task_schedule=config.offline_durable_subscriber_task_schedule,
+            send_fail_if_no_space=config.system_usage.send_fail_if_no_space,
+            send_fail_if_no_space_after_timeout=config.system_usage.send_fail_if_no_space_after_timeout,
+            selector_cache=config.selector_cache,
+            time_stamping=config.time_stamping,
+            force_persistency=config.force_persistency,
+            auto_destroy_after=auto_destroy_after(config),
+            reconnect_window=config.reconnect_window,
+        ),
+        alone=alone,
+        cluster=cluster,
+        network=config.network_connectors,
+        network_at_once=config.network_connector_start_async,
+        tls=config.tls,
+    )
+
+
+def link_tls(config: BrokerConfig) -> LinkTls:
+    """How nodes of a broker speak TLS with each other. Raises ConfigurationRefused."""
+    return LinkTls(*equal_contexts(config.tls))
+
+
+def auto_destroy_after(config: BrokerConfig) -> int:
+    """Milliseconds without use after which auto-created destinations go; 0: they stay, as in ActiveMQ."""
+    if config.auto_destroy_after is None:
+        return AUTO_DESTROY_AFTER_MS if config.cluster is not None else 0
+    return max(0, config.auto_destroy_after)
+
+
+def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
+    """Where to listen, and a sentence for each connector of STOMP that cannot be served.
+
+    The report on the file names connectors that speak another protocol.
+    """
+    found, refused = [], []
+    for connector in config.connectors:
+        if connector.scheme not in CARRIERS:
+            continue
+        try:
+            found.append(_listen(connector, config))
+        except ConfigurationRefused as why:
+            refused.append(f"transportConnector {connector.name!r} at {connector.uri} is not served: {why}")
+    return tuple(found), tuple(refused)
+
+
+def check_served(config: BrokerConfig) -> None:
+    """Raise ConfigurationRefused when no client could connect, as no connector is served."""
+    if not listens(config)[0]:
+        raise ConfigurationRefused(
+            f"no transportConnector of {config.name} is served, so no client could connect: add one that speaks STOMP, "
+            'such as <transportConnector name="stomp" uri="stomp://127.0.0.1:61613"/>'
+        )
+
+
+def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
+    carrier = CARRIERS[connector.scheme]
+    return Listen(
+        connector.host,
+        connector.port,
+        connector.name,
+        websocket=carrier.websocket,
+        tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
+        limits=limits_of(connector),
+        conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),
+        discovery=dict(connector.attributes).get(DISCOVERY_URI, ""),
+    )
+
+
+def authenticator(authentication: Authentication | None) -> Authenticate | None:
+    """The users of a configuration file; None when everybody may come in."""
+    if authentication is None:
+        return None
+    users = {user.name: user for user in authentication.users}
+
+    async def authenticate(login: str | None, passcode: str | None, address: str) -> Principal | None:
+        if login is None and passcode is None and authentication.anonymous_access_allowed:
+            return Principal(authentication.anonymous_user, frozenset({authentication.anonymous_group}))
+        user = users.get(login or "")
+        if user is None or user.password is None or passcode is None:
+            return None
+        if not hmac.compare_digest(user.password.encode(), passcode.encode()):
+            return None
+        return Principal(user.name, user.groups)
+
+    return authenticate
+
+
+def check_exposure(config: BrokerConfig, anonymous: bool) -> None:
+    """Raise ConfigurationRefused when everybody could come in from other machines and nobody said that is meant."""
+    if config.authentication is not None or anonymous:
+        return
+    for connector in config.connectors:
+        if connector.scheme in CARRIERS and not is_loopback(connector.host):
+            raise ConfigurationRefused(
+                f"transportConnector {connector.name!r} listens on {connector.host}, beyond this machine, and the file "
+                "asks for no login (simpleAuthenticationPlugin): add one, listen on 127.0.0.1, or say --anonymous"
+            )

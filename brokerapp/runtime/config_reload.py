@@ -1,0 +1,58 @@
+"""Reloading: a node started from a file routes by what the file says now (ActiveMQ's runtimeConfigurationPlugin).
+
+Virtual destinations and policies change at once, as when an operator changes them; what else the file says counts when
+the node starts the next time. A file that cannot be used changes nothing, and is complained about once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from brokerapp.config import BrokerConfig, read_config
+from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.runtime.node import Node
+
+logger = logging.getLogger(__name__)
+
+PLUGIN, PERIOD = "runtimeConfigurationPlugin", "checkPeriod"
+#: The shortest period that is kept, milliseconds.
+SHORTEST_PERIOD_MS = 100
+
+
+def period_ms(config: BrokerConfig) -> int:
+    """How often the file is looked at, milliseconds; 0: never, as without the plugin or its checkPeriod."""
+    periods = [dict(plugin.options).get(PERIOD, "0") for plugin in config.plugins if plugin.name == PLUGIN]
+    wanted = max((int(each) for each in periods if each.strip().isdecimal()), default=0)
+    return max(wanted, SHORTEST_PERIOD_MS) if wanted else 0
+
+
+async def follow(path: Path, properties: Mapping[str, str], period: int, node: Node) -> None:
+    """Look at the file every `period` milliseconds, until cancelled."""
+    seen = _stamp(path)
+    while True:
+        await asyncio.sleep(period / 1000)
+        now = _stamp(path)
+        if now == seen or now is None:  # an editor may have it away for a moment
+            continue
+        try:
+            config = await asyncio.to_thread(read_config, path, properties)
+            version = await node.impose(config.definitions, path.name)
+        except StoreUnavailable:
+            continue  # tried again
+        except BrokerError as wrong:
+            logger.error("the file changed and cannot be used, so nothing changes: %s", wrong)
+        else:
+            logger.info("the file changed: routing by definitions version %d", version)
+        seen = now
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What tells one state of a file from the next; None when it is not there."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino

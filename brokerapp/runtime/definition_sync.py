@@ -1,0 +1,60 @@
+"""InForce: which definitions a node routes by, those of the store or those its configuration puts there."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+
+from brokerapp.errors import DefinitionConflict
+from brokerapp.model.definition_codec import from_json, to_json
+from brokerapp.model.definitions import Definitions
+from brokerapp.store.redis import RedisStore
+from brokerapp.system.clock import now_ms
+
+
+class InForce:
+    """The definitions in the store, as a node sees them."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def begin(self, configured: Definitions, impose: bool) -> Definitions:
+        """Those in force: the store's, unless it has none, or `impose` is set and a file says something new.
+
+        Another node may begin in the same moment: whoever comes second takes what the first put there.
+        """
+        wanted = _dump(configured)
+        while True:
+            version, text = await self._store.definitions()
+            if text is not None and not (impose and await self._store.imported() != wanted):
+                return _load(version, text)
+            with suppress(DefinitionConflict):
+                return _load(await self._define(version, wanted, "as configured"), wanted)
+
+    async def impose(self, definitions: Definitions, source: str) -> tuple[int, bool]:
+        """Put these in force if the source says something else than it did last time; the version, and whether."""
+        wanted = _dump(definitions)
+        while True:
+            version, _ = await self._store.definitions()
+            if await self._store.imported() == wanted:
+                return version, False
+            with suppress(DefinitionConflict):
+                return await self._define(version, wanted, f"{source} changed"), True
+
+    async def since(self, version: int) -> Definitions | None:
+        """Those in force, if they are not of this version any more."""
+        current, text = await self._store.definitions()
+        return _load(current, text) if text is not None and current != version else None
+
+    async def _define(self, version: int, wanted: str, comment: str) -> int:
+        about = {"author": "node", "comment": comment, "time_ms": now_ms()}
+        return await self._store.define(version, wanted, about, imported=True)
+
+
+def _dump(definitions: Definitions) -> str:
+    return json.dumps(to_json(replace(definitions, version=0)), sort_keys=True)
+
+
+def _load(version: int, text: str) -> Definitions:
+    return from_json({**json.loads(text), "version": version})

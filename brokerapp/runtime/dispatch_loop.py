@@ -1,0 +1,53 @@
+"""Pump: gives out what is due, once a tick of the event loop, as long as its node is sure to be a member."""
+
+from __future__ import annotations
+
+import asyncio
+
+from brokerapp.core.broker import Broker
+from brokerapp.nodes.membership.membership import Membership
+
+#: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
+UNSURE_SECONDS = 0.05
+
+
+class Pump:
+    """That of a node, which gives out nothing any more when it has `failed`."""
+
+    def __init__(self, failed: asyncio.Future[None]) -> None:
+        self._failed = failed
+        self._requested = False
+        self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
+
+    def serve(self, broker: Broker, membership: Membership) -> None:
+        """This is what is given out from, and who says whether it may be."""
+        self._broker, self._membership = broker, membership
+
+    def request(self) -> None:
+        """Give out what is due, at the end of this tick."""
+        if not self._requested:
+            self._requested = True
+            asyncio.get_running_loop().call_soon(self.run)
+
+    def run(self) -> None:
+        """Do so now."""
+        self._requested = False
+        if self._failed.done():
+            return
+        homes = self._broker.homes
+        if homes.others:
+            homes.deposits.tell()
+        if self._membership.is_sure:
+            homes.abroad.deliver_due()
+            self._broker.delivery.pump()
+        elif self._unsure is None:
+            self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._look_again)
+
+    def _look_again(self) -> None:
+        self._unsure = None
+        self.request()
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._unsure is not None:
+            self._unsure.cancel()

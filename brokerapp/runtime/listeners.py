@@ -1,0 +1,150 @@
+"""Listeners: the sockets of a node's connectors, whatever they carry STOMP in."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from brokerapp.core.broker import Broker
+from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.stats_records import ListenerStats
+from brokerapp.model.transport_connector import DEFAULT_LIMITS, Carrier, ConnectionLimits
+from brokerapp.stomp.transport.connector_state import Authenticate, Endpoint
+from brokerapp.stomp.transport.listener import StompConnection
+from brokerapp.stomp.transport.websocket import WebSocketConnection, page_admitted
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """An address to listen on, and what is served there. Port 0 takes a free one; with `tls` that is spoken."""
+
+    host: str
+    port: int
+    name: str = "stomp"
+    websocket: bool = False
+    tls: ssl.SSLContext | None = None
+    limits: ConnectionLimits = DEFAULT_LIMITS
+    conventions: Conventions = PLAIN
+    discovery: str = ""  #: the group of brokers in which its address is announced, as a uri
+
+    @property
+    def scheme(self) -> str:
+        """What its address begins with."""
+        return Carrier(self.tls is not None, self.websocket).scheme
+
+
+async def check_free(wanted: Iterable[Listen]) -> None:
+    """Raise ConfigurationRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
+    for each in wanted:
+        try:
+            server = await asyncio.get_running_loop().create_server(
+                asyncio.Protocol, each.host or None, each.port, start_serving=False
+            )
+        except OSError as error:
+            raise _refused(each, error) from error
+        server.close()
+        await server.wait_closed()
+
+
+def _refused(listen: Listen, error: OSError) -> ConfigurationRefused:
+    return ConfigurationRefused(
+        f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
+        f"{error.strerror or error}; stop the program that uses the port, or choose another port"
+    )
+
+
+@dataclass(slots=True)
+class _Listener:
+    server: asyncio.Server
+    endpoint: Endpoint
+    address: str
+    discovery: str
+
+
+class Listeners:
+    """All that a node listens on. Connections number themselves across them."""
+
+    def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
+        self._broker, self._authenticate, self._pump = broker, authenticate, pump
+        self._numbers = itertools.count(1)
+        self.own = Endpoint(broker, None, pump, self._numbers, "network")  #: for parts of the broker itself
+        self._open: list[_Listener] = []
+
+    async def open(self, listen: Listen) -> None:
+        """Listen there as well. Raises ConfigurationRefused when that cannot be."""
+        endpoint = Endpoint(
+            self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits, listen.conventions
+        )
+        patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
+        try:
+            server = await asyncio.get_running_loop().create_server(
+                lambda: self._connection(endpoint, listen), listen.host or None, listen.port,
+                backlog=listen.limits.backlog, ssl=listen.tls, ssl_handshake_timeout=patience,
+            )  # fmt: skip
+        except OSError as error:
+            raise _refused(listen, error) from error
+        for host, port, *_ in (each.getsockname() for each in server.sockets):
+            shown = f"[{host}]" if ":" in host else host
+            self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}", listen.discovery))
+
+    def _connection(self, endpoint: Endpoint, listen: Listen) -> asyncio.Protocol:
+        stomp = StompConnection(endpoint)
+        if not listen.websocket:
+            return stomp
+
+        def admits(origin: str | None, here: str) -> bool:
+            return page_admitted(origin, here, listen.limits.origins, self._authenticate is None)
+
+        return WebSocketConnection(stomp, admits, listen.limits.connect_ms)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it is listened, as URIs, in the order of the configuration."""
+        return [each.address for each in self._open]
+
+    @property
+    def announced(self) -> dict[str, list[str]]:
+        """Where brokers of its network find it: addresses by the group that is told of them."""
+        found: dict[str, list[str]] = {}
+        for each in self._open:
+            if each.discovery:
+                reachable = each.address.replace("//0.0.0.0:", f"//{socket.gethostname()}:")
+                found.setdefault(each.discovery, []).append(reachable)
+        return found
+
+    def stats(self) -> list[ListenerStats]:
+        """Numbers of each."""
+        return [
+            ListenerStats(
+                each.endpoint.name,
+                each.address,
+                each.endpoint.connections,
+                each.endpoint.refused,
+                each.endpoint.accepted,
+            )
+            for each in self._open
+        ]
+
+    def stop(self) -> None:
+        """Take no more connections, and hear those that are there no more."""
+        self.close()
+        for each in self._open:
+            each.endpoint.stop()
+
+    def abandon(self) -> None:
+        """Take no more connections, and let go of those that are there, also of who has not logged in yet, and of the
+        broker's own parts: nobody would be answered.
+        """
+        self.close()
+        for each in (self.own, *[one.endpoint for one in self._open]):
+            each.abandon()
+
+    def close(self) -> None:
+        """Take no more connections; those that are there stay."""
+        for each in self._open:
+            each.server.close()

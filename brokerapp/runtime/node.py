@@ -1,0 +1,370 @@
+"""Node: one running process of a broker. Opens the store, serves listeners, does the periodic work, stops cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+
+from brokerapp.admin.handlers.request_handler import Desk, answer
+from brokerapp.admin.handlers.request_router import Request, Serving
+from brokerapp.cluster.change_applier import Applying
+from brokerapp.cluster.change_log import read_record
+from brokerapp.cluster.cluster import Cluster
+from brokerapp.cluster.links import Links
+from brokerapp.cluster.settings import ClusterTerms
+from brokerapp.core.broker import Broker
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.engine.policy.authorization import Access
+from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
+from brokerapp.model.definitions import Definitions
+from brokerapp.network.connectors.admin_handler import NetworkDesk
+from brokerapp.network.connectors.connector_store import Registry
+from brokerapp.network.connectors.connectors import Connections
+from brokerapp.network.connectors.leader import Seat
+from brokerapp.network.connectors.stats import network_stats
+from brokerapp.nodes.membership.compatibility import CLUSTERED
+from brokerapp.nodes.membership.membership import Membership
+from brokerapp.runtime.definition_sync import InForce
+from brokerapp.runtime.disk_watch import DiskWatch
+from brokerapp.runtime.dispatch_loop import Pump
+from brokerapp.runtime.listeners import Listeners
+from brokerapp.runtime.node_config import NodeConfig
+from brokerapp.runtime.startup_checks import check_beside, found_logs, until_gone
+from brokerapp.runtime.status_reporter import Reporting
+from brokerapp.stomp.transport.connector_state import Authenticate
+from brokerapp.stomp.transport.tls import ClientContexts
+from brokerapp.store import Limits
+from brokerapp.store.memory_limits import store_limit
+from brokerapp.store.redis import RedisStore
+from brokerapp.store.server.disk import Disk
+from brokerapp.store.server.durability import REMEDY, loss
+from brokerapp.system.clock import now_ms
+from brokerapp.system.process_tuning import tune
+from brokerapp.system.supervised_tasks import AWAY_SECONDS, Tasks
+from brokerapp.tracing.recorder import NoRecorder, Recorder
+from brokerapp.tracing.schema import CHANGED, START
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
+TICK_SECONDS = 1.0
+#: Seconds between two times that a node notes which function library it uses.
+LIBRARY_SECONDS = 3600.0
+#: Seconds a node that stops waits for the store to take what clients asked.
+DRAIN_SECONDS = 10.0
+#: Seconds it waits then for the store to take the marks of the queues.
+CLOSE_SECONDS = 2.0
+
+
+class Node:
+    """Runs from `start` until `stop`, or until `failed` is set because it cannot go on."""
+
+    def __init__(self, config: NodeConfig, authenticate: Authenticate | None = None) -> None:
+        self.config, self._authenticate = config, authenticate
+        self.session = uuid.uuid4().hex[:8]
+        self.addresses: list[str] = []
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._store = RedisStore(config.redis_url, config.broker)
+        self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
+        self._in_force = InForce(self._store)
+        self._tasks = Tasks(self._give_up)
+        self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
+        self._pump = Pump(self.failed)
+        self._applying: Applying | None = None
+        self.cluster_links: Links | None = None
+        self.membership: Membership | None = None  #: once it is about to join
+        self._seat: Seat | None = None  # the same
+        self._listeners: Listeners | None = None  # the same
+
+    # -- life
+
+    async def start(self) -> None:
+        """Become the broker's node and listen. Raises Fenced or Unlinked when it had to stop before that was done: then
+        it has failed with it.
+        """
+        try:
+            await self._start()
+        except (Fenced, Unlinked) as error:
+            if not self.failed.done():
+                logger.error("%s", error)
+                self._give_up(error)
+            raise
+
+    async def _start(self) -> None:
+        tune()
+        config = self.config
+        await self._store.open()
+        await check_beside(self._store, config)
+        await until_gone(self._store, config)
+        definitions = await self._in_force.begin(config.definitions, config.impose)
+        self.broker = await self._make_broker(definitions)
+        self.membership = Membership(
+            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
+            unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
+        )  # fmt: skip
+        self._pump.serve(self.broker, self.membership)
+        last = await self.membership.join()
+        alone = not self.broker.homes.others
+        if alone:
+            await self._store.clear_stats()
+        self.broker.homes.pump = self._pump.request
+        self.broker.homes.is_sure = lambda: self.membership.is_sure
+        self._listeners = Listeners(self.broker, self._authenticate, self._pump.request)
+        registry = Registry(self._store)
+        await registry.begin(config.network, impose=config.impose, first=alone)
+        trust = ClientContexts(config.tls)
+        self.network = Connections(self._listeners.own, (), trust, at_once=config.network_at_once)
+        self._seat = Seat(self.broker.homes, self.network, registry)
+        desk = NetworkDesk(self._seat, registry)
+        self._serving = Serving(
+            self.broker.homes, config.node, self._control, self._store, lambda request: self._answer(request, desk)
+        )
+        snapshot, beat = await self._store.snapshot(), self.membership.beat
+        self._reporting = Reporting(
+            self.broker, self._store, self._listeners, self._limits, snapshot, await self._store.rollbacks(), beat,
+            lambda: network_stats(self.network),
+        )  # fmt: skip
+        await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
+        if alone:
+            self.broker.restoring.recover(await found_logs(self._store, config, self.session), last)
+        if config.cluster is not None:
+            await self._join(config.cluster, trust)
+        self._reporting.note_depths(START if alone else CHANGED)
+        self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
+        for name, work in self._work().items():
+            self._tasks.begin(name, work)
+        if not alone:
+            await self._find_place(last)
+        if config.cluster is None:
+            for destination in config.destinations:
+                self.broker.creation.declare(destination)
+        await self._listen()
+        await self.network.announce(self._listeners.announced)
+        await self._seat.settle()
+        self.membership.moved = self._seat.look
+        self._tasks.begin("network", self._seat.run)
+        if self.cluster_links is not None:
+            self.cluster_links.start()
+        self.broker.url = next(iter(self.addresses), "")
+        await self._reporting.beat()
+
+    def _work(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What is done side by side as long as the node runs, beside committing, by its name."""
+        work_by_name = {
+            "discards": self._committer.run_discards,
+            "tick": self._tick,
+            "timers": self._run_timers,
+            "signals": self._follow,
+            "beats": self.membership.beat_in_time,
+            "members": self.membership.watch,
+            "moves": self.membership.move,
+            "requests": self._serving.run,
+            "requests that waited": self._serving.run_again,
+            "libraries": self._tidy_libraries,
+        }
+        if self._applying is not None:
+            work_by_name["applying"] = self._applying.run
+        if self.config.store_folder is not None:
+            disk = Disk(self.config.store_folder)
+            work_by_name["disk"] = DiskWatch(disk, self._limits, self._store, self.broker.flow.disk_changed).run
+        return work_by_name
+
+    async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
+        """Be a broker of its cluster."""
+        record = read_record(*await self._store.cluster_record())
+        desk = Desk(self.broker, self._committer, self._pump.request, self._refresh)
+        self._applying = Applying(self.broker, desk)
+        self.broker.cluster = Cluster(
+            self.broker, terms, record, self.config.destinations, self._applying, self._pump.request
+        )
+        self.broker.cluster.recording.begin()
+        self.cluster_links = Links(self.config.broker, self.broker.cluster, trust)
+
+    async def _make_broker(self, definitions: Definitions) -> Broker:
+        """The broker, which knows its limits and how much the store holds."""
+        memory = await self._store.memory()
+        if found := loss({**memory, "kept": self.config.settings.keeps_messages}):
+            logger.warning("not durable: %s; %s", found, REMEDY)
+        total = store_limit(self.config.store_limit, memory)
+        self._limits = Limits(
+            total=total,
+            temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
+            of_log=lambda log: self.broker.bounds.of_log(log),
+        )
+        self._committer = Committer(self._store, self.session, self._limits, self._pump.run)
+        (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
+        recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
+        broker = Broker(
+            self.config.broker, self.session, self._committer, recorder, Stats(), definitions,
+            self.config.settings,
+        )  # fmt: skip
+        if self.config.grants is not None:
+            broker.access = Access(self.config.grants)
+        self._committer.announce = broker.homes.known.announce
+        self._committer.asks = broker.storing.asks
+        return broker
+
+    async def _find_place(self, last: int) -> None:
+        """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
+        await self._unless_failed(self.membership.settled(known=False))
+        await self._unless_failed(self.broker.homes.past.learn())
+        states = await self._store.recover()
+        self.broker.restoring.recover(states, last)
+        self.broker.homes.joined()
+        await self._unless_failed(self.membership.settled(known=True))
+
+    async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
+        """Wait for this; raises what the node failed with before it was done."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self.failed.result()
+        finally:
+            task.cancel()
+
+    async def impose(self, definitions: Definitions, source: str) -> int:
+        """Put these in force if the source says something else than it did last time; the version in force.
+
+        They must be such as a file's reader lets through. Raises DefinitionConflict, StoreUnavailable.
+        """
+        version, is_new = await self._in_force.impose(definitions, source)
+        if is_new:
+            await self._refresh()
+        return version
+
+    async def _listen(self) -> None:
+        for listen in self.config.listen:
+            if self.failed.done():  # clients of a node that failed were let go of
+                self.failed.result()
+            await self._listeners.open(listen)
+        self.addresses = self._listeners.addresses
+
+    async def stop(self) -> None:
+        """Stop cleanly: no new work, everything asked is stored, then good-bye. One that failed stores nothing more."""
+        if self.failed.done():
+            await self.abandon()
+            return
+        await self._seat.leave()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
+        self._listeners.stop()
+        self.broker.delivery.stopped = True
+        self.broker.flow.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)
+        self.broker.consuming.close()  # whatever is not done yet
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._committer.barrier(), CLOSE_SECONDS)
+        for client in list(self.broker.clients.values()):
+            client.sink.flush()
+            client.sink.close()
+        async with self._telling:  # nothing more is taken to be told
+            with contextlib.suppress(StoreUnavailable):
+                await self._reporting.tell_the_last()
+            await self._end_tasks()
+        with contextlib.suppress(StoreUnavailable):
+            await self.membership.leave()
+        await self._store.close()
+        await self._control.close()
+
+    async def _end_tasks(self) -> None:
+        self._pump.stop()
+        await self._tasks.end()
+
+    async def was_expelled(self) -> bool:
+        """Whether it failed because others took it for dead, and nobody has taken its name since: the store says so,
+        which may be away just then.
+        """
+        was_fenced = self.failed.done() and isinstance(self.failed.exception(), Fenced)
+        return was_fenced and await self._is_free(self.config.node)
+
+    async def _is_free(self, name: str) -> bool:
+        while True:
+            with contextlib.suppress(StoreUnavailable):
+                return name not in (await self._store.members())[1]
+            await asyncio.sleep(AWAY_SECONDS)
+
+    async def abandon(self) -> None:
+        """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""
+        self._shut()  # what was opened as it failed
+        if self._seat is not None:
+            await self._seat.leave()
+        if self.cluster_links is not None:
+            await self.cluster_links.stop()
+        await self._end_tasks()
+        if self.membership is not None:
+            with contextlib.suppress(StoreUnavailable):
+                await self.membership.leave()
+        await self._store.close()
+        await self._control.close()
+
+    # -- periodic and following work; each step survives a store that is away
+
+    def _give_up(self, error: Exception) -> None:
+        self._shut()
+        if not self.failed.done():
+            self.failed.set_exception(error)
+            self.failed.exception()  # it is told above, whether anybody asks or not
+        self._tasks.cancel()  # they are of no use any more, and would only tell of what follows from this
+
+    def _shut(self) -> None:
+        """Take no more clients, and let go of those that are there; tell and hear other nodes no more."""
+        if self._listeners is not None:
+            self._listeners.abandon()
+        if self.membership is not None:
+            self.membership.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
+            self.broker.homes.doubts.look()
+            await self._reporting.beat()
+            async with self._telling:
+                await self._reporting.tell()
+
+    async def _tidy_libraries(self) -> None:
+        while True:
+            await self._store.tidy_libraries()
+            await asyncio.sleep(LIBRARY_SECONDS)
+
+    async def _run_timers(self) -> None:
+        """Do what the broker wants done later, when its time comes."""
+        timers, moved = self.broker.timers, asyncio.Event()
+        timers.moved = moved.set
+        while True:
+            moved.clear()
+            timers.run(now_ms())
+            self._pump.request()
+            due = timers.next_ms
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(moved.wait(), None if due is None else max(0, due - now_ms()) / 1000)
+
+    async def _follow(self) -> None:
+        async for signal in self._control.signals():
+            if signal in ("definitions", "subscribed"):
+                await self._refresh()
+            if signal in ("nodes", "subscribed"):
+                self.membership.look()
+            if signal in ("connectors", "subscribed"):
+                self._seat.look()
+
+    async def _refresh(self) -> None:
+        """Route by the definitions that are in force."""
+        definitions = await self._in_force.since(self.broker.topology.definitions.version)
+        if definitions is not None:
+            self.broker.redefine(definitions)
+            logger.info("routing by definitions version %d", definitions.version)
+
+    async def _apply_definitions(self) -> None:
+        """Route by the active definitions, and say so in the node's status."""
+        await self._refresh()
+        await self._reporting.beat()
+
+    async def _answer(self, request: Request, desk: NetworkDesk) -> Request:
+        refresh = self._apply_definitions
+        return await answer(self.broker, self._committer, self._pump.request, refresh, request, desk.verbs)

@@ -1,0 +1,56 @@
+"""Predecessors: who else has, or had, the store of a node that starts, and what they left there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+
+from brokerapp.nodes.membership.compatibility import check_company
+from brokerapp.runtime.node_config import NodeConfig
+from brokerapp.store import LogState
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
+from brokerapp.store.redis import RedisStore
+
+logger = logging.getLogger(__name__)
+
+
+async def check_beside(store: RedisStore, config: NodeConfig) -> None:
+    """Raise ConfigurationRefused when this node cannot be one beside those that live."""
+    (_, members), living, own = await store.members(), await store.beating(), config.node
+    others = {name: about for name, about in members.items() if name in living and name != own}
+    check_company(own, own != ONLY_NODE, config.cluster is not None, others)
+
+
+async def until_gone(store: RedisStore, config: NodeConfig) -> None:
+    """Wait until a former node of this broker is gone for certain."""
+    while not config.alone and (former := (await store.nodes()).get(config.node)) is not None:
+        if _is_dead_here(former):
+            return
+        logger.info("the former node %s (%s) lives: waiting for it to leave", config.node, former["node"])
+        await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
+
+
+async def found_logs(store: RedisStore, config: NodeConfig, session: str) -> list[LogState]:
+    """The logs as the last node left them, or none when the broker is to begin anew."""
+    found = await store.recover()
+    if not config.settings.delete_all_messages_on_startup:
+        return found
+    for state in found:
+        await store.drop(state.name, session)
+    logger.warning("all messages and destinations of the store are deleted (deleteAllMessagesOnStartup, persistent)")
+    return []
+
+
+def _is_dead_here(former: dict) -> bool:
+    """Whether a node's process ran on this machine and is gone."""
+    if former.get("host") != socket.gethostname():
+        return False
+    try:
+        os.kill(former["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return former["pid"] == os.getpid()

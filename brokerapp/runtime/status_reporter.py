@@ -1,0 +1,152 @@
+"""Reporting: what a node tells of itself once a second: that it lives, its numbers, and the trace."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from brokerapp.admin.handlers.connection_reports import connected, connection_of
+from brokerapp.core.broker import Broker
+from brokerapp.errors import StoreUnavailable
+from brokerapp.model.destination import Destination
+from brokerapp.model.network_stats import NetworkStats
+from brokerapp.model.stats_records import NodeStatus
+from brokerapp.nodes.ownership.status import summary
+from brokerapp.runtime.listeners import Listeners
+from brokerapp.store import Limits
+from brokerapp.store.memory_limits import server_limit
+from brokerapp.store.redis import RedisStore
+from brokerapp.system.clock import now_ms
+from brokerapp.tracing.depths import Depths
+from brokerapp.tracing.recorder import BATCH
+from brokerapp.tracing.sampling import EVERYTHING, Choice, choice, chosen
+from brokerapp.tracing.schema import CHANGED, START
+
+#: Connections listed in a node's status.
+MAX_LISTED_CONNECTIONS = 1_000
+
+
+class Reporting:
+    """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives.
+
+    `rollbacks`: those of the store so far. Another one ends the node.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        store: RedisStore,
+        listeners: Listeners,
+        limits: Limits,
+        snapshot: int,
+        rollbacks: Mapping[str, int],
+        beat: Callable[[Mapping[str, Any]], Awaitable[None]],
+        network: Callable[[], NetworkStats],
+    ) -> None:
+        self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
+        self._snapshot, self._beat, self._network = snapshot, beat, network
+        self._rollbacks = rollbacks
+        self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
+        self._started_ms = now_ms()
+
+    async def tell(self) -> None:
+        """The numbers and the trace: not while the same is told already, nor where acknowledgements have no space."""
+        if not self._limits.disk.may_commit:
+            return
+        await self.write_stats()
+        if self._depths.due(time.time_ns() // 1000):
+            self.note_depths()
+        await self.flush_trace()
+
+    async def tell_the_last(self) -> None:
+        """What is left to be told when the node stops."""
+        self.note_depths(CHANGED)
+        await self.flush_trace(everything=True)
+        while self._stats.changed:
+            await self.write_stats()
+
+    async def beat(self) -> None:
+        """Say that the node lives, and how it is; know how much memory the store's server has left."""
+        if not self._limits.disk.may_report:
+            return
+        memory = await self._store.memory()
+        self._limits.server = server_limit(memory)
+        trace, clients = self._recorder, itertools.islice(self._broker.clients.values(), MAX_LISTED_CONNECTIONS)
+        status = NodeStatus(
+            node=self._broker.session,
+            broker=self._broker.name,
+            started_ms=self._started_ms,
+            seen_ms=now_ms(),
+            address=self._listeners.addresses,
+            listeners=[each.to_json() for each in self._listeners.stats()],
+            connections=[connection_of(client).to_json() for client in clients],
+            connected=connected(self._broker.clients.values()),
+            trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
+            store={
+                **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
+                "temp_used": self._broker.committer.temp, "kept": self._broker.settings.keeps_messages,
+                "disk": self._limits.disk.to_json(), **self._rollbacks,
+            },
+            memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
+            network=self._network().to_json(),
+            cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
+            homes=summary(self._broker),
+            definitions=self._broker.topology.definitions.version,
+        )  # fmt: skip
+        whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
+        await self._beat({**status.to_json(), **whereabouts})
+
+    async def write_stats(self) -> None:
+        """The numbers of destinations that changed."""
+        changed, gone = self._stats.take_changes()
+        if not changed and not gone:
+            return
+        homes = self._broker.homes
+        homes.shares.forget(gone)
+        if homes.others:  # each node tells of what is at home there
+            changed = homes.shares.tell(changed)
+            gone = [each for each in gone if homes.is_here(str(each))]
+        for each in changed:
+            each.version = self._snapshot + 1
+            self._broker.measure(each)
+        rows = {str(each.destination): json.dumps(homes.shares.total(each).to_json()) for each in changed}
+        forgotten = self._stats.long_gone(self._snapshot)
+        try:
+            self._snapshot = await self._store.write_stats(rows, list(map(str, gone)), list(map(str, forgotten)))
+        except StoreUnavailable:
+            self._stats.give_back(changed, gone)
+            raise
+        self._stats.forget_gone(forgotten)
+        self._stats.told_gone(gone, self._snapshot)
+
+    def note_depths(self, why: str = "") -> None:
+        """Record where the depths of queues stand: of all for this reason, else where they changed."""
+        self._depths.leave(log.name for log in self._broker.queues if log.away)
+        depths = {log.name: log.depth for log in self._broker.queues if not log.away}
+        if why == START:
+            self._broker.delivery.consumers.broker_began()
+        self._depths.note(time.time_ns() // 1000, depths, why)
+
+    async def flush_trace(self, everything: bool = False) -> None:
+        """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
+        while (batch := self._recorder.cut(BATCH)) is not None:
+            if self._broker.topology.chooses_what_is_recorded:
+                batch = chosen(batch, self._choice_of)
+            try:
+                if batch.count:
+                    await self._store.record(batch.encode(), batch.count)
+            except StoreUnavailable:
+                self._recorder.lose(batch)
+                raise
+            if not everything and self._recorder.pending < BATCH:
+                return
+
+    def _choice_of(self, original: str) -> Choice:
+        """What is recorded of messages sent there."""
+        policy = self._broker.topology.policy_for(Destination.parse(original))
+        return EVERYTHING if policy is None else choice(policy.record_one_in, policy.record_properties)

@@ -1,0 +1,143 @@
+r"""Runs: frames of one read that follow each other and are alike, read at once. Pure; what frames.py reads fastest.
+
+There are two: plain ACKs (1.2), and SENDs that differ in receipt, length and body only. A head is learnt when it comes
+the first time, taken apart at the values that change:
+
+    SEND\ndestination:/queue/a\nreceipt:|17|\ncontent-length:|5|\n\n        `|` cuts
+
+From then on a frame that begins so is recognised by comparing bytes. Whatever is less plain is left to frames.py, so
+nothing needs to be refused here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from brokerapp.errors import ProtocolError
+from brokerapp.model.message import unescape
+from brokerapp.stomp.header_parser import MAX_COMMAND_BYTES, read_head
+
+#: Different heads remembered for all connections together, and the most bytes of one.
+HEADS_REMEMBERED = 1024
+MAX_HEAD_REMEMBERED = MAX_COMMAND_BYTES
+
+_ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
+_ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
+#: The escape that means something in 1.2 only.
+_READ_DIFFERENTLY = "\\r"
+#: What stands in no head that is learnt; with a transformation it matters what the body is.
+_NOT_PLAIN = (b"\r", _READ_DIFFERENTLY.encode(), b"\ntransformation:")
+_CHANGING = re.compile(rb"\n(receipt|content-length):([^\n]*)")
+#: A value that needs no second look: ASCII without what ends a line or a head.
+_VALUE = re.compile(rb"[^\n\r\0\x80-\xff]{0,512}")
+_LENGTH = re.compile(rb"[1-9][0-9]{0,8}|0").fullmatch
+
+
+class Head:
+    """A SEND's command and headers but for the values that change from frame to frame."""
+
+    __slots__ = ("counted", "first", "form", "headers", "others", "receipted")
+
+    def __init__(self, fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> None:
+        _, self.headers, without_colon = read_head(b"".join(_around(fixed, names)).removesuffix(b"\n\n"), "1.2")
+        if without_colon:
+            raise ProtocolError("what is passed over must be reported for each frame")
+        self.first, *others = _around(fixed, names)
+        self.others = tuple(zip(names, others, strict=True))  #: name of a value, what stands behind it
+        self.counted, self.receipted = b"content-length" in names, b"receipt" in names
+        self.form: Any = None  #: where the session keeps what it makes of these headers
+
+
+@dataclass(slots=True)
+class SendFrames:
+    """A run of SENDs. `receipts` has None where none is wanted."""
+
+    head: Head
+    receipts: list[str | None]
+    bodies: list[bytes]
+    command = "SEND"
+
+
+@dataclass(slots=True)
+class AckFrames:
+    """A run of plain ACKs."""
+
+    ids: list[str]
+    command = "ACK"
+
+    @property
+    def receipts(self) -> list[None]:
+        """None of them asks for one."""
+        return [None] * len(self.ids)
+
+
+def read_acks(buffer: bytes, start: int) -> tuple[AckFrames, int] | None:
+    """The plain ACKs that begin here, and where they end; None when there is none."""
+    found = _ACKS.match(buffer, start)
+    return found and (AckFrames(_ACK_ID.findall(found[0].decode())), found.end())
+
+
+def learn(buffer: bytes, start: int) -> Head | None:
+    """The head of the SEND that begins here, if it is one of those that can be recognised by their bytes."""
+    end = buffer.find(b"\n\n", start, start + MAX_HEAD_REMEMBERED)
+    if end < 0 or any(buffer.find(each, start, end) >= 0 for each in _NOT_PLAIN):
+        return None
+    parts = _CHANGING.split(buffer[start:end])
+    names = parts[1::3]
+    if len(set(names)) < len(names):
+        return None
+    try:
+        return _head(tuple(parts[::3]), tuple(names))
+    except ProtocolError:
+        return None
+
+
+@lru_cache(maxsize=HEADS_REMEMBERED)
+def _head(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> Head:
+    return Head(fixed, names)
+
+
+def _around(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
+    """What stands before, between and behind the values that change."""
+    return [b"%b\n%b:" % each for each in zip(fixed, names, strict=False)] + [fixed[-1] + b"\n\n"]
+
+
+def read_sends(head: Head, buffer: bytes, start: int, max_body: int) -> tuple[SendFrames, int] | None:
+    """The SENDs with this head that are whole and begin here, and where they end; None when there is none."""
+    first, others, after_first = head.first, head.others, len(head.first)
+    receipts: list[str | None] = []
+    bodies: list[bytes] = []
+    position = start
+    while buffer.startswith(first, position):
+        at, length, receipt = position + after_first, None, None
+        for name, behind in others:
+            value = _VALUE.match(buffer, at)
+            at = value.end()  # type: ignore[union-attr]  # it matches nothing, too
+            if not buffer.startswith(behind, at):
+                break
+            at += len(behind)
+            if name == b"receipt":
+                receipt = value[0].decode()  # type: ignore[index]
+                if "\\" in receipt:
+                    if _READ_DIFFERENTLY in receipt:
+                        break
+                    receipt = unescape(receipt)
+            elif _LENGTH(value[0]):  # type: ignore[index]
+                length = int(value[0])  # type: ignore[index]
+            else:
+                break
+        else:
+            end = buffer.find(b"\0", at) if length is None else at + length
+            if not at <= end < len(buffer) or buffer[end] or end - at > max_body:
+                break
+            bodies.append(buffer[at:end])
+            receipts.append(receipt)
+            position = end + 1
+            if buffer.startswith(b"\n", position):
+                position += 1
+            continue
+        break
+    return (SendFrames(head, receipts, bodies), position) if bodies else None

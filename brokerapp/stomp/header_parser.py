@@ -1,0 +1,67 @@
+"""Heads: a frame's command and headers, from bytes to text, with the limits they have. Pure; see frames.py."""
+
+from __future__ import annotations
+
+from brokerapp.errors import ProtocolError
+from brokerapp.model.message import ESCAPES, unescape
+
+#: Longest first line and longest header line, bytes (ActiveMQ's limits).
+MAX_COMMAND_BYTES = 1024
+MAX_HEADER_LINE_BYTES = 10 * 1024
+#: Most headers of one frame (ActiveMQ's limit).
+MAX_HEADERS = 1000
+
+NUL_IN_HEAD = "a NUL inside the headers: the empty line before the body is missing"
+#: Commands whose headers are taken literally.
+LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
+#: Escapes by version: 1.1 has none for the carriage return, which may stand in its headers as it is.
+KNOWN_ESCAPES = {"1.1": {pair: text for pair, text in ESCAPES.items() if text != "\r"}, "1.2": ESCAPES}
+
+
+def read_head(head: bytes, version: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """Return the command, the headers, and the lines without a colon, of what stands before the empty line.
+
+    Those lines are passed over: clients of ActiveMQ send some, and it does not refuse them. Raises ProtocolError.
+    """
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"the headers are not UTF-8: {error.reason}") from error
+    if "\0" in text:
+        raise ProtocolError(NUL_IN_HEAD)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").removesuffix("\r")
+    lines = text.split("\n")
+    command = lines[0]
+    if len(head) > MAX_COMMAND_BYTES:
+        _check_lines(lines)
+    headers: dict[str, str] = {}
+    without_colon: tuple[str, ...] = ()
+    for line in lines[:0:-1]:  # from the last, so that the first of a name stays
+        name, colon, value = line.partition(":")
+        if colon and name:
+            headers[name] = value
+        elif colon:
+            raise ProtocolError(f"header line {line[:80]!r} has no name")
+        else:
+            without_colon = line, *without_colon
+    if version == "1.0":
+        headers = {name.strip(): value.strip() for name, value in headers.items()}
+        return command.strip(), headers, without_colon
+    if "\\" in text and command not in LITERAL:
+        known = KNOWN_ESCAPES[version]
+        headers = {
+            unescape(name, known) if "\\" in name else name: unescape(value, known) if "\\" in value else value
+            for name, value in headers.items()
+        }
+    return command, headers, without_colon
+
+
+def _check_lines(lines: list[str]) -> None:
+    if len(lines) - 1 > MAX_HEADERS:
+        raise ProtocolError(f"{len(lines) - 1} headers: at most {MAX_HEADERS} are allowed")
+    if len(lines[0]) > MAX_COMMAND_BYTES:
+        raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
+    for line in lines:
+        if len(line) > MAX_HEADER_LINE_BYTES:
+            raise ProtocolError(f"header {line[:40]!r} exceeds {MAX_HEADER_LINE_BYTES} bytes")

@@ -1,0 +1,1 @@
+"""Sockets that carry STOMP: TCP, TLS and WebSocket, login and heartbeats."""

@@ -1,0 +1,351 @@
+"""Listener: the sockets.
+
+Bytes to the session, its actions to the broker, deliveries back; back-pressure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
+from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError, RequestRefused
+from brokerapp.model.commands import Action, Connect, Disconnect, Subscribe
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
+from brokerapp.stomp.message_frames import MessageFrames
+from brokerapp.stomp.naming import Naming
+from brokerapp.stomp.protocol_detection import protocol_of
+from brokerapp.stomp.session import StompSession
+from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.heart_beats import HeartBeats
+from brokerapp.stomp.transport.login import Entrance
+
+logger = logging.getLogger(__name__)
+
+#: Longest body before the client has connected: a CONNECT has none.
+MAX_CONNECT_BODY_BYTES = 1024
+#: Bytes waiting for a client's socket at which it gets no more messages for now.
+WRITE_HIGH_WATER = 1024 * 1024
+#: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
+WRITE_LIMIT = 4 * WRITE_HIGH_WATER
+#: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
+#: and the reset overtakes what was said last.
+LINGER_SECONDS = 1.0
+
+
+#: Characters of what a client wrote that the log shows.
+MAX_SHOWN = 80
+
+
+class StompConnection(asyncio.Protocol):
+    """One client's socket. Also the sink through which the broker tells the client things."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint, self._broker, self._entrance = endpoint, endpoint.broker, Entrance(endpoint)
+        limits = endpoint.limits
+        self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
+        self._session = StompSession(Naming(self._own, endpoint.conventions), limits)
+        self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
+            **self._broker.perform,
+            Connect: self._connect,
+            Disconnect: self._disconnect,
+        }
+        if limits.max_consumers is not None:
+            self._perform[Subscribe] = self._subscribe
+        self._out: list[bytes] = []
+        self._out_size = 0  # bytes of bodies in it
+        self._early = b""  # came while a login was checked
+        self._frames: Iterator[Frame | Run] | None = None  # what is left of a read while a login is checked
+        self._login: asyncio.Task | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._beats = HeartBeats()
+        self._closing = False
+        self._ended = False  # nothing can be written any more
+        self._counted = False  # among the connections of the endpoint
+        self._reading = True
+        self._held = False  # the broker has enough of it for now
+        self._choked = False  # it does not take what it is told
+        self._is_first = True  # nothing came from it yet
+        self._warned = False  # of a header line of its that is passed over: once is enough
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._loop = asyncio.get_running_loop()
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[attr-defined]
+        number = next(self._endpoint.numbers)
+        peer = transport.get_extra_info("peername")
+        self.client = Client(
+            id=f"{self._broker.session}-{number}",
+            sink=self,
+            remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
+            connected_ms=time.time_ns() // 1_000_000,
+        )
+        self._messages = MessageFrames(self._session, self.client)
+        if self._endpoint.stopping:
+            self.close()
+            return
+        if self._endpoint.is_full:
+            self._turn_away()
+            return
+        self._endpoint.connections += 1
+        self._endpoint.accepted += 1
+        self._endpoint.open.add(self)
+        self._counted = True
+        if patience := self._endpoint.limits.connect_ms:
+            self._timers.append(self._loop.call_later(patience / 1000, self._no_connect))
+
+    def _turn_away(self) -> None:
+        endpoint = self._endpoint
+        endpoint.refused += 1
+        logger.warning("%s: %s is one connection too many", endpoint.name, self.client.remote_address)
+        limit = endpoint.limits.max_connections
+        self._fail(ProtocolError(f"{endpoint.name} takes at most {limit} connections (maximumConnections)"))
+
+    def _no_connect(self) -> None:
+        if self._session.state == "new":
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._beats.read_at = self._loop.time()
+        if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
+            self._early += data
+        elif not self._closing and not (self._is_first and self._is_foreign(data)):
+            self._consume(self._parser.feed(data))
+
+    def _is_foreign(self, beginning: bytes) -> bool:
+        """Whether the client's first bytes are of another protocol: then the log says so, and the connection ends."""
+        self._is_first, protocol = False, protocol_of(beginning)
+        if protocol is None:
+            return False
+        address = self.client.remote_address
+        if self._endpoint.foreign.is_due(protocol, address.rpartition(":")[0], self._loop.time()):
+            name = self._endpoint.name
+            logger.warning(
+                "connector %s: the client at %s speaks %s: only STOMP is served here", name, address, protocol
+            )
+        self.close()
+        return True
+
+    def _consume(self, frames: Iterator[Frame | Run]) -> None:
+        try:
+            for frame in frames:
+                self._receive(frame)
+                if self._login is not None:
+                    self._frames = frames
+                    break
+                if self._closing:
+                    break
+        except ProtocolError as error:
+            self._fail(error)
+        except Exception:  # top of the connection: a fault of ours ends this client's connection, and is said
+            logger.exception("a frame of %s could not be handled", self.client.id)
+            self._fail(ProtocolError("internal error: see the broker's log"))
+        self._endpoint.pump()
+
+    def _receive(self, frame: Frame | Run) -> None:
+        session = self._session
+        if type(frame) is Frame and frame.passed_over and not self._warned:
+            self._warned = True
+            line = frame.passed_over[0][:MAX_SHOWN]
+            logger.warning("%s: header line %r of %s has no colon: passed over", self.client.id, line, frame.command)
+        try:
+            action = session.receive(frame) if type(frame) is Frame else session.receive_run(frame)
+            self._perform[type(action)](self.client, action)
+        except RequestRefused as error:
+            for receipt in frame.receipts:
+                self.refuse(error, receipt)
+            self._broker.delivery.dirty[self.client] = None
+        except ProtocolError as error:
+            error.receipt = frame.receipts[0]  # type: ignore[attr-defined]
+            raise
+
+    def _fail(self, error: ProtocolError) -> None:
+        """The client broke the protocol: say so and close."""
+        self.refuse(error, getattr(error, "receipt", None))
+        self.flush()
+        if self._closing:
+            return
+        self._closing = True
+        self._cancel_timers()
+        self._broker.connecting.disconnect(self.client)
+        self._endpoint.pump()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._ended = True
+            self._timers.append(self._loop.call_later(LINGER_SECONDS, self._transport.close))
+        else:
+            self._transport.close()
+
+    def pause_writing(self) -> None:
+        self.client.blocked = True
+
+    def resume_writing(self) -> None:
+        self.client.blocked = self._choked = False
+        self._read_or_not()
+        for subscription in self.client.subscriptions.values():
+            self._broker.delivery.resume(subscription)
+        self._endpoint.pump()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        if self._counted:
+            self._endpoint.connections -= 1
+            self._endpoint.open.discard(self)
+        self._cancel_timers()
+        if self._login is not None:
+            self._login.cancel()
+        self._broker.connecting.disconnect(self.client)
+        self._endpoint.pump()
+
+    def _cancel_timers(self) -> None:
+        self._beats.stop()
+        for timer in self._timers:
+            timer.cancel()
+
+    @property
+    def frame_limit(self) -> int:
+        """Bytes the next frame may have at most, roughly: whoever collects them need not collect more."""
+        return self._parser.max_body + MAX_HEAD_BYTES
+
+    # -- what the client asks
+
+    def _connect(self, _client: Client, connect: Connect) -> None:
+        self._parser.max_body = self._endpoint.limits.max_body
+        self._parser.version = self.client.protocol_version = self._session.version
+        self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
+        if not self._entrance.takes_time(self.client, connect):
+            self._introduce(connect, ANONYMOUS)
+            self._welcome(connect)
+            return
+        self._login = self._loop.create_task(self._log_in(connect))
+        self._read_or_not()
+
+    async def _log_in(self, connect: Connect) -> None:
+        """What takes its time: the password, and that no other node has the client id."""
+        try:
+            principal = await self._entrance.authenticated(self.client, connect)
+            if self._closing:
+                return
+            self._introduce(connect, principal)
+            await self._entrance.enter(self.client, connect, lambda: self._welcome(connect))
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        finally:
+            self._login = None
+        frames, self._frames = self._frames, None
+        if frames is not None:
+            self._consume(frames)
+        early, self._early = self._early, b""
+        if early and not self._closing:
+            self._consume(self._parser.feed(early))
+        self._read_or_not()
+
+    def _introduce(self, connect: Connect, principal: Principal) -> None:
+        self._perform |= self._entrance.introduce(self.client, connect, principal)
+
+    def _welcome(self, connect: Connect) -> None:
+        """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
+        client = self.client
+        if self._closing:
+            return
+        self._entrance.let_in(client, connect)
+        self._session.stamp = self._entrance.stamp(connect.login, client.principal)
+        self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
+        self._broker.delivery.dirty[client] = None
+        grace = self._endpoint.limits.heart_beat_grace
+        self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
+
+    def _subscribe(self, client: Client, subscribe: Subscribe) -> None:
+        limit = self._endpoint.limits.max_consumers
+        if limit is not None and len(client.subscriptions) >= limit:
+            raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
+        self._broker.perform[Subscribe](client, subscribe)
+
+    def _own(self, kind: Kind, name: str) -> Destination:
+        return self._broker.temporaries.own(self.client, kind, name)
+
+    def _disconnect(self, _client: Client, disconnect: Disconnect) -> None:
+        self._broker.connecting.leave(self.client, disconnect.receipt, self.close)
+        self._closing = True
+
+    def close(self) -> None:
+        self.flush()
+        self._closing = True
+        self._transport.close()
+
+    def stop(self) -> None:
+        """The node stops: what was asked is still done, nothing more is heard. Who has not logged in must go."""
+        if self.client.id in self._broker.clients:
+            self.client.stopping = True
+            self.client.read_or_not()
+        elif not self._closing:
+            self.close()
+
+    def abort(self) -> None:
+        self._closing = True
+        self._transport.abort()
+
+    def _beat(self) -> None:
+        self._out.append(b"\n")
+        self.flush()
+
+    def _fell_silent(self) -> None:
+        if self._reading:
+            logger.info("%s sent no heart-beat: closing", self.client.id)
+            self._transport.abort()
+
+    # -- the broker's side: Sink
+
+    def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
+        self._out_size += self._messages.write(self._out, subscription, entries, ack_ids)
+        if self._out_size > WRITE_HIGH_WATER:
+            self.flush()  # so that a socket that is full says so before more is given to it
+
+    def end_of_browse(self, subscription: Subscription) -> None:
+        names = (self.client.own_names.get(each.stomp, each.stomp) for each in subscription.destinations)
+        self._out.append(self._session.answers.end_of_browse(",".join(names), subscription.id))
+
+    def receipts(self, ids: Sequence[str]) -> None:
+        self._out.append(self._session.answers.receipts(ids))
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        self._out.append(self._session.answers.error(error, receipt))
+
+    def flush(self) -> None:
+        if self._out and not self._ended and not self._transport.is_closing():
+            self._beats.written_at = self._loop.time()
+            self._transport.write(b"".join(self._out))
+            if self.client.blocked and self._transport.get_write_buffer_size() > WRITE_LIMIT:
+                self._choked = True
+                self._read_or_not()
+        self._out.clear()
+        self._out_size = 0
+
+    def pulse(self) -> tuple[int, int, int]:
+        return *self._session.heart_beat, round((self._loop.time() - self._beats.read_at) * 1000)
+
+    def hold(self, held: bool) -> None:
+        self._held = held
+        self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        """Read from the client unless something stands against it; a client that is not read from cannot be heard."""
+        wanted = not (self._held or self._choked or self._login)
+        if wanted == self._reading or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._beats.read_at = self._loop.time()
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()

@@ -1,0 +1,84 @@
+"""Entrance: as whom a client comes in by one endpoint, and whether it may."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
+from brokerapp.engine.policy.life_cycles import window_ms
+from brokerapp.errors import AuthenticationFailed, ProtocolError
+from brokerapp.model.commands import Action, Connect
+from brokerapp.model.message import escape
+from brokerapp.stomp.transport.connector_state import Endpoint
+
+logger = logging.getLogger(__name__)
+
+
+class Entrance:
+    """Of one endpoint. All that it decides against is a ProtocolError, which says why."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint, self._broker = endpoint, endpoint.broker
+
+    def takes_time(self, client: Client, connect: Connect) -> bool:
+        """Whether somebody has to be asked about it: for its password, or for its client id at other nodes."""
+        return self._endpoint.authenticate is not None or self._is_claimed(client, connect)
+
+    def _is_claimed(self, client: Client, connect: Connect) -> bool:
+        return self._broker.homes.claims.are_asked(client, connect.client_id)
+
+    async def authenticated(self, client: Client, connect: Connect) -> Principal:
+        """Who it is, by its password. Raises ProtocolError."""
+        if self._endpoint.authenticate is None:
+            return ANONYMOUS
+        try:
+            address = client.remote_address.rpartition(":")[0]
+            principal = await self._endpoint.authenticate(connect.login, connect.passcode, address)
+        except Exception as error:
+            logger.exception("the login of %s could not be checked", client.id)
+            raise ProtocolError("the login cannot be checked now") from error
+        if principal is None:
+            raise AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong")
+        return principal
+
+    def introduce(
+        self, client: Client, connect: Connect, principal: Principal
+    ) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+        """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
+        if connect.bridge is not None and connect.cluster is None and not client.internal:
+            self._broker.bridging.check(principal, connect.bridge)
+        client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
+        client.way = connect.way
+        client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
+        client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
+        if client.reconnect_ms and not client.named:
+            raise ProtocolError("reconnect needs a client-id, by which the client is known again")
+        return self._broker.admit(client, connect)
+
+    async def enter(self, client: Client, connect: Connect, welcome: Callable[[], None]) -> None:
+        """Welcome it when no other node has a client of its id. Raises ProtocolError."""
+        if not self._is_claimed(client, connect):
+            welcome()
+            return
+        async with self._broker.homes.claims.claimed(client, steals=self._endpoint.limits.allow_link_stealing):
+            welcome()
+
+    def let_in(self, client: Client, connect: Connect) -> None:
+        """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
+        self._broker.connecting.connect(client, steal=self._may_steal(client))
+        client.copies = connect.copies
+        if connect.bridge is not None and not client.internal:
+            self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
+
+    def _may_steal(self, client: Client) -> bool:
+        """Whether it may take over its client id from who has it."""
+        return self._endpoint.limits.allow_link_stealing or self._broker.connecting.is_back(client)
+
+    def stamp(self, login: str | None, principal: Principal) -> str:
+        """What the messages of a client carry to say who sent them."""
+        settings = self._broker.settings
+        user = principal.name if settings.use_authenticated_principal else login
+        return f"JMSXUserID:{escape(user)}\n" if settings.populate_jmsx_user_id and user else ""

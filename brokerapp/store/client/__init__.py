@@ -1,0 +1,1 @@
+"""Connection to Valkey: handshake, function libraries, keys."""

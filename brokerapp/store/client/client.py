@@ -1,0 +1,148 @@
+"""Server: Redis 7 or Valkey 7.2 and later as a broker talks to it, and where the driver's errors become ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ReadOnlyError, RedisError, ResponseError
+
+from brokerapp.errors import BrokerError, ConfigurationRefused, Fenced, StoreRolledBack, StoreUnavailable
+from brokerapp.store.client.connection import Direct, alive, packing
+from brokerapp.store.client.handshake import NOT_PRIMARY, Handshake, Refused
+from brokerapp.store.client.keys import Keys
+from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
+from brokerapp.system.store_address import check_address
+
+#: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
+LEAVE_SECONDS = 1.0
+
+
+class Server:
+    """One broker's keys on a server. Belongs to the event loop it is first used on."""
+
+    def __init__(self, url: str, broker: str) -> None:
+        self.url, self.keys = url, Keys(broker)
+        # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
+        # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
+        pool = redis.ConnectionPool.from_url(
+            check_address(url),
+            protocol=2,
+            retry=Retry(NoBackoff(), 0),
+            health_check_interval=0,
+            socket_timeout=None,
+            **alive(url),
+        )
+        self._handshake = Handshake(url, self.keys)
+        self.continuity = self._handshake.continuity
+        pool.connection_class = packing(pool.connection_class, self._handshake)
+        try:
+            pool.make_connection()  # which connects nowhere, but knows its options
+        except TypeError as error:
+            raise ConfigurationRefused(f"the store's URL has an option that is not supported: {error}") from error
+        self._redis = redis.Redis.from_pool(pool)
+        self._commits, self._beats = Direct(pool), Direct(pool)
+        self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
+
+    async def open(self) -> None:
+        """Be sure that the store can be used: see Handshake. Loads the function library where it is not yet."""
+        await self._do("PING")
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._commits.close()
+        await self._beats.close()
+        await self._redis.aclose()
+
+    async def _call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """What a function of the library answers."""
+        return await self._do("FCALL", PREFIX + function, len(keys), *keys, *args)
+
+    async def _commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """The same of `commit`, over a connection of its own."""
+        return await self._directly(self._commits, "commit", keys, args)
+
+    async def _beat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """The same of `beat`: one that is not answered yet keeps neither the next nor anything else waiting."""
+        return await self._directly(self._beats, "beat", keys, args)
+
+    async def _directly(self, over: Direct, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        return await self._answered(over.call, "FCALL", PREFIX + function, len(keys), *keys, *args)
+
+    async def _do(self, *command: Any) -> Any:
+        """What one command answers."""
+        return await self._answered(self._redis.execute_command, *command)
+
+    async def _answered(self, call: Callable[..., Awaitable[Any]], *command: Any) -> Any:
+        """What a call answers to a command; the driver's errors as ours."""
+        try:
+            return await call(*command)
+        except (RedisError, OSError) as error:
+            if not is_missing(error):
+                await self._fail(command[0], error)
+        await self._do("FUNCTION", "LOAD", "REPLACE", LIBRARY)  # it was removed as one that nobody used
+        try:
+            return await call(*command)
+        except (RedisError, OSError) as error:
+            await self._fail(command[0], error)
+
+    async def _fail(self, command: str, error: RedisError | OSError) -> NoReturn:
+        """Raise an error of the driver as one of ours; leave a server that is no primary."""
+        if isinstance(error, ReadOnlyError):
+            await self._leave()
+            raise StoreUnavailable(NOT_PRIMARY) from error
+        if str(error).startswith("ROLLEDBACK"):
+            await self._handshake.fence_after_rollback(self._do)
+        raise ours(command, error, self._handshake.rolled_back) from error
+
+    async def _leave(self) -> None:
+        """Give up all connections, those in use, too: each command connects again where the address leads to."""
+        await self._commits.close()
+        await self._beats.close()
+        with contextlib.suppress(RedisError, OSError):  # a TimeoutError is an OSError
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._redis.connection_pool.disconnect()
+
+    async def _many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
+        """What several commands answer, in one round trip."""
+        pipe = self._redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        try:
+            return await pipe.execute()
+        except (RedisError, OSError) as error:
+            await self._fail("pipeline", error)
+
+    async def _published(self, channel: str) -> AsyncIterator[str]:
+        """`subscribed`, then what is published, as it comes. Ends with StoreUnavailable."""
+        pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
+        try:
+            await pubsub.subscribe(channel)
+            yield "subscribed"
+            async for message in pubsub.listen():
+                yield message["data"].decode()
+        except (RedisError, OSError) as error:
+            await self._fail("SUBSCRIBE", error)
+        finally:
+            await pubsub.aclose()
+
+
+def ours(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:
+    """An error of the driver as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
+    if isinstance(error, Refused):
+        return error.error
+    if isinstance(error, ResponseError):
+        if str(error).startswith("FENCED"):
+            return rolled_back or Fenced(str(error))
+        return StoreUnavailable(f"{command}: {error}")
+    return StoreUnavailable(str(error) or type(error).__name__)
+
+
+def pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """HGETALL's answer as pairs."""
+    return zip(reply[::2], reply[1::2], strict=True)

@@ -1,0 +1,140 @@
+"""A commit as the server's function takes it, and what it answers.
+
+The function (functions/batch.lua) gets one flat row of arguments and knows a log by its index in the call's keys: a
+name that many units share is sent once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from brokerapp.store import GONE, STORE, TEMP, Batch, Committed, Limits, Row, Run
+from brokerapp.store.client.keys import Keys
+
+#: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
+ROWS_AT_ONCE = 500
+#: Why a unit was refused when no single log is full, see functions/refusing.lua.
+_REASONS = {-1: STORE, -2: GONE, -3: TEMP}
+
+
+def committed(
+    base: int,
+    refused: list,
+    dropped: list,
+    used: int,
+    held: Sequence[Sequence[int]],
+    temp: int,
+    repeated: list,
+    last: Sequence[Sequence[int]],
+    changes: int,
+    logs: Sequence[str],
+) -> Committed:
+    """The answer of the commit function, which knows the logs by their index."""
+    by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
+    if not refused and not dropped and not repeated:
+        return Committed(base, used=used, held=by_log, temp=temp, before=before, changes=changes)
+    reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
+    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before, changes)
+
+
+def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for unit, message, copy in copies:
+        found[unit].append((message, copy))
+    return dict(found)
+
+
+def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple[list[str], list[str], list[Any]]:
+    """The logs a batch touches, and the keys and arguments of the call that does it."""
+    logs, units = _encode_units(batch.units)
+    prefix = keys.log_prefix
+    prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
+    args: list[Any] = [session, batch.number, limits.accepted, *prefixes, limits.server, limits.temp]
+    args.append("" if batch.after is None else batch.after)
+    args.append(len(batch.declarations))
+    for log, attributes in batch.declarations:
+        args += (log, prefix + log, attributes or "")
+    droppable = [(unit, *each) for unit, asked in batch.numbered for each in asked.droppable]
+    args += (*_rows(batch.marks), *_rows(batch.returned), *_encode_jobs(batch))
+    args += map(limits.of_log, logs)
+    args += _rows(droppable)
+    args += _rows([(unit, asked.handover) for unit, asked in batch.numbered if asked.handover])
+    args += _rows([(index,) for index, log in enumerate(logs) if batch.asks(log)])
+    args += units
+    fixed = (
+        keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,
+    )  # fmt: skip
+    return logs, [*fixed, *(prefix + log for log in logs)], args
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """How many, and what stands in each."""
+    return [len(rows), *(each for row in rows for each in row)]
+
+
+def _encode_units(units: list) -> tuple[list[str], list[Any]]:
+    """The logs the units touch, and the units as arguments of the commit function."""
+    indices: dict[str, int] = {}
+    args: list[Any] = [len(units)]
+
+    def add(copies: Sequence[Row]) -> None:
+        args.append(len(copies))
+        for log, original, shown in copies:
+            args.extend((indices.setdefault(log, len(indices)), original, shown))
+
+    for unit in units:
+        if isinstance(unit, Run):
+            args += (_RUN, len(unit.stored))
+            add(unit.rows)
+            args += unit.stored
+            continue
+        args.append(f"-{len(unit.appends)}" if unit.moves else len(unit.appends))
+        for stored, copies in unit.appends:
+            args.append(stored)
+            add(copies)
+        if unit.settles:
+            _encode_settles(unit.settles, indices, args)
+        else:
+            args += _NO_SETTLES
+    return list(indices), args
+
+
+def _encode_jobs(batch: Batch) -> list[Any]:
+    """What the units do to jobs, as arguments of the commit function."""
+    changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
+    return _rows([(position, each.id, int(each.new), each.due_ms, each.record) for position, each in changes])
+
+
+#: Where other units have their number of messages.
+_RUN = "run"
+#: No groups of settled entries, no payloads, no bytes freed, nor volatile ones.
+_NO_SETTLES = (0, 0, 0, 0)
+
+
+def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
+    groups: dict[str, list] = defaultdict(list)
+    payloads: dict[int, int] = defaultdict(int)
+    inline = volatile = 0
+    for each in settles:
+        groups[each.log].append(each)
+        if each.payload:
+            payloads[each.payload] += 1
+        else:
+            inline += each.size
+            if not each.message.persistent:
+                volatile += each.size
+    chunks = [
+        (log, group[at : at + ROWS_AT_ONCE])
+        for log, group in groups.items()
+        for at in range(0, len(group), ROWS_AT_ONCE)
+    ]
+    args.append(len(chunks))
+    for log, chunk in chunks:
+        args += (indices.setdefault(log, len(indices)), sum(each.size for each in chunk), len(chunk))
+        args += [each.seq for each in chunk]
+    args.append(len(payloads))
+    for payload in payloads.items():
+        args += payload
+    args += (inline, volatile)

@@ -1,0 +1,1 @@
+"""What the process asks of its operating system: clock, timers, environment, directories, locks."""

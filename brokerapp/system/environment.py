@@ -1,0 +1,203 @@
+"""Environment: where an installation keeps its data and which ports and servers it uses, read from the environment
+once.
+
+Every variable has a default, so that nothing needs to be set; two installations differ in SLUICE_DATA and the ports.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.store_address import check_address
+
+#: Ways to STOMP that are served where a port is given, by scheme.
+EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "wss": "SLUICE_WSS_PORT"}
+
+#: Properties that messages of many businesses have, and are asked for by.
+INDEXED = "order,orderId,order-id,customer,invoice"
+
+#: For how long, and up to how much, recorded traffic is kept: a month, at 5 bytes an event four billion events.
+ARCHIVE_DAYS, ARCHIVE_GIGABYTES = 31, 20
+_GIGABYTE = 10**9
+
+#: Names of this machine that no other has.
+_LOCAL = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One installation. Paths are absolute; ports are TCP ports on `bind`."""
+
+    data: Path
+    bind: str
+    console_port: int
+    stomp_port: int
+    monitor_port: int
+    spark_port: int
+    broker_name: str
+    redis_url: str
+    database_url: str
+    spark_master: str
+    #: Further ways to STOMP, by scheme, and the files with the certificate (PKCS12 or PEM) that two of them need.
+    extra_ports: Mapping[str, int] = field(default_factory=dict)
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_password: str | None = field(default=None, repr=False)
+    #: The brokers of a cluster, `W=tcp://host:port,X=...`, its master, and by whom they log in to each other.
+    cluster: str = ""
+    cluster_master: str = ""
+    cluster_user: str | None = None
+    cluster_password: str | None = field(default=None, repr=False)
+    #: Properties by whose values recorded messages can be found.
+    indexed: tuple[str, ...] = ("correlation-id",)
+    #: Addresses and networks of proxies before the console, comma separated: what they say of a browser is believed.
+    proxies: str = ""
+    #: Days for which the audit trail is kept; 0: for ever.
+    audit_days: int = 0
+    #: A Spark Connect server elsewhere, as `sc://host:port/;token=...`: analyses run there, and none is started here.
+    spark_remote: str = field(default="", repr=False)
+    #: Days for which recorded traffic is kept, and bytes that it may take; 0: for ever, any number.
+    archive_days: float = ARCHIVE_DAYS
+    archive_bytes: int = ARCHIVE_GIGABYTES * _GIGABYTE
+    #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
+    result_days: int = 90
+    #: Where people find the console: links in mails begin so.
+    console_url: str = "http://localhost:8000"
+    #: Seconds an analysis may take.
+    analysis_seconds: int = 15 * 60
+    #: Seconds without an answer after which the Spark server is restarted; more on a busy machine.
+    spark_patience: float = 60
+    #: Whether Spark is warmed up when it has started, before anybody asks.
+    warms_up: bool = True
+    #: Addresses that are not public and that users of the console may have Sluice connect to, see network/outbound.py.
+    outbound: str = ""
+    #: Analyses that run at once: in all, and for one person.
+    analyses_at_once: int = 2
+    analyses_of_one: int = 1
+
+    @staticmethod
+    def read(variables: Mapping[str, str] = os.environ) -> Environment:
+        """The environment that these variables describe."""
+        data = Path(variables.get("SLUICE_DATA", PROJECT / "var")).resolve()
+        return Environment(
+            data=data,
+            bind=variables.get("SLUICE_BIND", "127.0.0.1"),
+            console_port=_port(variables, "SLUICE_PORT", 8000),
+            stomp_port=_port(variables, "SLUICE_STOMP_PORT", 61613),
+            monitor_port=_port(variables, "SLUICE_MONITOR_PORT", 8161),
+            spark_port=_port(variables, "SLUICE_SPARK_PORT", 15002),
+            broker_name=variables.get("SLUICE_BROKER", "sluice"),
+            redis_url=_store_url(variables) or _embedded_url(data / "store"),
+            database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
+            spark_master=variables.get("SPARK_MASTER", "local[2]"),
+            extra_ports={
+                scheme: _port(variables, name, 0) for scheme, name in EXTRA_PORTS.items() if variables.get(name)
+            },
+            tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
+            tls_key=variables.get("SLUICE_TLS_KEY"),
+            tls_password=variables.get("SLUICE_TLS_PASSWORD"),
+            cluster=variables.get("SLUICE_CLUSTER", ""),
+            cluster_master=variables.get("SLUICE_CLUSTER_MASTER", ""),
+            cluster_user=variables.get("SLUICE_CLUSTER_USER"),
+            cluster_password=variables.get("SLUICE_CLUSTER_PASSWORD"),
+            indexed=_indexed(variables.get("SLUICE_INDEXED", INDEXED)),
+            proxies="".join(variables.get("SLUICE_PROXIES", "").split()),
+            audit_days=_whole(variables, "SLUICE_AUDIT_DAYS", 0),
+            archive_days=_number(variables, "SLUICE_ARCHIVE_DAYS", ARCHIVE_DAYS),
+            archive_bytes=int(_number(variables, "SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES) * _GIGABYTE),
+            console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
+            spark_remote=variables.get("SPARK_REMOTE", ""),
+            result_days=_whole(variables, "SLUICE_RESULT_DAYS", 90),
+            analysis_seconds=_whole(variables, "SLUICE_ANALYSIS_SECONDS", 15 * 60),
+            spark_patience=_number(variables, "SLUICE_SPARK_PATIENCE", 60),
+            warms_up=variables.get("SLUICE_WARM_UP", "1") != "0",
+            outbound=variables.get("SLUICE_OUTBOUND", "private" if _is_for_this_machine(variables) else ""),
+            analyses_at_once=_whole(variables, "SLUICE_ANALYSES", 2),
+            analyses_of_one=_whole(variables, "SLUICE_ANALYSES_OF_ONE", 1),
+        )
+
+    @property
+    def owns_store(self) -> bool:
+        """Whether the embedded Valkey in the data folder is the store."""
+        return self.redis_url == _embedded_url(self.store)
+
+    @property
+    def store(self) -> Path:
+        """The embedded store."""
+        return self.data / "store"
+
+    @property
+    def archive(self) -> Path:
+        """Recorded traffic, as Parquet."""
+        return self.data / "archive"
+
+    @property
+    def results(self) -> Path:
+        """Results of analyses, a folder each."""
+        return self.data / "results"
+
+    @property
+    def spark(self) -> Path:
+        """Spark's configuration, token and scratch space."""
+        return self.data / "spark"
+
+
+def _is_for_this_machine(variables: Mapping[str, str]) -> bool:
+    """Whether only users of this machine reach the console, who reach its private addresses without Sluice."""
+    host = urlsplit(variables.get("SLUICE_URL") or "http://localhost").hostname or ""
+    bind = variables.get("SLUICE_BIND", "127.0.0.1")
+    return not variables.get("SLUICE_HOSTS") and all(each in _LOCAL for each in (bind, host))
+
+
+def _port(variables: Mapping[str, str], name: str, default: int) -> int:
+    """Return a TCP port, 0 for any free one. Raises ConfigurationRefused."""
+    found = _whole(variables, name, default)
+    if found > 65535:
+        raise ConfigurationRefused(f"{name}={variables[name]} must be a port from 0 to 65535")
+    return found
+
+
+def _whole(variables: Mapping[str, str], name: str, default: int) -> int:
+    """Return a whole number of 0 or more. Raises ConfigurationRefused."""
+    text = variables.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal()):
+        raise ConfigurationRefused(f"{name}={text} must be a whole number of 0 or more")
+    return int(text)
+
+
+def _number(variables: Mapping[str, str], name: str, default: float) -> float:
+    """Return a number of 0 or more. Raises ConfigurationRefused."""
+    try:
+        found = float(variables.get(name, default))
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found >= 0):
+        raise ConfigurationRefused(f"{name}={variables[name]} must be a number of 0 or more")
+    return found
+
+
+def _indexed(names: str) -> tuple[str, ...]:
+    """The correlation id, and what these names, separated by commas, say."""
+    return tuple(dict.fromkeys(("correlation-id", *(name.strip() for name in names.split(",") if name.strip()))))
+
+
+def _store_url(variables: Mapping[str, str]) -> str:
+    """The store's URL where one is named, else ""; raises ConfigurationRefused."""
+    url = variables.get("REDIS_URL", "")
+    return check_address(url) if url else ""
+
+
+def _embedded_url(folder: Path) -> str:
+    """Where the embedded store of this folder listens: it says so itself, because a long path makes it go elsewhere."""
+    note = folder / "store.url"
+    return note.read_text() if note.exists() else f"unix://{folder}/valkey.sock"

@@ -1,0 +1,158 @@
+"""From what the recorder noted to Arrow columns: flat lists of references to a table with an event a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from brokerapp.tracing.properties import property_maps
+from brokerapp.tracing.schema import ENQUEUE, KINDS, MOMENT, NAME, SCHEMA, WITHOUT_MESSAGE
+
+_MAPS = ("ps", "pn")
+
+
+def table_of(
+    broker: str,
+    runs: list,
+    facts: list[tuple[str, int, int]],
+    heads: list[bytes],
+    weights: dict[str, int] | None = None,
+) -> pa.Table:
+    """The events of one batch, see recorder.py."""
+    ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
+    places, different = _different(facts)  # a message is in several runs: its facts become columns once
+    flat = list(chain.from_iterable(different))
+    ids, sizes, born = (flat[column::3] for column in range(3))
+    kinds = np.frombuffer(bytes(kind), np.uint8)
+    run_of_message = np.repeat(np.arange(len(ts)), counts)
+    names, first_of_run, copies = _unique(destinations)
+    copies_of_message = copies[run_of_message]
+    message = np.repeat(np.arange(len(facts)), copies_of_message)  # of each event, as below
+    run = run_of_message[message]
+    copy = np.arange(len(run)) - (np.cumsum(copies_of_message) - copies_of_message)[message]
+    destination = first_of_run[run] + copy
+
+    def of_run(column: pa.Array) -> pa.Array:
+        return column.take(pa.array(run))
+
+    place = pa.array(places[message])
+
+    def of_message(column: pa.Array) -> pa.Array:
+        return column.take(place)
+
+    columns = {
+        "ts": of_run(_integers(ts)).view(MOMENT),
+        "kind": _kind(kinds[run]),
+        "msg_id": of_message(_ids(ids)),
+        "destination": _names(names).take(pa.array(destination)),
+        "original": of_run(_names(original)),
+        "consumer": of_run(_names(consumer)),
+        "broker": _constant(broker, len(run)),
+        "size": of_message(_integers(sizes)),
+        "born": of_message(_integers(born)).view(MOMENT),
+        "reason": of_run(_names(reason)),
+        **_properties(kinds, run, heads),
+        "weight": pa.array(_weights(kinds, original, weights or {})[run]),
+    }
+    return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
+    """For each of the facts its place among those that are different objects, and these."""
+    # Their addresses, as an array of objects holds them: asking each for its id took four times as long.
+    objects = np.frombuffer(np.fromiter(facts, object, len(facts)), np.uintp)
+    _, first, places = np.unique(objects, return_index=True, return_inverse=True)
+    return places, [facts[each] for each in first.tolist()]
+
+
+def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int]) -> np.ndarray:
+    """Of each run. What is about no message is counted whole, whatever is sampled."""
+    if not weights:
+        return np.ones(len(kinds), np.int32)
+    of_run = np.fromiter((weights.get(each, 1) for each in originals), np.int32, len(kinds))
+    return np.where(np.isin(kinds, WITHOUT_MESSAGE), np.int32(1), of_run)
+
+
+def _unique(destinations: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """All names, those of a list that many runs share once; where each run's begin among them, and how many it has."""
+    names: list[str] = []
+    begins: dict[int | tuple[str, ...], int] = {}
+    first = np.empty(len(destinations), np.int64)
+    for run, each in enumerate(destinations):
+        key = each if type(each) is tuple else id(each)
+        begin = begins.get(key)
+        if begin is None:
+            begin = begins[key] = len(names)
+            names += each
+        first[run] = begin
+    return names, first, np.fromiter(map(len, destinations), np.int64, len(destinations))
+
+
+# -- columns
+
+
+def _integers(values: Sequence[int]) -> pa.Array:
+    return pa.array(np.fromiter(values, np.int64, len(values)))
+
+
+def _names(values: list[str | None]) -> pa.DictionaryArray:
+    if values.count(None) == len(values):  # most columns of consumers and reasons
+        return pa.nulls(len(values), NAME)
+    return pa.array(values, NAME)
+
+
+def _constant(text: str, count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text], pa.string()))
+
+
+def _kind(kinds: np.ndarray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(kinds.astype(np.int32)), _kinds())
+
+
+@cache
+def _kinds() -> pa.StringArray:
+    """Made when it is needed: with its first array of a list pyarrow imports pandas, which a node has no use for."""
+    return pa.array(KINDS, pa.string())
+
+
+def _ids(values: Sequence[str]) -> pa.StringArray:
+    """Texts that are all different: joining and splitting them again costs half of converting them one by one."""
+    data = np.frombuffer("\n".join(values).encode(errors="replace"), np.uint8)
+    ends = np.flatnonzero(data == 10)
+    if len(ends) != len(values) - 1:  # an id with a newline in it
+        return pa.array(values, pa.string())
+    offsets = np.zeros(len(values) + 1, np.int32)
+    offsets[1:-1], offsets[-1] = ends, len(data)
+    offsets[1:] -= np.arange(len(values), dtype=np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(data[data != 10]))
+
+
+def _properties(kinds: np.ndarray, run: np.ndarray, heads: list[bytes]) -> dict[str, pa.Array]:
+    """The maps of the enqueues, whose runs have a head each; null at all other events. `run` is that of each event."""
+    if not heads:
+        return _no_properties(len(run))
+    is_enqueue = kinds == ENQUEUE
+    head = (np.cumsum(is_enqueue) - 1)[run]
+    enqueued = is_enqueue[run]
+    return {name: _spread(maps, head, enqueued) for name, maps in zip(_MAPS, property_maps(heads), strict=True)}
+
+
+def _spread(maps: pa.MapArray, place: np.ndarray, wanted: np.ndarray) -> pa.MapArray:
+    """The map at its place for each event that is wanted, null for the others: `take` is slow with maps."""
+    starts = maps.offsets.to_numpy()
+    lengths = np.where(wanted, np.diff(starts)[place], 0)
+    offsets = np.zeros(len(place) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    item = pa.array(np.repeat(starts[:-1][place], lengths) + within)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), maps.keys.take(item), maps.items.take(item), mask=pa.array(~wanted)
+    )
+
+
+def _no_properties(count: int) -> dict[str, pa.Array]:
+    return {name: pa.nulls(count, SCHEMA.field(name).type) for name in _MAPS}

@@ -1,0 +1,60 @@
+"""Who consumes from where, as trace events: that a client began to consume from a destination, and that it stopped.
+
+A client counts once at a destination, however many subscriptions it has there. Each event says how many clients consume
+there from then on, as far as this node serves them: what was before a window need not be read to know who is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from brokerapp.tracing.depths import Standing
+from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.schema import START, SUBSCRIBE, UNSUBSCRIBE
+
+#: Stands for all destinations in the note that a broker began: whoever consumed before consumes no longer.
+EVERYWHERE = "queue://>"
+
+
+class ConsumerNotes:
+    """Notes the consumers of one node's logs and topics."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._subscriptions: Counter[tuple[str, str]] = Counter()  # by destination and client
+        self._clients: Counter[str] = Counter()  # by destination
+
+    def began(self, destination: str, client: str) -> None:
+        """A subscription of this client consumes from there from now on."""
+        self._subscriptions[destination, client] += 1
+        if self._subscriptions[destination, client] == 1:
+            self._clients[destination] += 1
+            self._note(SUBSCRIBE, destination, client, None)
+
+    def ended(self, destination: str, client: str) -> None:
+        """One of its subscriptions does no longer."""
+        if (destination, client) not in self._subscriptions:
+            return
+        self._subscriptions[destination, client] -= 1
+        if not self._subscriptions[destination, client]:
+            del self._subscriptions[destination, client]
+            self._clients[destination] -= 1
+            self._note(UNSUBSCRIBE, destination, client, None)
+            if not self._clients[destination]:
+                del self._clients[destination]
+
+    def forget(self, destination: str) -> None:
+        """Another node serves its consumers from now on, and notes them."""
+        if self._clients.pop(destination, 0):
+            for key in [each for each in self._subscriptions if each[0] == destination]:
+                del self._subscriptions[key]
+
+    def broker_began(self) -> None:
+        """No node of the broker ran: nobody consumes."""
+        self._note(UNSUBSCRIBE, EVERYWHERE, None, START)
+
+    def _note(self, kind: int, destination: str, client: str | None, reason: str | None) -> None:
+        now_us = time.time_ns() // 1000
+        count = Standing(self._clients[destination], now_us)
+        self._recorder.run(kind, now_us, (count,), (destination,), destination, client, reason)

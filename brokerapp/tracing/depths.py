@@ -1,0 +1,64 @@
+"""Where depths stand, as trace events: all logs that hold anything when a node begins, when it stops and at each full
+hour, and at each minute those that changed.
+
+So whoever reads an hour needs no other to know the depths in it, and no arithmetic to know them to the minute. That the
+broker itself began is said, too: no node of it ran before. Each node notes its own logs and knows nothing of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.schema import ALL, CHANGED, DEPTH
+
+MINUTE_US = 60_000_000
+HOUR_US = 60 * MINUTE_US
+
+
+class Standing:
+    """A count in the place of a message: it has no id, its size is how many there are, it is as old as the note."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, count: int, now_us: int) -> None:
+        self.facts = ("", count, now_us)
+
+
+class Depths:
+    """Notes the depths of one node's logs."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._noted_us = 0  # when that was last done
+        self._known: dict[str, int] = {}  # what was noted then of logs that held anything
+
+    def due(self, now_us: int) -> bool:
+        """Whether a minute began since depths were noted, also when the clock was set back."""
+        return now_us // MINUTE_US != self._noted_us // MINUTE_US
+
+    def note(self, now_us: int, depths: Mapping[str, int], why: str = "") -> None:
+        """Depths are these, after all that was noted so far and before all that will be.
+
+        `why` is the reason for which all that hold anything are noted; "" to do so when an hour began.
+        """
+        every = why or (ALL if now_us // HOUR_US != self._noted_us // HOUR_US else "")
+        holding = {log: depth for log, depth in depths.items() if depth > 0}
+        # All that was noted is earlier: a microsecond tells them apart.
+        self._recorder.since_us = ts_us = now_us + 1
+        for log, depth in holding.items():
+            if every:
+                self._event(ts_us, log, depth, every)
+            elif self._known.get(log) != depth:
+                self._event(ts_us, log, depth, CHANGED)
+        for log in self._known.keys() - holding.keys():
+            self._event(ts_us, log, 0, CHANGED)
+        self._noted_us, self._known = now_us, holding
+
+    def leave(self, logs: Iterable[str]) -> None:
+        """Another node notes the depths of these."""
+        for log in logs:
+            self._known.pop(log, None)
+
+    def _event(self, ts_us: int, log: str, depth: int, reason: str) -> None:
+        self._recorder.run(DEPTH, ts_us, (Standing(depth, ts_us),), (log,), log, None, reason)

@@ -1,0 +1,169 @@
+"""Recorder: takes trace events on the broker's hot path and gives them back in batches.
+
+Events come in *runs*: the same happened to some messages, each at some destinations, at one time. A run costs little
+however many events it stands for: adding converts nothing, it appends references to flat lists, which are packed as
+they are (encoding.py).
+
+    _runs       7 references each: ts, kind, destinations, original, consumer, reason, number of messages
+    _facts      (id, size, born) of each message of a run
+    _heads      of one message of each run that was enqueued, when properties are recorded
+
+Synchronous, without clock and I/O; it belongs to one event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from brokerapp.model.message import Message
+from brokerapp.tracing.encoding import encode
+from brokerapp.tracing.properties import bounded
+from brokerapp.tracing.schema import ENQUEUE
+
+#: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
+#: never cut, so a batch may hold one run more.
+BATCH = 16_384
+#: Events that may wait to be taken; beyond it the oldest are dropped and counted.
+MAX_PENDING = 16 * BATCH
+#: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
+LATEST_US = 60_000_000
+
+RUN = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events that were taken, as they were noted."""
+
+    broker: str
+    runs: list
+    facts: list[tuple[str, int, int]]
+    heads: list[bytes]
+    count: int  #: of the events
+    #: By where they were sent to: for how many messages those stand that are in it (choice.py); elsewhere 1.
+    weights: dict[str, int] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """The batch as bytes."""
+        return encode(self.broker, self.runs, self.facts, self.heads, self.weights)
+
+
+class Recorder:
+    """Trace events of one node. Times are microseconds since the epoch, destinations in native form: `queue://N`."""
+
+    def __init__(self, broker: str, properties: bool = True) -> None:
+        self.broker, self.properties = broker, properties
+        self.dropped = 0  #: events given up because nobody took them, or had no room for them
+        self.pending = 0  #: events waiting to be taken
+        self.since_us = 0  #: depths were noted then: what is noted from there on did not happen before, see run
+        self._taken = 0
+        self._runs: list = []
+        self._facts: list[tuple[str, int, int]] = []
+        self._heads: list[bytes] = []
+
+    @property
+    def recorded(self) -> int:
+        """Events noted since the start, those dropped included."""
+        return self._taken + self.dropped + self.pending
+
+    def enqueue(
+        self, ts_us: int, messages: Sequence[Message], destination: str, producer: str | None = None
+    ) -> None:  # fmt: skip
+        """Messages with the same properties arrived at the broker: once for each SEND, before routing.
+
+        `producer` is who sent them, where a client did.
+        """
+        if self.properties:
+            self._heads.append(bounded(messages[0].head))
+        self.run(ENQUEUE, ts_us, messages, (destination,), destination, producer)
+
+    def event(
+        self,
+        kind: int,
+        ts_us: int,
+        message: Message,
+        destination: str,
+        original: str,
+        consumer: str | None,
+        reason: str | None,
+    ) -> None:
+        """Something happened to one message at one destination."""
+        self.run(kind, ts_us, (message,), (destination,), original, consumer, reason)
+
+    def run(
+        self,
+        kind: int,
+        ts_us: int,
+        messages: Sequence[Message],
+        destinations: Sequence[str],
+        original: str,
+        consumer: str | None = None,
+        reason: str | None = None,
+        *,
+        in_depths: bool = False,
+    ) -> None:
+        """The same happened to all these messages at all these destinations; `original` is where they were sent to.
+
+        `destinations` is kept, not copied: it must not change. `in_depths`: depths that were noted after it happened
+        count it already, so it stays before them.
+        """
+        if ts_us < self.since_us < ts_us + LATEST_US and not in_depths:
+            ts_us = self.since_us
+        self._runs += (ts_us, kind, destinations, original, consumer, reason, len(messages))
+        self._facts += [message.facts for message in messages]
+        self.pending += len(messages) * len(destinations)
+        if self.pending > MAX_PENDING:
+            self._bound()
+
+    def take(self, limit: int = BATCH) -> tuple[bytes, int] | None:
+        """The oldest waiting events, about `limit`, as the bytes of one batch, and how many they are."""
+        batch = self.cut(limit)
+        return batch and (batch.encode(), batch.count)
+
+    def cut(self, limit: int = BATCH) -> Batch | None:
+        """The oldest waiting events, about `limit`, which are the caller's from here on."""
+        if not self._runs:
+            return None
+        runs, facts, heads, count = self._cut(limit)
+        self._taken += count
+        return Batch(self.broker, runs, facts, heads, count)
+
+    def lose(self, batch: Batch) -> None:
+        """What was taken is kept nowhere."""
+        self._taken -= batch.count
+        self.dropped += batch.count
+
+    def _cut(self, limit: int) -> tuple[list, list, list[bytes], int]:
+        """Take the first runs out, with what belongs to them, and say how many events they stand for."""
+        count = cut = messages = enqueued = 0
+        while count < limit and cut < len(self._runs):
+            of_run = self._runs[cut + 6]
+            messages += of_run
+            count += of_run * len(self._runs[cut + 2])
+            enqueued += self._runs[cut + 1] == ENQUEUE
+            cut += RUN
+        parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
+        del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]
+        self.pending -= count
+        return parts
+
+    def _bound(self) -> None:
+        """Drop the oldest events, a batch at a time, until the rest is within the limit."""
+        while (excess := self.pending - MAX_PENDING) > 0:
+            before = self.pending
+            self._cut(max(excess, BATCH))
+            self.dropped += before - self.pending
+
+
+class NoRecorder(Recorder):
+    """Takes trace events and forgets them, where recording is off."""
+
+    def enqueue(self, *_events: object) -> None:
+        """Forget."""
+
+    def event(self, *_event: object) -> None:
+        """Forget."""
+
+    def run(self, *_events: object, in_depths: bool = False) -> None:
+        """Forget."""

@@ -1,0 +1,1 @@
+"""Roles, permissions and masking: decides who may see and do what."""

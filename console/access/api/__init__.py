@@ -1,0 +1,1 @@
+"""REST operations on masking rules."""

@@ -1,0 +1,81 @@
+"""Masking: the rules of what some roles do not see of messages, in their order: the first about a place counts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Router, Schema, Status
+from pydantic import BaseModel, Field
+
+from console.access import masking_admin
+from console.access.roles import Verb
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.models import MaskingRule
+
+router = Router(tags=["people"])
+
+
+class MaskingRuleFields(BaseModel):
+    """What a rule masks, and for whom."""
+
+    role: str = Field("", description="Empty: every one")
+    scope: str = Field(">", max_length=500)
+    place: str = Field(description="`json`, `header` or `body`")
+    pattern: str = Field("", max_length=500)
+    action: str = Field(description="`remove`, `replace`, `last4` or `show`")
+    replacement: str = ""
+    comment: str = ""
+
+
+class MaskingRuleIn(RequestBody, MaskingRuleFields):
+    """A rule as a caller writes it."""
+
+
+class MaskingRuleOut(Schema, MaskingRuleFields):
+    """A rule in its place."""
+
+    id: int
+    order: int
+    active: bool
+
+
+class MaskingStep(RequestBody):
+    """What to do with a rule: switch it on or off, or put it before all others."""
+
+    action: Literal["switch", "first"]
+
+
+@operation(router, "GET", "", Verb.USERS, response=list[MaskingRuleOut])
+def list_masking_rules(request: HttpRequest) -> Any:
+    """List masking rules in their order."""
+    return MaskingRule.objects.all()
+
+
+@operation(router, "POST", "", Verb.USERS, response={201: MaskingRuleOut})
+def create_masking_rule(request: HttpRequest, wanted: MaskingRuleIn) -> Any:
+    """Put a masking rule in force, behind all others."""
+    return Status(201, masking_admin.save(request, None, wanted.model_dump()))
+
+
+@operation(router, "PUT", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
+def change_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleIn) -> Any:
+    """Change a masking rule."""
+    return masking_admin.save(request, get_object_or_404(MaskingRule, pk=rule_id), wanted.model_dump())
+
+
+@operation(router, "POST", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
+def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingStep) -> Any:
+    """Switch a masking rule on or off, or put it before all others."""
+    rule = get_object_or_404(MaskingRule, pk=rule_id)
+    masking_admin.change(request, rule, wanted.action)
+    return rule
+
+
+@operation(router, "DELETE", "/{int:rule_id}", Verb.USERS, response={204: None})
+def delete_masking_rule(request: HttpRequest, rule_id: int) -> Any:
+    """Delete a masking rule."""
+    masking_admin.change(request, get_object_or_404(MaskingRule, pk=rule_id), "delete")
+    return Status(204, None)

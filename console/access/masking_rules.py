@@ -1,0 +1,314 @@
+"""Masking rules and their effect on headers and bodies. Pure; `console.access.masking` chooses the rules of a user.
+
+Of the rules about a place the first one counts. A body that is covered shows its structure and nothing else, but what
+rules show; one that is not covered shows everything, but what rules take away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import translate
+from functools import lru_cache, partial
+from typing import Any
+
+import regex
+
+from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, WROTE
+from brokerapp.errors import RequestRefused
+from console.access.roles import Role, Scope
+
+#: What stands where a value was.
+COVER = "••••"
+#: Characters left of a value by LAST4.
+LEFT = 4
+#: Bytes of a body that rules look through; what is larger is withheld where a rule would have to.
+MAX_BODY = 1024 * 1024
+MAX_PATTERN = 500
+#: Values in values of a JSON body: one that is deeper is withheld, as if it were no JSON.
+MAX_DEPTH = 64
+#: Seconds that the regular expressions may take over one body; then it is withheld. A page shows 50 messages.
+PATIENCE = 0.1
+#: Headers that pages and clients need, and that say nothing of what is in a message.
+KEPT = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", WROTE})
+#: Headers that repeat what another one says: a rule about that one masks these.
+REPEATED = {EARLIER_CAUSE: CAUSE}
+
+
+class Place(StrEnum):
+    """Where a rule looks."""
+
+    HEADER = "header"  #: names of headers and properties, with * and ?
+    JSON = "json"  #: a path in a JSON body: $.customer.card, $..card, $.lines[*].price
+    BODY = "body"  #: a regular expression in a body of text
+
+
+class Action(StrEnum):
+    """What a rule does with what it finds."""
+
+    REMOVE = "remove"
+    REPLACE = "replace"
+    LAST4 = "last4"
+    SHOW = "show"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule as it was given. `role` None: every role."""
+
+    role: Role | None
+    scope: Scope
+    place: Place
+    pattern: str
+    action: Action
+    replacement: str = COVER
+
+    @staticmethod
+    def of(role: str, scope: str, place: str, pattern: str, action: str, replacement: str = "") -> Rule:
+        """The rule that texts describe. Raises RequestRefused, InvalidDestination."""
+        for value, kind in ((place, Place), (action, Action)):
+            if value not in set(kind):
+                raise RequestRefused(f"{value!r} is not one of {', '.join(kind)}")
+        if role and role not in set(Role):
+            raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
+        rule = Rule(
+            Role(role) if role else None, Scope.parse(scope or ">"), Place(place), pattern.strip(), Action(action),
+            replacement or COVER,
+        )  # fmt: skip
+        rule.check()
+        return rule
+
+    def check(self) -> None:
+        """Raise RequestRefused when the pattern is none of its place."""
+        if len(self.pattern) > MAX_PATTERN:
+            raise RequestRefused(f"a pattern has at most {MAX_PATTERN} characters")
+        match self.place:
+            case Place.JSON:
+                _steps(self.pattern)
+            case Place.BODY:
+                try:
+                    regex.compile(self.pattern)
+                except (regex.error, OverflowError, RecursionError) as error:
+                    raise RequestRefused(f"{self.pattern!r} is no regular expression: {error}") from error
+            case Place.HEADER if not self.pattern or self.action is Action.SHOW:
+                raise RequestRefused(
+                    "headers are shown to whoever may browse: a rule about them takes away"
+                    if self.pattern
+                    else "give the name of a header, or a pattern such as card*"
+                )
+        if self.place is Place.BODY and self.action is not Action.SHOW and not self.pattern:
+            raise RequestRefused("give a regular expression for what is to be found in bodies")
+
+
+def hides_header(rules: Iterable[Rule], name: str) -> Rule | None:
+    """The rule that masks this header, if one does."""
+    if name in KEPT:
+        return None
+    said = {name, REPEATED.get(name, name)}
+    about = (rule for rule in rules if rule.place is Place.HEADER)
+    return next((rule for rule in about if any(map(_named(rule.pattern).match, said))), None)
+
+
+def mask_headers(rules: Sequence[Rule], headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The headers as the rules leave them, and the names of those that are masked."""
+    left, names = {}, []
+    for name, value in headers.items():
+        rule = hides_header(rules, name)
+        if rule is None:
+            left[name] = value
+            continue
+        names.append(name)
+        if rule.action is not Action.REMOVE:
+            left[name] = _masked(rule, value)
+    return left, names
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedBody:
+    """A body as rules leave it."""
+
+    body: bytes
+    withheld: str = ""  #: why there is none
+    places: tuple[str, ...] = ()  #: what was masked in it
+
+
+def mask_body(rules: Sequence[Rule], body: bytes, *, covered: bool) -> MaskedBody:
+    """The body as the rules leave it; `covered`: without the values that no rule shows."""
+    covered = covered and not any(rule.place is Place.BODY and rule.action is Action.SHOW for rule in rules)
+    paths = [rule for rule in rules if rule.place is Place.JSON]
+    regexes = [rule for rule in rules if rule.place is Place.BODY and rule.action is not Action.SHOW]
+    if not body or not (covered or paths or regexes):
+        return MaskedBody(body)
+    if len(body) > MAX_BODY:
+        return MaskedBody(b"", "It is too large to be masked, so that it is not shown.")
+    places: list[str] = []
+    if covered or paths:
+        try:
+            body = _mask_json(paths, body, covered, places)
+        except (_NotJsonError, RecursionError):
+            if covered:
+                return MaskedBody(b"", "Your role reads bodies masked, and this one cannot be masked in parts.")
+            if body.lstrip()[:1] in (b"{", b"["):
+                return MaskedBody(b"", "It looks like JSON and is none, so that what is to be masked cannot be found.")
+    if regexes:
+        try:
+            body = _mask_text(regexes, body.decode(), places).encode()
+        except UnicodeDecodeError:
+            return MaskedBody(b"", "It is no text, so that what is to be masked cannot be found.")
+        except TimeoutError:
+            return MaskedBody(b"", "To find what is to be masked in it takes too long, so that it is not shown.")
+    return MaskedBody(body, places=tuple(dict.fromkeys(places)))
+
+
+class _NotJsonError(Exception):
+    pass
+
+
+# -- JSON
+
+_GONE = object()
+
+
+def _mask_json(rules: Sequence[Rule], body: bytes, covered: bool, places: list[str]) -> bytes:
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise _NotJsonError from error
+    if covered and not isinstance(document, dict | list):
+        raise _NotJsonError
+    looks = [_Look(rule, _steps(rule.pattern), frozenset({0})) for rule in rules]
+    found = _walk(looks, document, (), covered, None, places)
+    if not places:
+        return body  # as it was written
+    return b"" if found is _GONE else json.dumps(found, ensure_ascii=False).encode(errors="backslashreplace")
+
+
+def _walk(
+    looks: Sequence[_Look], value: Any, path: tuple[Any, ...], covered: bool, forced: Rule | None, places: list[str]
+) -> Any:
+    if len(path) > MAX_DEPTH:
+        raise _NotJsonError
+    rule = next((look.rule for look in looks if look.is_there), None)
+    if rule is not None and rule.action is Action.SHOW:
+        covered, forced = False, None
+    elif rule is not None and (rule.action is not Action.LAST4 or not isinstance(value, dict | list)):
+        places.append(_written(path))
+        return _GONE if rule.action is Action.REMOVE else _masked(rule, _text(value))
+    elif rule is not None:
+        forced = rule
+    if isinstance(value, dict):
+        pairs = (
+            (name, _walk(_inside(looks, name), each, (*path, name), covered, forced, places))
+            for name, each in value.items()
+        )
+        return {name: each for name, each in pairs if each is not _GONE}
+    if isinstance(value, list):
+        items = (_walk(_inside(looks, at), each, (*path, at), covered, forced, places) for at, each in enumerate(value))
+        return [each for each in items if each is not _GONE]
+    if forced is not None:
+        places.append(_written(path))
+        return _masked(forced, _text(value))
+    if covered and value is not None:
+        places.append("all values")
+        return COVER
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _written(path: tuple[Any, ...]) -> str:
+    return "$" + "".join("[*]" if isinstance(step, int) else f".{step}" for step in path)
+
+
+#: A step of a path: .name, .*, [*], [3], ['name'], or .. before any of them.
+_STEP = re.compile(r"(\.\.)?(?:\.?([^.\[\]'*]+)|\.?(\*)|\[(\*|\d+)\]|\['([^']*)'\])")
+_ANY, _DEEP = object(), object()
+
+
+@lru_cache(maxsize=1024)
+def _steps(pattern: str) -> tuple[Any, ...]:
+    """The steps of a path; a bare name means it at any depth. Raises RequestRefused."""
+    text = pattern.strip()
+    if text and not text.startswith("$"):
+        text = f"$..{text}"
+    steps, at = [], 1
+    while at < len(text):
+        found = _STEP.match(text, at)
+        if found is None:
+            raise RequestRefused(
+                f"{pattern!r} is no path of JSON from {text[at:]!r} on: write $.customer.card or $..card"
+            )
+        deep, name, star, index, quoted = found.groups()
+        steps += [_DEEP] if deep else []
+        if star or index == "*":
+            steps.append(_ANY)
+        elif index is not None:
+            steps.append(int(index))
+        else:
+            steps.append(name if quoted is None else quoted)
+        at = found.end()
+    if not text:
+        raise RequestRefused("give a path in JSON: $.customer.card, or $..card for any depth")
+    return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A rule on its way into a document: how many of its steps may have been taken, of all the ways to take them."""
+
+    rule: Rule
+    steps: tuple[Any, ...]
+    taken: frozenset[int]
+
+    @property
+    def is_there(self) -> bool:
+        return len(self.steps) in self.taken
+
+    def into(self, name: Any) -> _Look:
+        """One level further."""
+        taken = set()
+        for at in self.taken:
+            if at < len(self.steps) and self.steps[at] is _DEEP:
+                taken.add(at)
+                at += 1
+            if at < len(self.steps) and (self.steps[at] is _ANY or self.steps[at] == name):
+                taken.add(at + 1)
+        return _Look(self.rule, self.steps, frozenset(taken))
+
+
+def _inside(looks: Sequence[_Look], name: Any) -> list[_Look]:
+    return [inside for look in looks if (inside := look.into(name)).taken]
+
+
+# -- text
+
+
+def _mask_text(rules: Sequence[Rule], text: str, places: list[str]) -> str:
+    until = time.monotonic() + PATIENCE
+    for rule in rules:
+        cover, left = partial(_found, rule), max(0.001, until - time.monotonic())
+        text, count = regex.subn(rule.pattern, cover, text, timeout=left, concurrent=True)  # other threads go on
+        if count:
+            places.append(f"what matches {rule.pattern}")
+    return text
+
+
+def _found(rule: Rule, found: regex.Match[str]) -> str:
+    return "" if rule.action is Action.REMOVE else _masked(rule, found.group())
+
+
+def _masked(rule: Rule, text: str) -> str:
+    if rule.action is Action.LAST4:
+        return COVER + text[-LEFT:] if len(text) > LEFT else COVER
+    return rule.replacement
+
+
+@lru_cache(maxsize=1024)
+def _named(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern), re.IGNORECASE)

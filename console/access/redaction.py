@@ -1,0 +1,45 @@
+"""Naming: what somebody may not know of is counted where places are told, and left out of what is said. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import Destination
+from console.access.roles import Sees, everything
+
+#: What takes the place of a sentence that would name what its reader may not know of.
+WITHHELD = "it concerns a destination that you may not see"
+#: The native form of a destination within a sentence, as far as its name has no blank.
+_NAMED = re.compile(r"\b[a-z-]+://[^\s,;]+")
+
+
+def more(count: int) -> str:
+    """How many places are not named."""
+    return f"{count} more that you may not see"
+
+
+def listed(places: Iterable[Destination | str], sees: Sees) -> list[str]:
+    """The places by name, in native form; at the end how many more there are."""
+    found = [place if isinstance(place, Destination) else Destination.parse(place) for place in places]
+    seen = [str(place) for place in found if sees(place)]
+    return seen if len(seen) == len(found) else [*seen, more(len(found) - len(seen))]
+
+
+def said(text: str, sees: Sees) -> str:
+    """A sentence of the broker, or what tells its reader nothing where it names what they may not know of."""
+    return text if sees is everything or all(map(sees, _named_in(text))) else WITHHELD
+
+
+def joined(text: str, sees: Sees) -> str:
+    """The places of a list in a text, as `listed` names them."""
+    return text if sees is everything or not text else ", ".join(listed(text.split(", "), sees))
+
+
+def _named_in(text: str) -> Iterable[Destination]:
+    for name in _NAMED.findall(text):
+        try:
+            yield Destination.parse(name.rstrip(".:'\")"))
+        except InvalidDestination:  # an address of something else
+            continue

@@ -1,0 +1,243 @@
+"""Roles, permissions, the table that joins them, and scopes. Pure; `permissions` asks it for Django's users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from brokerapp.engine.routing.destination_trie import covers, overlap
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination, Kind, check_name
+
+#: Whether somebody may know of a destination.
+Sees = Callable[[Destination], bool]
+
+
+def everything(_destination: object) -> bool:
+    """Nothing is hidden."""
+    return True
+
+
+class Role(StrEnum):
+    """What a user may be; a superuser is an admin."""
+
+    VIEWER = "viewer"
+    SUPPORT = "support"
+    ANALYST = "analyst"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    CLIENT = "client"  #: programs, which send and consume over STOMP
+    MONITOR = "monitor"  #: machines, which read numbers
+
+
+class Verb(StrEnum):
+    """What can be done; the value completes the sentence `needs the right to ...`."""
+
+    SEE = "see lists and numbers"
+    BROWSE = "browse messages"
+    READ = "read bodies of messages"
+    RESUBMIT = "resubmit messages"
+    BULK = "resubmit, move and copy messages in bulk"
+    EDIT = "edit messages and resubmit them"
+    SEND = "send test messages"
+    REMOVE = "delete messages and purge queues"
+    PAUSE = "pause and resume queues"
+    CLOSE = "close connections and subscriptions"
+    CREATE = "create and delete destinations"
+    DRAFT = "draft routing"
+    ROUTE = "apply routing"
+    BRIDGE = "change network connectors"
+    RECORD = "change what is recorded"
+    ANALYSE = "run analyses"
+    SCHEDULE = "make and schedule reports"
+    ALERT = "change alerts"
+    METRICS = "read the endpoints for machines"
+    USERS = "manage users, roles and masking"
+    AUDIT = "read the audit trail"
+    DEMO = "start the demo"
+
+
+_ADMIN = frozenset({Role.ADMIN})
+_OPERATORS = _ADMIN | {Role.OPERATOR}
+_HELPERS = _OPERATORS | {Role.SUPPORT}
+_PEOPLE = _HELPERS | {Role.ANALYST, Role.VIEWER}
+
+ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
+    Verb.SEE: _PEOPLE,
+    Verb.BROWSE: _HELPERS,
+    Verb.READ: _HELPERS,
+    Verb.RESUBMIT: _HELPERS,
+    Verb.BULK: _OPERATORS,
+    Verb.EDIT: _OPERATORS,
+    Verb.SEND: _OPERATORS,
+    Verb.REMOVE: _OPERATORS,
+    Verb.PAUSE: _OPERATORS,
+    Verb.CLOSE: _OPERATORS,
+    Verb.CREATE: _OPERATORS,
+    Verb.DRAFT: _HELPERS,
+    Verb.ROUTE: _ADMIN,
+    Verb.BRIDGE: _ADMIN,
+    Verb.RECORD: _ADMIN,
+    Verb.ANALYSE: _HELPERS | {Role.ANALYST},
+    Verb.SCHEDULE: _OPERATORS | {Role.ANALYST},
+    Verb.ALERT: _OPERATORS,
+    Verb.METRICS: _OPERATORS | {Role.MONITOR},
+    Verb.USERS: _ADMIN,
+    Verb.AUDIT: _ADMIN,
+    Verb.DEMO: _ADMIN,
+}
+
+#: What may be given to somebody in a role beyond what all in the role have.
+EXTRAS: dict[Role, frozenset[Verb]] = {
+    Role.OPERATOR: frozenset({Verb.ROUTE, Verb.RECORD, Verb.BRIDGE}),
+    Role.SUPPORT: frozenset({Verb.BULK}),
+}
+
+#: Roles that are for everything: an admin could lift a scope, and what programs may do is the broker's own to decide.
+UNSCOPED = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})
+
+#: What tells of a queue and changes nothing: by whatever name it is called, the queue is meant.
+LOOKING = frozenset({Verb.SEE, Verb.BROWSE, Verb.READ})
+
+#: Roles that read bodies only as far as masking shows them.
+MASKED = frozenset({Role.SUPPORT})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The destinations a pattern names, with the broker's wildcards; without a kind both queues and topics."""
+
+    pattern: str
+    kind: Kind | None = None
+
+    @staticmethod
+    def parse(text: str) -> Scope:
+        """Read `orders.>`, `queue://orders.>` or `topic://orders.>`. Raises InvalidDestination."""
+        for kind in NAMED_KINDS:
+            prefix = f"{kind}://"
+            if text.strip().startswith(prefix):
+                return Scope(_checked(text.strip().removeprefix(prefix)), kind)
+        return Scope(_checked(text.strip()))
+
+    def __str__(self) -> str:
+        return f"{self.kind}://{self.pattern}" if self.kind else self.pattern
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it names all queues and topics."""
+        return self.kind is None and self.pattern == ANY_REST
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """What it names, as patterns of each kind."""
+        return tuple(Destination(kind, self.pattern) for kind in ((self.kind,) if self.kind else NAMED_KINDS))
+
+    def holds(self, destination: Destination) -> bool:
+        """Whether the destination, or all that a pattern names, lies in it."""
+        return self._is_of(destination) and covers(self.pattern, destination.physical.name)
+
+    def touches(self, destination: Destination) -> bool:
+        """Whether the destination, or some that a pattern names, lies in it."""
+        return self._is_of(destination) and overlap(self.pattern, destination.physical.name)
+
+    def _is_of(self, destination: Destination) -> bool:
+        return destination.physical.kind in ((self.kind,) if self.kind else NAMED_KINDS)
+
+
+def _checked(pattern: str) -> str:
+    check_name(pattern)
+    if "://" in pattern:
+        raise InvalidDestination(pattern, "a scope is a pattern such as orders.>, or queue://orders.>, or topic://>")
+    return pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a token leaves of its user's rights: these verbs, in these scopes (none: wherever they have them)."""
+
+    verbs: frozenset[Verb]
+    scopes: tuple[Scope, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role as somebody has it: where (no scopes: everywhere), and with what beyond it."""
+
+    role: Role
+    scopes: tuple[Scope, ...] = ()
+    extras: frozenset[Verb] = frozenset()
+    limit: Limit | None = None
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it holds for all destinations."""
+        return not self.scopes and (self.limit is None or not self.limit.scopes)
+
+    @property
+    def bounds(self) -> tuple[Scope, ...]:
+        """The scopes that bound it: those of its token if that has any, which lie within its own, else its own."""
+        return (self.limit.scopes if self.limit is not None else ()) or self.scopes
+
+    def allows(self, verb: Verb, destination: Destination | None = None) -> bool:
+        """Whether it has the right, for the destination; without one: anywhere."""
+        if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
+            return False
+        places = () if destination is None else (destination,) if verb in LOOKING else meant_by(destination)
+        if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, places)):
+            return False
+        return _within(self.scopes, places)
+
+    def touches(self, destination: Destination) -> bool:
+        """Whether it is for some of what a pattern names."""
+        limits = self.limit.scopes if self.limit is not None else ()
+        return all(
+            not scopes or any(scope.touches(destination) for scope in scopes) for scopes in (self.scopes, limits)
+        )
+
+    @staticmethod
+    def of(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Grant:
+        """The grant that names and patterns describe; see `Assignment`. Raises ValueError, InvalidDestination."""
+        verbs = frozenset(Verb[name.upper()] for name in extras)
+        return Grant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
+
+
+def meant_by(destination: Destination) -> tuple[Destination, ...]:
+    """What doing something to a destination is about: of a fully qualified name its address, too.
+
+    Who calls a new queue by one binds it there: it gets what is sent to the topic of that name, or a share of what is
+    sent to the queue.
+    """
+    queue = destination.physical
+    if not destination.address or destination.address == queue.name:
+        return (queue,)
+    return (queue, *(Destination(kind, destination.address) for kind in NAMED_KINDS))
+
+
+def _within(scopes: tuple[Scope, ...], places: tuple[Destination, ...]) -> bool:
+    return not scopes or all(any(scope.holds(place) for scope in scopes) for place in places)
+
+
+def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None = None) -> bool:
+    """Whether one of the grants has the right."""
+    return any(grant.allows(verb, destination) for grant in grants)
+
+
+def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
+    """The sentence that names a missing right, and for what it is `held` instead."""
+    roles = [role for role in Role if role in ROLES_BY_VERB[verb]]
+    named = f"role {roles[0]}" if len(roles) == 1 else f"roles {', '.join(roles[:-1])} and {roles[-1]}"
+    where = f" for {destination}" if destination is not None else ""
+    instead = f" You have it for {held}." if held else ""
+    others = " and ".join(role for role in Role if verb in EXTRAS.get(role, ()))
+    added = f", and can be added to the role {others}" if others else ""
+    return f"This needs the right to {verb}{where}, which comes with the {named}{added}.{instead}"
+
+
+def lacking_in_token(verb: Verb, destination: Any, held: str) -> str:
+    """The sentence that names a right which a user has and their token leaves out, or `held` for others only."""
+    if not held:
+        return f"This token does not include the permission {verb.name.lower()} ({verb})."
+    beyond = f", not for {destination}" if destination is not None else ""
+    return f"This token includes the permission {verb.name.lower()} only for {held}{beyond}."

@@ -1,0 +1,124 @@
+"""Masking: the rules, their order, and what one would do to a message before it is in force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from brokerapp.errors import BrokerError
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import BrowsedMessage
+from console.access import masking_admin
+from console.access.masking import masked_for, rules
+from console.access.masking_admin import CHANGES, FIELDS, facts
+from console.access.masking_rules import MAX_BODY, Action, Place, Rule
+from console.access.permissions import ROLES_BY_VERB, Role, Verb, needs
+from console.access.roles import MASKED
+from console.accounts.login import recently_proved
+from console.messages.body_format import readings
+from console.models import MaskingRule
+
+#: What the form calls places and actions.
+PLACES = [
+    (Place.JSON, "a value in a JSON body", "$.customer.card, or $..card at any depth, $.lines[*].price"),
+    (Place.HEADER, "a header or property", "card*, with * and ?"),
+    (Place.BODY, "text in the body", r"a regular expression: \b\d{13,19}\b"),
+]
+ACTIONS = [
+    (Action.REMOVE, "remove it"),
+    (Action.REPLACE, "replace it"),
+    (Action.LAST4, "show its last four characters"),
+    (Action.SHOW, "show it to a role that reads bodies masked"),
+]
+SAMPLE_HEADERS = "region: eu\ncustomer: 4711"
+SAMPLE_BODY = '{"order": 4711, "customer": {"name": "Ada", "card": "4111111111111111"}}'
+
+
+@require_GET
+@needs(Verb.USERS)
+def masking(request: HttpRequest) -> HttpResponse:
+    """All rules in their order."""
+    return render(request, "access/masking.html", {"rules": MaskingRule.objects.all(), "masked_roles": MASKED})
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.USERS)
+@recently_proved
+def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
+    """Make or change a rule; `test` shows what it does to the sample, and changes nothing."""
+    existing = get_object_or_404(MaskingRule, pk=rule_id) if rule_id else None
+    typed = _typed(request, existing)
+    context: dict[str, Any] = {
+        "existing": existing,
+        "typed": typed,
+        "places": PLACES,
+        "actions": ACTIONS,
+        "roles": [role for role in Role if role in ROLES_BY_VERB[Verb.BROWSE]],
+        "sample": _sample(request),
+        "error": "",
+    }
+    if request.method == "POST":
+        try:
+            rule = Rule.of(*(typed[name] for name in FIELDS[:-1]))
+            if "test" not in request.POST:
+                masking_admin.save(request, existing, typed)
+                messages.success(request, "The rule is in force.")
+                return redirect("masking")
+            context["result"] = _result(request, rule, existing)
+        except BrokerError as error:
+            context["error"] = str(error)
+    return render(request, "access/masking_rule.html", context, status=400 if context["error"] else 200)
+
+
+def _typed(request: HttpRequest, existing: MaskingRule | None) -> dict[str, str]:
+    if request.method == "POST":
+        return {name: request.POST.get(name, "").strip()[:500] for name in FIELDS}
+    defaults = MaskingRule(role=Role.SUPPORT, place=Place.JSON, action=Action.LAST4)
+    return facts(existing or defaults)
+
+
+# -- the test
+
+
+def _sample(request: HttpRequest) -> dict[str, str]:
+    return {
+        "destination": request.POST.get("sample_destination", "") or "queue://orders",
+        "headers": request.POST.get("sample_headers", SAMPLE_HEADERS),
+        "body": request.POST.get("sample_body", SAMPLE_BODY)[:MAX_BODY],
+    }
+
+
+def _result(request: HttpRequest, rule: Rule, existing: MaskingRule | None) -> dict[str, Any]:
+    """The sample as the role of the rule sees it (a rule for all: as support does), with this rule as it is typed."""
+    sample = _sample(request)
+    where = Destination.parse(sample["destination"])
+    lines = (line.partition(":") for line in sample["headers"].splitlines())
+    headers = {name.strip(): value.strip() for name, separator, value in lines if separator}
+    body = sample["body"].encode()
+    message = BrowsedMessage(1, "sample", where.stomp, None, headers, body, len(body))
+    role = rule.role or Role.SUPPORT
+    others = tuple(each.rule for each in MaskingRule.objects.filter(active=True).exclude(pk=existing and existing.pk))
+    with_it = masked_for(role, role, message, (where,), (rule, *others))
+    now = masked_for(role, role, message, (where,), rules())
+    return {"role": role, "now": _shown(now), "then": _shown(with_it)}
+
+
+def _shown(message: Any) -> dict[str, Any]:
+    text = "" if message.withheld else readings(message.body)[0].text
+    return {"headers": message.headers, "text": text, "withheld": message.withheld, "masked": message.masked}
+
+
+@require_POST
+@needs(Verb.USERS)
+@recently_proved
+def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
+    """Switch a rule on or off, put it before others, delete it."""
+    rule = get_object_or_404(MaskingRule, pk=rule_id)
+    if action not in CHANGES:
+        raise Http404(f"{action} is nothing one can do to a rule.")
+    masking_admin.change(request, rule, action)
+    return redirect("masking")

@@ -1,0 +1,1 @@
+"""Users, login, second factors, API tokens and impersonation."""

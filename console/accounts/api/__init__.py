@@ -1,0 +1,1 @@
+"""REST operations on users, groups and effective rights."""

@@ -1,0 +1,53 @@
+"""What a user, a group or a role may do in effect."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+from brokerapp.model.destination import Destination
+from console.access.roles import Verb
+from console.accounts import effective_rights
+from console.api.common.operations import operation
+
+router = Router(tags=["people"])
+
+
+class Place(Schema):
+    """Where a right holds: `everywhere`, or patterns; and what gives it."""
+
+    where: str
+    by: str
+
+
+class EffectiveRight(Schema):
+    """A right with the places where it holds, none where it is missing."""
+
+    verb: str
+    places: list[Place]
+
+
+class EffectiveRights(Schema):
+    """All rights; those for the destination that was asked for, if one was: `yes`, `masked` or `no`."""
+
+    of: str
+    rights: list[EffectiveRight]
+    destination: dict[str, Literal["yes", "masked", "no"]] | None
+
+
+@operation(router, "GET", "/{kind}/{name:name}", Verb.USERS, response=EffectiveRights)
+def get_effective_rights(request: HttpRequest, kind: str, name: str, scopes: str = "", destination: str = "") -> Any:
+    """Tell what a user, a group, or a role for some scopes, may do."""
+    holder = effective_rights.find(kind, name, scopes.split())
+    rights = [
+        {"verb": verb.name.lower(), "places": [{"where": where, "by": by} for where, by in places]}
+        for verb, places in effective_rights.by_verb(holder)
+    ]
+    cells = effective_rights.cells(holder, Destination.parse(destination)) if destination else None
+    return {
+        "of": holder.words,
+        "rights": rights,
+        "destination": {verb.name.lower(): cell for verb, cell in cells} if cells is not None else None,
+    }

@@ -1,0 +1,103 @@
+"""Groups of users, with their roles and members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Router, Schema, Status
+
+from console.access.roles import Verb
+from console.accounts import users
+from console.accounts.api.users import AssignmentOut, NewAssignment
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.audit import trail
+from console.models import Assignment
+
+router = Router(tags=["people"])
+
+
+class UserGroupOut(Schema):
+    """A group."""
+
+    id: int
+    name: str
+    assignments: list[AssignmentOut]
+    members: list[int]
+
+
+class NewGroup(RequestBody):
+    """A group to make."""
+
+    name: str
+
+
+class Membership(RequestBody):
+    """Whether somebody is in it."""
+
+    member: bool
+
+
+@operation(router, "GET", "", Verb.USERS, response=list[UserGroupOut])
+def list_user_groups(request: HttpRequest) -> Any:
+    """List groups, by name."""
+    return [_shown(each) for each in Group.objects.order_by("name").prefetch_related("assignments", "user_set")]
+
+
+@operation(router, "POST", "", Verb.USERS, response={201: UserGroupOut})
+def create_group(request: HttpRequest, wanted: NewGroup) -> Any:
+    """Make a group, without roles and members."""
+    with trail.recording(request, "create group", f"group {wanted.name}"):
+        made = users.create_group(wanted.name)
+    return Status(201, _shown(made))
+
+
+@operation(router, "DELETE", "/{int:group_id}", Verb.USERS, response={204: None})
+def delete_group(request: HttpRequest, group_id: int) -> Any:
+    """Remove a group; its members lose its roles."""
+    found = get_object_or_404(Group, pk=group_id)
+    with trail.recording(request, "delete group", f"group {found}", before=users.described(found)):
+        users.delete_group(found)
+    return Status(204, None)
+
+
+@operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: UserGroupOut})
+def assign_group_role(request: HttpRequest, group_id: int, wanted: NewAssignment) -> Any:
+    """Give a group a role."""
+    found = get_object_or_404(Group, pk=group_id)
+    with trail.recording(request, "give role", f"group {found}", before=users.described(found)) as change:
+        users.assign(found, users.checked(wanted.role, wanted.scopes, wanted.extras))
+        change.after = users.described(found)
+    return Status(201, _shown(found))
+
+
+@operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserGroupOut)
+def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int) -> Any:
+    """Take a role from a group."""
+    found = get_object_or_404(Group, pk=group_id)
+    assignment = get_object_or_404(Assignment, pk=assignment_id, group=found)
+    with trail.recording(request, "take role", f"group {found}", before=users.described(found)) as change:
+        users.withdraw(assignment)
+        change.after = users.described(found)
+    return _shown(found)
+
+
+@operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=Membership)
+def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: Membership) -> Any:
+    """Put a user into a group, or take one out."""
+    found, user = get_object_or_404(Group, pk=group_id), get_object_or_404(User, pk=user_id)
+    others = Group.objects.filter(user=user).exclude(pk=found.pk)
+    with trail.recording(request, "set groups", f"user {user}", before=users.described(user)) as change:
+        users.set_groups(user, [*others, *([found] if wanted.member else [])])
+        change.after = users.described(User.objects.get(pk=user.pk))
+    return wanted
+
+
+def _shown(group: Group) -> dict[str, Any]:
+    return {
+        "id": group.pk, "name": group.name, "assignments": list(group.assignments.all()),
+        "members": sorted(each.pk for each in group.user_set.all()),
+    }  # fmt: skip

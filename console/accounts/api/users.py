@@ -1,0 +1,242 @@
+"""Users with their roles, tokens, and who one is oneself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Router, Schema, Status
+
+from console.access.permissions import grants_of, may
+from console.access.roles import Verb
+from console.accounts import api_tokens, users
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.api.common.paging import Paged, page_of
+from console.audit import trail
+from console.models import ApiToken, Assignment
+
+router = Router(tags=["people"])
+
+
+class Me(Schema):
+    """Who calls, and what they may do."""
+
+    name: str
+    roles: list[str]
+    verbs: list[str]
+
+
+class AssignmentOut(Schema):
+    """A role, where and with what beyond it."""
+
+    id: int
+    role: str
+    scopes: list[str]
+    extras: list[str]
+
+
+class UserOut(Schema):
+    """A user."""
+
+    id: int
+    name: str
+    email: str
+    active: bool
+    groups: list[str]
+    assignments: list[AssignmentOut]
+
+
+class UserPage(Schema):
+    """A page of users, by name."""
+
+    items: list[UserOut]
+    total: int
+    page: int
+    pages: int
+
+
+class NewUser(RequestBody):
+    """A user to create, without a password: with one token of their own a machine account, say."""
+
+    name: str
+    email: str = ""
+
+
+class NewAssignment(RequestBody):
+    """A role to give."""
+
+    role: str
+    scopes: list[str] = []
+    extras: list[str] = []
+
+
+class UserState(RequestBody):
+    """Whether the account is open."""
+
+    active: bool
+
+
+class TokenOut(Schema):
+    """A token, without itself."""
+
+    id: int
+    user: str
+    name: str
+    hint: str
+    verbs: list[str]
+    scopes: list[str]
+    made_by: str
+    created: datetime
+    expires: datetime
+    used: datetime | None
+    used_from: str
+
+
+class MadeToken(TokenOut):
+    """A token, with itself, this once."""
+
+    token: str
+
+
+class NewToken(RequestBody):
+    """What a token shall open."""
+
+    name: str
+    verbs: list[str]
+    scopes: list[str] = []
+    days: int = api_tokens.USUAL
+    user: str = ""
+
+
+class WantedWay(RequestBody):
+    """What a user shall get to log in with."""
+
+    way: Literal["password", "link"] = "link"
+
+
+class WayIn(Schema):
+    """One of the two; the other is empty."""
+
+    password: str
+    link: str
+
+
+@operation(router, "GET", "/me", Verb.SEE, response=Me)
+def get_me(request: HttpRequest) -> Any:
+    """Who one is, with what rights."""
+    roles = sorted({str(grant.role) for grant in grants_of(request.user)})
+    verbs = [verb.name.lower() for verb in Verb if may(request.user, verb)]
+    return {"name": request.user.get_username(), "roles": roles, "verbs": verbs}
+
+
+@operation(router, "GET", "/users", Verb.USERS, response=UserPage)
+def list_users(request: HttpRequest, query: Paged, q: str = "") -> Any:
+    """List users with their roles."""
+    found = User.objects.filter(username__icontains=q).order_by("username")
+    page = page_of(found.prefetch_related("assignments", "groups"), query)
+    return page | {"items": [_user(each) for each in page["items"]]}
+
+
+@operation(router, "POST", "/users", Verb.USERS, response={201: UserOut})
+def create_user(request: HttpRequest, wanted: NewUser) -> Any:
+    """Create a user without password and role."""
+    with trail.recording(request, "create user", wanted.name) as change:
+        user = users.create(wanted.name, wanted.email)
+        change.after = users.described(user)
+    return Status(201, _user(user))
+
+
+@operation(router, "PUT", "/users/{int:user_id}/active", Verb.USERS, response=UserOut)
+def switch_user(request: HttpRequest, user_id: int, state: UserState) -> Any:
+    """Close an account, or open it again."""
+    user = get_object_or_404(User, pk=user_id)
+    with trail.recording(request, "switch user", user, before=users.described(user)) as change:
+        users.switch(user, state.active)
+        change.after = users.described(user)
+    return _user(user)
+
+
+@operation(router, "POST", "/users/{int:user_id}/unlock", Verb.USERS, response=UserOut)
+def unlock_user(request: HttpRequest, user_id: int) -> Any:
+    """Forget wrong passwords, so that a locked user may try again."""
+    user = get_object_or_404(User, pk=user_id)
+    with trail.recording(request, "unlock account", f"user {user}"):
+        users.unlock(user)
+    return _user(user)
+
+
+@operation(router, "DELETE", "/users/{int:user_id}/second-factor", Verb.USERS, response=UserOut)
+def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
+    """Take away a second factor that its user lost."""
+    user = get_object_or_404(User, pk=user_id)
+    with trail.recording(request, "reset second factor", f"user {user}"):
+        users.drop_factor(user)
+    return _user(user)
+
+
+@operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=WayIn)
+def reset_password(request: HttpRequest, user_id: int, wanted: WantedWay) -> Any:
+    """Give a user a new password, or a link to set one; it is told this once."""
+    user = get_object_or_404(User, pk=user_id)
+    with trail.recording(request, "reset password", f"user {user}"):
+        if wanted.way == "password":
+            return {"password": users.generate_password(user), "link": ""}
+        return {"password": "", "link": users.invitation(request, user)}
+
+
+@operation(router, "POST", "/users/{int:user_id}/assignments", Verb.USERS, response={201: UserOut})
+def assign_role(request: HttpRequest, user_id: int, wanted: NewAssignment) -> Any:
+    """Give a user a role."""
+    user = get_object_or_404(User, pk=user_id)
+    with trail.recording(request, "assign role", user, before=users.described(user)) as change:
+        users.assign(user, users.checked(wanted.role, wanted.scopes, wanted.extras))
+        change.after = users.described(user)
+    return Status(201, _user(user))
+
+
+@operation(router, "DELETE", "/users/{int:user_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserOut)
+def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any:
+    """Take a role from a user."""
+    user = get_object_or_404(User, pk=user_id)
+    assignment = get_object_or_404(Assignment, pk=assignment_id, user=user)
+    with trail.recording(request, "withdraw role", user, before=users.described(user)) as change:
+        users.withdraw(assignment)
+        change.after = users.described(user)
+    return _user(user)
+
+
+@operation(router, "GET", "/tokens", Verb.SEE, response=list[TokenOut])
+def list_tokens(request: HttpRequest) -> Any:
+    """Tokens in force: one's own, and of whoever may manage users, everybody's."""
+    found = api_tokens.in_force(None if may(request.user, Verb.USERS) else request.user)
+    return [_token(each) for each in found]
+
+
+@operation(router, "POST", "/tokens", Verb.SEE, response={201: MadeToken})
+def create_token(request: HttpRequest, wanted: NewToken) -> Any:
+    """Make a token. A token never makes one with more rights than it has itself."""
+    token, text = api_tokens.make(request, wanted.user, wanted.name, wanted.verbs, wanted.scopes, wanted.days)
+    return Status(201, _token(token) | {"token": text})
+
+
+@operation(router, "DELETE", "/tokens/{int:token_id}", Verb.SEE, response={204: None})
+def revoke_token(request: HttpRequest, token_id: int) -> Any:
+    """Revoke a token of one's own; of whoever may manage users, any."""
+    api_tokens.end(request, get_object_or_404(ApiToken, pk=token_id, revoked=None))
+    return Status(204, None)
+
+
+def _token(token: ApiToken) -> dict[str, Any]:
+    names = ("id", "name", "hint", "verbs", "scopes", "made_by", "created", "expires", "used", "used_from")
+    return {"user": token.user.get_username(), **{name: getattr(token, name) for name in names}}
+
+
+def _user(user: User) -> dict[str, Any]:
+    return {
+        "id": user.pk, "name": user.username, "email": user.email, "active": user.is_active,
+        "groups": sorted(each.name for each in user.groups.all()), "assignments": list(user.assignments.all()),
+    }  # fmt: skip

@@ -1,0 +1,128 @@
+"""Tokens: keys for programs, with a part of their user's rights and an end. Only a digest of each is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from brokerapp.errors import RequestRefused
+from console.access.permissions import Verb, is_narrow, may, narrow, require
+from console.access.roles import Limit, Scope
+from console.audit import trail
+from console.models import ApiToken
+
+#: How every token begins, so that a search for leaked secrets finds it.
+PREFIX = "sluice_"
+#: Bytes of chance in one: nobody guesses it, so a plain digest is enough and costs no time.
+BYTES = 32
+#: Characters of a token that are shown later.
+HINT = len(PREFIX) + 4
+#: Days that a token may live.
+LONGEST, USUAL = 366, 90
+#: Tokens of one user that are in force.
+MOST = 50
+#: The last use is noted no more often than this.
+NOTED = timedelta(minutes=1)
+
+
+def create(
+    user: User, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int, made_by: str
+) -> tuple[ApiToken, str]:
+    """A new token and its text, which is told this once. Raises RequestRefused, InvalidDestination."""
+    name, wanted = name.strip(), list(dict.fromkeys(verbs))
+    if not name or len(name) > 100:
+        raise RequestRefused("name: say in 1 to 100 characters what the token is for")
+    if not 1 <= days <= LONGEST:
+        raise RequestRefused(f"days: a token lives 1 to {LONGEST} days, not {days}")
+    if unknown := [each for each in wanted if each.upper() not in Verb.__members__]:
+        raise RequestRefused(f"verbs: {', '.join(unknown)} is none of {', '.join(verb.name.lower() for verb in Verb)}")
+    if lacking := [each for each in wanted if not may(user, Verb[each.upper()])]:
+        raise RequestRefused(f"verbs: {user} has no right to {', '.join(lacking)}")
+    if not wanted:
+        raise RequestRefused("verbs: a token without any right is good for nothing")
+    if in_force(user).count() >= MOST:
+        raise RequestRefused(f"{user} has {MOST} tokens: revoke one first")
+    text = PREFIX + secrets.token_urlsafe(BYTES)
+    patterns = [str(Scope.parse(each)) for each in scopes if each.strip()]
+    token = ApiToken.objects.create(
+        user=user, name=name, digest=_digest(text), hint=text[:HINT], verbs=wanted, scopes=patterns, made_by=made_by,
+        expires=timezone.now() + timedelta(days=days),
+    )  # fmt: skip
+    return token, text
+
+
+def make(
+    request: HttpRequest, name_of_user: str, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int
+) -> tuple[ApiToken, str]:
+    """A token for whoever asks, or for another user, which needs the right to manage users; recorded.
+
+    Who asks with a token needs that right too: else a token could live for ever. Raises RequestRefused,
+    PermissionDenied.
+    """
+    user = request.user
+    if is_narrow(user):
+        require(request, Verb.USERS)
+    if name_of_user and name_of_user != user.get_username():
+        require(request, Verb.USERS)
+        user = User.objects.filter(username=name_of_user, is_active=True).first()
+        if user is None:
+            raise RequestRefused(f"user: there is no active user {name_of_user!r}")
+    with trail.recording(request, "make token", f"user {user.get_username()}") as change:
+        token, text = create(user, name, verbs, scopes, days, request.user.get_username())
+        change.after = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes, "days": days}
+    return token, text
+
+
+def end(request: HttpRequest, token: ApiToken) -> None:
+    """Revoke a token, which is recorded. Another user's needs the right to manage users."""
+    if token.user_id != request.user.pk:
+        require(request, Verb.USERS)
+    before = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes}
+    with trail.recording(request, "revoke token", f"user {token.user.get_username()}", before=before):
+        revoke(token)
+
+
+def in_force(user: User | None = None) -> QuerySet[ApiToken]:
+    """Tokens that still open something: of a user, or all."""
+    found = ApiToken.objects.filter(revoked=None, expires__gt=timezone.now()).select_related("user")
+    return found if user is None else found.filter(user=user)
+
+
+def revoke(token: ApiToken) -> None:
+    """Let it open nothing any more."""
+    token.revoked = timezone.now()
+    token.save(update_fields=["revoked"])
+
+
+def user_of(text: str, address: str = "") -> User | None:
+    """The user of a token, with no more rights than the token leaves; None for what is no token in force."""
+    if not text.startswith(PREFIX):
+        return None
+    token = in_force().filter(digest=_digest(text), user__is_active=True).first()
+    if token is None:
+        return None
+    _note(token, timezone.now(), address)
+    narrow(token.user, limit_of(token))
+    return token.user
+
+
+def limit_of(token: ApiToken) -> Limit:
+    """What it leaves of its user's rights."""
+    verbs = frozenset(Verb[each.upper()] for each in token.verbs if each.upper() in Verb.__members__)
+    return Limit(verbs, tuple(map(Scope.parse, token.scopes)))
+
+
+def _note(token: ApiToken, now: datetime, address: str) -> None:
+    if token.used is None or now - token.used > NOTED:
+        ApiToken.objects.filter(pk=token.pk).update(used=now, used_from=address[:64])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""What a user, a group or a role may do in effect: each right with where it holds and why, pages, destinations.
+
+A role can be looked at before anybody has it, for the scopes that it would be given for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import Group, User
+from django.db.models import Q
+
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+from console.access.masking import reader_of
+from console.access.roles import MASKED, Grant, Role, Sees, Verb, allows, everything
+from console.accounts import users
+from console.models import Assignment
+from console.ui.navigation.command_palette import COMMANDS, Command
+
+#: What holders there are.
+USER, GROUP, ROLE = KINDS = ("user", "group", "role")
+
+#: The rights that are asked for one destination, in the order in which they weigh.
+OF_DESTINATIONS = (
+    Verb.SEE, Verb.BROWSE, Verb.READ, Verb.RESUBMIT, Verb.BULK, Verb.EDIT, Verb.SEND, Verb.PAUSE, Verb.REMOVE,
+    Verb.CREATE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose rights are looked at."""
+
+    kind: str  #: one of KINDS
+    name: str
+    sources: tuple[tuple[Grant, str], ...]  #: what it has, and where that comes from
+    scopes: tuple[str, ...] = ()  #: of a role that nobody needs to have
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What it has."""
+        return tuple(grant for grant, _ in self.sources)
+
+    @property
+    def words(self) -> str:
+        """`user sam`, or `role support for orders.>`"""
+        return f"{self.kind} {self.name}" + (f" for {', '.join(self.scopes)}" if self.scopes else "")
+
+    @property
+    def sees(self) -> Sees:
+        """Whether it may know of a destination."""
+        grants = [grant for grant in self.grants if grant.allows(Verb.SEE)]
+        is_whole = any(grant.is_everywhere for grant in grants)
+        return everything if is_whole else lambda destination: allows(grants, Verb.SEE, destination)
+
+
+def find(kind: str, name: str, scopes: Iterable[str] = ()) -> Holder:
+    """The holder of this kind and name. Raises RequestRefused, InvalidDestination."""
+    if kind == USER:
+        return of_user(_existing(User, "username", name))
+    if kind == GROUP:
+        group = _existing(Group, "name", name)
+        return Holder(kind, name, tuple((each.grant, f"role {each.role}") for each in group.assignments.all()))
+    if kind == ROLE:
+        assignment = users.checked(name, scopes, ())
+        return Holder(kind, name, ((assignment.grant, f"role {name}"),), tuple(assignment.scopes))
+    raise RequestRefused(f"{kind!r} has no rights: expected one of {', '.join(KINDS)}")
+
+
+def _existing(model: type[User | Group], field: str, name: str) -> User | Group:
+    found = model.objects.filter(**{field: name}).first()
+    if found is None:
+        raise RequestRefused(f"there is no {model.__name__.lower()} {name!r}")
+    return found
+
+
+def of_user(user: User) -> Holder:
+    """A user with what they have themselves and by their groups; who is closed has nothing."""
+    sources = [(Grant(Role.ADMIN), "superuser")] if user.is_superuser else []
+    found = Assignment.objects.filter(Q(user=user) | Q(group__user=user)).select_related("group")
+    sources += [(each.grant, _source(each)) for each in found]
+    return Holder(USER, user.get_username(), tuple(sources if user.is_active else ()))
+
+
+def _source(given: Assignment) -> str:
+    if given.group is None:
+        return f"role {given.role}"
+    return f"group {given.group}" if given.group.name == given.role else f"{given.role} by group {given.group}"
+
+
+def by_verb(holder: Holder) -> list[tuple[Verb, list[tuple[str, str]]]]:
+    """Each right with where it holds and where it comes from: `("everywhere", "superuser, group admin")`."""
+    return [(verb, _places(holder, verb)) for verb in Verb]
+
+
+def _places(holder: Holder, verb: Verb) -> list[tuple[str, str]]:
+    """Where the right holds, each place once with all that gives it."""
+    places: dict[str, list[str]] = {}
+    for grant, source in holder.sources:
+        if grant.allows(verb):
+            by = f"{source} (masked)" if verb is Verb.READ and grant.role in MASKED else source
+            places.setdefault(", ".join(map(str, grant.scopes)) or "everywhere", []).append(by)
+    return [(where, ", ".join(each)) for where, each in places.items()]
+
+
+def pages(holder: Holder) -> list[tuple[Command, bool]]:
+    """The pages one can go to, each with whether the holder may."""
+    return [(command, allows(holder.grants, command.verb)) for command in COMMANDS]
+
+
+def cells(holder: Holder, destination: Destination) -> list[tuple[Verb, str]]:
+    """What may be done with one destination: for each of its rights `yes`, `masked` or `no`."""
+    return [(verb, cell(holder, verb, destination)) for verb in OF_DESTINATIONS]
+
+
+def cell(holder: Holder, verb: Verb, destination: Destination) -> str:
+    """What of one right: `yes`, `masked` or `no`."""
+    if not allows(holder.grants, verb, destination):
+        return "no"
+    return "masked" if verb is Verb.READ and reader_of(holder.grants, destination) in MASKED else "yes"

@@ -1,0 +1,201 @@
+"""The console as somebody else sees it: an admin looks with the rights of a user, a group or a role, changes nothing
+meanwhile, and stays who they are to the audit trail.
+
+It is kept in the admin's session and ends after MINUTES, with the session, or with the right to manage users. What the
+person alone has to do with, such as their account and their tokens, is not shown. A page outlives the look that it
+shows: what is sent from it afterwards changes nothing either.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import rotate_token
+
+from brokerapp.errors import BrokerError, RequestRefused
+from console.access.permission_version import grow
+from console.access.permissions import AnyUser, Verb, may, still_here
+from console.accounts import effective_rights
+from console.accounts.effective_rights import Holder
+from console.audit import trail
+
+#: After which it ends by itself: long enough for a walk through the pages, too short to be forgotten for a day.
+MINUTES = 30
+#: Key in the session of who impersonates; it stays after the end until a page has said that it ended.
+KEY = "seen_as"
+#: What may be sent meanwhile, by the names of addresses: the ways out.
+WAYS_OUT = frozenset({"stop-seeing-as", "logout", "account_logout"})
+#: The key of no user in the database: theirs is what a group or a role owns.
+NOBODY = 0
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Who looks, and with whose rights until when (seconds since 1970)."""
+
+    by: AnyUser
+    holder: Holder
+    until: float
+
+    @property
+    def ends(self) -> datetime:
+        """When it ends by itself."""
+        return datetime.fromtimestamp(self.until, UTC)
+
+
+def look_of(user: AnyUser) -> Look | None:
+    """The look that this user object stands for; None: it is simply the user."""
+    return getattr(user, "look", None)
+
+
+def person(user: AnyUser) -> AnyUser:
+    """Who sits at the screen: who looks, or simply the user."""
+    look = look_of(user)
+    return look.by if look else user
+
+
+def words(user: AnyUser) -> str:
+    """Whom the console is seen as, in words; "" by whoever sees it as themselves."""
+    look = look_of(user)
+    return look.holder.words if look else ""
+
+
+def begin(session: SessionBase, holder: Holder) -> None:
+    """See the console as this holder does from the next request on. Raises RequestRefused."""
+    if not any(grant.allows(Verb.SEE) for grant in holder.grants):
+        raise RequestRefused(f"the {holder.words} sees nothing of the console")
+    until = time.time() + MINUTES * 60
+    session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
+    _tell_sockets(session)
+
+
+def end(request: HttpRequest) -> None:
+    """See it as oneself again. No form can be sent that a page showed to somebody else's eyes."""
+    request.session.pop(KEY, None)
+    rotate_token(request)
+    _tell_sockets(request.session)
+
+
+def _tell_sockets(session: SessionBase) -> None:
+    """Have pages that are open in other tabs judged anew: they show the console as to somebody else."""
+    session.save()  # first: whoever looks when the version has grown must find it
+    grow()
+
+
+def ended(request: HttpRequest) -> str:
+    """Return as whom the user saw the console until that expired; "" where it did not, or a page has said so."""
+    kept = request.session.get(KEY)
+    is_over = kept and request.user.is_authenticated and look_of(request.user) is None
+    return Holder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).words if is_over else ""
+
+
+def seen_as(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
+    """Whom the console takes this user for, by what their session holds: themselves, or whom they see it as."""
+    kept = session.get(KEY)
+    if not kept or time.time() > kept["until"] or not may(user, Verb.USERS):
+        return user
+    try:
+        holder = effective_rights.find(kept["kind"], kept["name"], kept["scopes"])
+    except BrokerError:  # deleted meanwhile
+        return user
+    # Stars, views and jobs of one's own are those of the user; a group and a role have none.
+    is_user = holder.kind == effective_rights.USER
+    other = User.objects.get(username=holder.name) if is_user else User(pk=NOBODY, username=holder.words)
+    other._grants, other.look = holder.grants, Look(user, holder, kept["until"])
+    return other
+
+
+def see(request: HttpRequest) -> None:
+    """Have the request come from whom its user sees the console as."""
+    if KEY in request.session and look_of(request.user) is None:
+        request.user = seen_as(request.user, request.session)
+
+
+def seen_now(user: AnyUser, session: SessionBase) -> AnyUser | None:
+    """The user as of now, or whom they see the console as by now; None when the session or the account has ended."""
+    found = still_here(person(user), session)
+    return found and seen_as(found, session.load())  # another tab may have begun a look, or ended it
+
+
+def notice_expiry(request: HttpRequest) -> None:
+    """End an expired impersonation on the first page that is loaded after it, which says so; the next page does not.
+
+    Forms of pages that were rendered before hold a CSRF token that `end` has replaced: none of them can be sent.
+    """
+    if _loads_page(request) and (was_seen := ended(request)):
+        end(request)
+        request.impersonation_ended = was_seen
+
+
+def _loads_page(request: HttpRequest) -> bool:
+    """Whether a browser loads a whole page, not a part of one or data for a script."""
+    is_document = request.headers.get("Sec-Fetch-Dest", "document") == "document" or "HX-Boosted" in request.headers
+    is_part = "HX-Request" in request.headers and "HX-Boosted" not in request.headers
+    return request.method == "GET" and is_document and not is_part
+
+
+def refuse_changes(request: HttpRequest) -> None:
+    """Raise PermissionDenied, and write an audit entry, for a change that is sent while impersonating.
+
+    The same holds for a change that is the first request after an impersonation expired: the page that sent it may
+    have been rendered with the rights of the other user.
+    """
+    if request.method in _SAFE:
+        return
+    seen, was_seen = words(request.user), ended(request)
+    if seen:
+        reason = f"Viewing as {seen} is read-only. Stop viewing as {seen} to make changes."
+    elif was_seen:
+        end(request)
+        reason = f"Impersonation of the {was_seen} has ended and nothing was changed. You are back in your own account."
+    else:
+        return
+    trail.denied(request, "change", request.path, reason)
+    raise PermissionDenied(reason)
+
+
+class SeenAsMiddleware:
+    """Shows pages as they are to somebody else, and lets nothing be changed meanwhile."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
+        """Raises PermissionDenied for a change, and for what is somebody's own.
+
+        Middleware before this one knows only who looks: theirs are the login, the second factor and the clock.
+        """
+        if KEY not in request.session or request.resolver_match.url_name in WAYS_OUT:
+            return
+        see(request)
+        if not getattr(view, "login_required", True):  # operations ask by themselves, with a token or so
+            return
+        notice_expiry(request)
+        refuse_changes(request)
+        seen = words(request.user)
+        if seen and not hasattr(view, "verb"):
+            raise PermissionDenied(f"This is one's own: it is not shown to who sees the console as the {seen}.")
+
+
+def with_looks(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Sockets: who sees the console as somebody else gets frames as they do."""
+
+    async def guarded(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
+        if scope["user"].is_authenticated:
+            scope = {**scope, "user": await database_sync_to_async(seen_as)(scope["user"], scope["session"])}
+        await application(scope, receive, send)
+
+    return guarded

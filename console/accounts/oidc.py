@@ -1,0 +1,163 @@
+"""Single sign-on by OpenID Connect: the provider says who somebody is and in which groups; groups give the roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.internal.decorators import login_not_required
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.helpers import render_authentication_error
+from allauth.socialaccount.internal import jwtkit
+from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.crypto import get_random_string
+from django.utils.http import url_has_allowed_host_and_scheme
+from requests import RequestException
+
+from console.accounts.auth_settings import PROVIDER
+from console.audit import trail
+from console.models import AuditEntry
+
+#: In the session: what the identity token must repeat.
+NONCE = "oidc_nonce"
+#: Signatures by the provider's private key; one by a shared secret would let every client sign.
+ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
+
+
+class VerifyingAdapter(OpenIDConnectOAuth2Adapter):
+    """Believes an identity token for its signature, not for the way it came, and only the one that was asked for."""
+
+    def complete_login(self, request: HttpRequest, app: Any, token: Any, **kwargs: Any) -> SocialLogin:
+        """The login that the verified token and the provider's answer about the user describe."""
+        raw = kwargs["response"].get("id_token")
+        if not raw:
+            raise OAuth2Error("the provider sent no identity token")
+        claims = self._decode_id_token(app, raw)
+        if claims.get("nonce") != request.session.pop(NONCE, None):
+            raise OAuth2Error("the identity token is not the one that was asked for")
+        told = self._fetch_user_info(token.token) if "userinfo_endpoint" in self.openid_config else {}
+        if told and told.get("sub") != claims["sub"]:
+            raise OAuth2Error("the provider tells of somebody else than its identity token")
+        return self.get_provider().sociallogin_from_response(request, {"userinfo": {**told, **claims}})
+
+    def _decode_id_token(self, app: Any, id_token: str) -> dict[str, Any]:
+        if jwtkit.jwt.get_unverified_header(id_token).get("alg") not in ALGORITHMS:
+            raise OAuth2Error("the identity token is not signed as it should be")
+        return jwtkit.verify_and_decode(
+            credential=id_token,
+            keys_url=self.openid_config["jwks_uri"],
+            issuer=self.openid_config["issuer"],
+            audience=app.client_id,
+            lookup_kid=jwtkit.lookup_kid_jwk,
+        )
+
+
+class SingleSignOn(DefaultSocialAccountAdapter):
+    """Who may come in by the provider, under which name, and in which groups."""
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Turn away whoever is in no group that is known here; else have them in those they are in now."""
+        claims = sociallogin.account.extra_data["userinfo"]
+        identity = settings.IDENTITY
+        name = str(claims.get(identity.name_claim) or "")
+        theirs = _listed(claims.get(identity.groups_claim))
+        ours = {group for each, group in identity.groups.items() if each in theirs}
+        if identity.groups and not ours:
+            _turn_away(request, name, "You are in no group that may come in here.")
+        if sociallogin.is_existing:
+            if not sociallogin.user.is_active:
+                _turn_away(request, name, "Your account is closed.")
+            _set_groups(request, sociallogin.user, ours)
+        elif not name or User.objects.filter(username__iexact=name).exists():
+            why = f"There is a user {name} already, with a password." if name else "The provider told no name."
+            _turn_away(request, name, f"{why} An admin can help.")
+        else:
+            sociallogin.user.username = name[:150]
+            sociallogin.state["groups"] = sorted(ours)
+
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
+        """Make the user, who has no password."""
+        user = sociallogin.user
+        user.set_unusable_password()
+        user.full_clean(exclude=["password"])
+        sociallogin.save(request)
+        change = trail.Change(after={"by": settings.IDENTITY.issuer})
+        actor = _actor(request, user.get_username())
+        trail.record(actor, "create user", user.get_username(), AuditEntry.Outcome.DONE, change=change)
+        _set_groups(request, user, set(sociallogin.state.get("groups", ())))
+        return user
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """Whoever was not turned away may come in."""
+        return True
+
+    def is_auto_signup_allowed(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """There is nothing to ask."""
+        return True
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
+        """Record it; the browser is told without details."""
+        reason = str(kwargs.get("exception") or kwargs.get("error") or "unknown")
+        trail.record(_actor(request, ""), "log in", "single sign-on", AuditEntry.Outcome.FAILED, reason)
+
+
+def _listed(value: Any) -> set[str]:
+    return {value} if isinstance(value, str) else {str(each) for each in value or ()}
+
+
+def _set_groups(request: HttpRequest, user: User, ours: set[str]) -> None:
+    """Have the user in these of the groups that the provider decides; all others are the admins' business."""
+    managed = set(settings.IDENTITY.groups.values())
+    before = set(user.groups.filter(name__in=managed).values_list("name", flat=True))
+    if before == ours:
+        return
+    actor = _actor(request, user.get_username())
+    with trail.recording(actor, "set groups", f"user {user}", before={"groups": sorted(before)}) as change:
+        user.groups.remove(*Group.objects.filter(name__in=before - ours))
+        user.groups.add(*(Group.objects.get_or_create(name=name)[0] for name in ours - before))
+        change.after = {"groups": sorted(ours)}
+
+
+def _actor(request: HttpRequest, name: str) -> trail.Actor:
+    by = trail.Actor.of(request)
+    return trail.Actor(name, by.address, by.agent, by.via)
+
+
+def _turn_away(request: HttpRequest, name: str, reason: str) -> None:
+    trail.record(_actor(request, name), "log in", f"user {name}", AuditEntry.Outcome.DENIED, reason)
+    raise ImmediateHttpResponse(render(request, "socialaccount/refused.html", {"reason": reason}, status=403))
+
+
+@login_not_required
+def login(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """To the provider, who is asked for a token that repeats a number used once."""
+    provider = _provider(request, provider_id)
+    request.session[NONCE] = get_random_string(32)
+    wanted = request.GET.get("next", "")
+    next_url = wanted if url_has_allowed_host_and_scheme(wanted, {request.get_host()}) else None
+    try:
+        return provider.redirect(
+            request, process="login", next_url=next_url, auth_params={"nonce": request.session[NONCE]}
+        )
+    except RequestException as error:
+        return render_authentication_error(request, provider, exception=error)
+
+
+@login_not_required
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Back from the provider."""
+    _provider(request, provider_id)
+    return OAuth2CallbackView.adapter_view(VerifyingAdapter(request, provider_id))(request)
+
+
+def _provider(request: HttpRequest, provider_id: str) -> Any:
+    if not settings.IDENTITY.issuer or provider_id != PROVIDER:
+        raise Http404("There is no such single sign-on.")
+    return VerifyingAdapter(request, provider_id).get_provider()

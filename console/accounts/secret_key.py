@@ -1,0 +1,24 @@
+"""The secret that signs sessions: made once per installation, readable by its owner only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from brokerapp.system.process_lock import private_folder
+
+
+def secret_key(path: Path) -> str:
+    """The text in the file `path`, which is written with a fresh secret when it does not exist."""
+    if not path.exists():
+        private_folder(path.parent)
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        # Several processes may start at once: linking lets exactly one of the drafts win, whole.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
+    return path.read_text()

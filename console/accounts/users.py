@@ -1,0 +1,175 @@
+"""Accounts: users, their roles and groups, and what an admin does with them. Views record each change.
+
+Whatever is refused raises RequestRefused with a sentence for whoever asked.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from axes.utils import reset as forget_failures
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.tokens import default_token_generator
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from brokerapp.errors import RequestRefused
+from console.access.roles import EXTRAS, UNSCOPED, Grant, Role, Scope
+from console.models import Assignment
+
+#: Bytes of chance in a generated password: 16 characters.
+PASSWORD_BYTES = 12
+#: Scopes of one assignment: more should be a pattern.
+MAX_SCOPES = 50
+
+Holder = User | Group
+
+
+def create(name: str, email: str = "") -> User:
+    """A new user without a password and without a role: nobody can log in as them yet."""
+    user = User(username=name.strip(), email=email.strip())
+    user.set_unusable_password()
+    try:
+        user.full_clean(exclude=["password"])
+        with transaction.atomic():
+            user.save()
+    except ValidationError as error:
+        raise RequestRefused(" ".join(error.messages)) from error
+    except IntegrityError as error:
+        raise RequestRefused(f"there is a user {name!r} already") from error
+    return user
+
+
+def generate_password(user: User) -> str:
+    """Give the user a new password, which ends their sessions; it is told this once."""
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    return password
+
+
+def invitation(request: HttpRequest, user: User) -> str:
+    """A link with which the user sets a password, once, within PASSWORD_RESET_TIMEOUT."""
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    path = reverse("invitation", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
+    return request.build_absolute_uri(path)
+
+
+def switch(user: User, is_active: bool) -> None:
+    """Close an account, which ends its sessions and logins, or open it again."""
+    with keeping_an_admin():
+        user.is_active = is_active
+        user.save(update_fields=["is_active"])
+
+
+def drop_factor(user: User) -> None:
+    """Take away a second factor that its user lost, with its recovery codes. Raises RequestRefused."""
+    if not user.authenticator_set.all().delete()[0]:
+        raise RequestRefused(f"{user} has no second factor")
+
+
+def unlock(user: User) -> int:
+    """Forget wrong passwords, so that a locked user may try again; how many there were."""
+    return forget_failures(username=user.get_username())
+
+
+# -- roles
+
+
+def checked(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Assignment:
+    """An assignment without holder. Raises RequestRefused, InvalidDestination."""
+    if role not in set(Role):
+        raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
+    patterns = list(dict.fromkeys(str(Scope.parse(text)) for text in scopes if text.strip()))
+    if patterns and role in UNSCOPED:
+        raise RequestRefused(f"the role {role} is for everything: it takes no scopes")
+    if len(patterns) > MAX_SCOPES:
+        raise RequestRefused(f"an assignment has at most {MAX_SCOPES} scopes: use patterns")
+    wanted = sorted(set(extras))
+    if wrong := [each for each in wanted if each.upper() not in {verb.name for verb in EXTRAS.get(Role(role), ())}]:
+        raise RequestRefused(f"the role {role} cannot be given {', '.join(wrong)} as well")
+    return Assignment(role=role, scopes=patterns, extras=wanted)
+
+
+def assign(holder: Holder, assignment: Assignment) -> Assignment:
+    """Give the role to a user, or to everybody in a group."""
+    if isinstance(holder, Group):
+        assignment.group = holder
+    else:
+        assignment.user = holder
+    if any(each.grant == assignment.grant for each in holder.assignments.all()):
+        raise RequestRefused(f"{holder} has exactly this already")
+    assignment.save()
+    return assignment
+
+
+def withdraw(assignment: Assignment) -> None:
+    """Take a role away."""
+    with keeping_an_admin():
+        assignment.delete()
+
+
+def set_groups(user: User, groups: Iterable[Group]) -> None:
+    """Have the user in these groups and no others."""
+    with keeping_an_admin():
+        user.groups.set(groups)
+
+
+def create_group(name: str) -> Group:
+    """A group without roles and members. Raises RequestRefused."""
+    name = name.strip()[:150]
+    if not name:
+        raise RequestRefused("Give the group a name.")
+    if Group.objects.filter(name=name).exists():
+        raise RequestRefused(f"There is a group {name} already.")
+    return Group.objects.create(name=name)
+
+
+def delete_group(group: Group) -> None:
+    """Remove a group with its roles; its members stay users."""
+    with keeping_an_admin():
+        group.delete()
+
+
+def admins() -> QuerySet[User]:
+    """Those who can log in and may do everything."""
+    is_admin = Q(is_superuser=True) | Q(assignments__role=Role.ADMIN) | Q(groups__assignments__role=Role.ADMIN)
+    return User.objects.filter(is_admin, is_active=True).distinct()
+
+
+@contextmanager
+def keeping_an_admin() -> Iterator[None]:
+    """Undo the block when no admin would be left after it."""
+    with transaction.atomic():
+        # Two who take each other's role away at the same time wait for each other here.
+        list(Assignment.objects.select_for_update().filter(role=Role.ADMIN).values_list("id", flat=True))
+        yield
+        if not admins().exists():
+            raise RequestRefused("this is the last admin: give somebody else the role first")
+
+
+# -- in words
+
+
+def described(holder: Holder) -> dict[str, Any]:
+    """A user or group as the audit trail shows it before and after a change."""
+    facts: dict[str, Any] = {"roles": [words(each.grant) for each in holder.assignments.all()]}
+    if isinstance(holder, User):
+        facts["active"] = holder.is_active
+        facts["groups"] = sorted(holder.groups.values_list("name", flat=True))
+    return facts
+
+
+def words(grant: Grant) -> str:
+    """`support for orders.>, with bulk`"""
+    where = f" for {', '.join(map(str, grant.scopes))}" if grant.scopes else ""
+    more = f", may also {', '.join(sorted(grant.extras))}" if grant.extras else ""
+    return f"{grant.role}{where}{more}"

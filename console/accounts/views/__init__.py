@@ -1,0 +1,1 @@
+"""Pages about users, groups, roles, API tokens and one's own account."""

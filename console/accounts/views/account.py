@@ -1,0 +1,118 @@
+"""Login, a user's own account, and the page on which somebody invited sets a password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.internal.flows.login import record_authentication
+from allauth.account.utils import perform_login
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, PasswordChangeView, PasswordResetConfirmView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_GET, require_POST
+
+from console.accounts import effective_rights
+from console.accounts.auth_settings import PROVIDER
+from console.audit import trail
+
+
+class Login(LoginView):
+    """Name and password; whoever has a second factor is asked for it next."""
+
+    redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The page, with the button of single sign-on where there is one."""
+        offered = {"provider": PROVIDER, "name": settings.IDENTITY.name} if settings.IDENTITY.issuer else None
+        return super().get_context_data(sso=offered, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """The password was right: allauth does the rest of the way."""
+        return _logged_in(self.request, form.get_user(), self.get_success_url())
+
+
+def _logged_in(request: HttpRequest, user: User, url: str) -> HttpResponse:
+    """The way in of somebody whose password is known to be right: to the second factor, if there is one, or there."""
+    record_authentication(request, user, method="password", username=user.get_username())
+    user.backend = "django.contrib.auth.backends.ModelBackend"
+    return perform_login(request, user, redirect_url=str(url))
+
+
+login = Login.as_view()
+
+
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    """Who one is here: roles, password, second factor, sessions."""
+    factors = {each.type: each for each in Authenticator.objects.filter(user=request.user)}
+    codes = factors.get(Authenticator.Type.RECOVERY_CODES)
+    context = {
+        "effective": [
+            (verb, sources)
+            for verb, sources in effective_rights.by_verb(effective_rights.of_user(request.user))
+            if sources
+        ],
+        "totp": factors.get(Authenticator.Type.TOTP),
+        "codes_left": len(codes.wrap().get_unused_codes()) if codes else 0,
+        "required": settings.IDENTITY.second_factor,
+        "sessions": UserSession.objects.purge_and_list(request.user),
+        "has_password": request.user.has_usable_password(),
+    }
+    return render(request, "account/account.html", context)
+
+
+@require_POST
+def end_sessions(request: HttpRequest) -> HttpResponse:
+    """End all other sessions of one's own."""
+    others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
+    with trail.recording(request, "end sessions", f"user {request.user}") as change:
+        change.after = {"sessions": len(others)}
+        for each in others:
+            each.end()
+    messages.success(request, "You are logged in here only.")
+    return redirect("account")
+
+
+class ChangePassword(PasswordChangeView):
+    """One's own password, against the old one; other sessions end."""
+
+    template_name = "account/change_password.html"
+    success_url = reverse_lazy("account")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Keep it and say so in the trail."""
+        with trail.recording(self.request, "change password", f"user {self.request.user}"):
+            response = super().form_valid(form)
+        messages.success(self.request, "Your password is changed. Other sessions of yours have ended.")
+        return response
+
+
+change_password = ChangePassword.as_view()
+
+
+@method_decorator(login_not_required, name="dispatch")
+class Invitation(PasswordResetConfirmView):
+    """Whoever has the link sets the password of the account it was made for, and is in; it works once."""
+
+    template_name = "registration/invitation.html"
+    success_url = reverse_lazy("login")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Keep the password and say so in the trail: by whom is known by whose account it is."""
+        user: User = form.user
+        actor = trail.Actor.of(self.request)
+        by = trail.Actor(user.get_username(), actor.address, actor.agent, actor.via)
+        with trail.recording(by, "set password", f"user {user}"):
+            response = super().form_valid(form)
+        return _logged_in(self.request, user, reverse_lazy("overview")) if user.is_active else response
+
+
+invitation = Invitation.as_view()

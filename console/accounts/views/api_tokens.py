@@ -1,0 +1,74 @@
+"""Tokens: what opens the API to programs, made, shown once, revoked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from brokerapp.errors import BrokerError
+from console.access.permissions import Verb, may
+from console.accounts import api_tokens as service
+from console.models import ApiToken
+
+#: Days offered; how long a token may live is the service's to say.
+LIVES = (7, 30, service.USUAL, service.LONGEST)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def tokens(request: HttpRequest) -> HttpResponse:
+    """The tokens in force, and the form for another one; posted, the new token is on the page, this once."""
+    form = _form(request)
+    error, made, text = "", None, ""
+    if request.method == "POST":
+        try:
+            made, text = service.make(
+                request, form["user"], form["name"], form["verbs"], form["scopes"].replace(",", "\n").split("\n"),
+                form["days"],
+            )  # fmt: skip
+            form = _empty(request)
+        except BrokerError as refused:
+            error = str(refused)
+    sees_all = may(request.user, Verb.USERS)
+    context = {
+        "tokens": service.in_force(None if sees_all else request.user),
+        "sees_all": sees_all,
+        "form": form,
+        "verbs": [verb for verb in Verb if sees_all or may(request.user, verb)],
+        "lives": LIVES,
+        "error": error,
+        "made": made,
+        "text": text,
+    }
+    return render(request, "accounts/api_tokens.html", context, status=400 if error else 200)
+
+
+def _empty(request: HttpRequest) -> dict[str, Any]:
+    return {"user": "", "name": "", "verbs": ["see"], "scopes": "", "days": service.USUAL}
+
+
+def _form(request: HttpRequest) -> dict[str, Any]:
+    if request.method != "POST":
+        return _empty(request)
+    days = request.POST.get("days", "")
+    return {
+        "user": request.POST.get("user", "").strip(),
+        "name": request.POST.get("name", ""),
+        "verbs": request.POST.getlist("verbs"),
+        "scopes": request.POST.get("scopes", ""),
+        "days": int(days) if days.isdecimal() and len(days) < 6 else 0,
+    }
+
+
+@require_POST
+def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """End a token of one's own; of whoever may manage users, any."""
+    token = get_object_or_404(ApiToken, pk=token_id, revoked=None)
+    service.end(request, token)
+    messages.success(request, f"The token {token.name} opens nothing any more.")
+    return redirect("tokens")

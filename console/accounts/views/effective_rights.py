@@ -1,0 +1,140 @@
+"""What a user, a group or a role may do in effect, and the console as they see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from brokerapp.errors import BrokerError
+from brokerapp.model.destination import Destination
+from console.access.permissions import Verb, needs
+from console.access.roles import UNSCOPED, Role
+from console.accounts import effective_rights as effective
+from console.accounts import impersonation
+from console.accounts import users as accounts
+from console.accounts.effective_rights import GROUP, KINDS, OF_DESTINATIONS, ROLE, USER, Holder
+from console.audit import trail
+from console.broker.mirror import mirror
+from console.ui.formatting.tables import Column, Table, TablePage
+from console.ui.preferences.favourites import stars_of
+
+#: Names offered while one types: beyond these the name has to be known.
+MAX_OFFERED = 300
+
+#: What stands above the table of destinations, where the sentences of the rights are too long.
+LABELS = {
+    Verb.SEE: "See", Verb.BROWSE: "Browse", Verb.READ: "Bodies", Verb.RESUBMIT: "Resubmit", Verb.BULK: "In bulk",
+    Verb.EDIT: "Edit", Verb.SEND: "Send", Verb.PAUSE: "Pause", Verb.REMOVE: "Delete", Verb.CREATE: "Create",
+}  # fmt: skip
+#: The order of what is told of one right.
+_BY_WEIGHT = {"yes": 0, "masked": 1, "no": 2}
+
+
+@require_GET
+@needs(Verb.USERS)
+def effective_rights(request: HttpRequest) -> HttpResponse:
+    """The rights of `kind` and `name` (of a role: for `scopes`) by verb, by page, and for each destination there is."""
+    holder, error = None, ""
+    kind, name, scopes = (request.GET.get(key, "").strip() for key in ("kind", "name", "scopes"))
+    try:
+        holder = effective.find(kind, name, scopes.split()) if name else None
+    except BrokerError as refused:
+        error = str(refused)
+    context: dict[str, Any] = {
+        "kind": kind if kind in KINDS else USER, "name": name, "scopes": scopes, "error": error, "holder": holder,
+        "offered": _offered(), "kinds": [(each, each.capitalize()) for each in KINDS],
+        "examples": [Role.VIEWER, Role.SUPPORT, Role.ANALYST, Role.OPERATOR],
+    }  # fmt: skip
+    if holder is not None:
+        page = _destinations(holder, request)
+        rights, open_to = effective.by_verb(holder), effective.pages(holder)
+        context |= {
+            "page": page,
+            "all_url": page.url(q="", show=""),
+            "holder_words": list(dict.fromkeys(map(accounts.words, holder.grants))),
+            "sees_any": any(grant.allows(Verb.SEE) for grant in holder.grants),
+            "rows": [
+                (each, [(LABELS[verb], cell) for verb, cell in effective.cells(holder, each)]) for each in page.rows
+            ],
+            "held": [(verb, places) for verb, places in rights if places],
+            "lacked": [verb for verb, places in rights if not places],
+            "pages": open_to,
+            "pages_open": sum(may for _, may in open_to),
+            "minutes": impersonation.MINUTES,
+            "part": "accounts/effective_destinations.html",
+        }
+    only_list = holder is not None and request.htmx and not request.htmx.boosted
+    return render(request, "components/table.html" if only_list else "accounts/effective_rights.html", context)
+
+
+def _offered() -> list[tuple[str, str]]:
+    """Names that are offered while one types, each with its kind."""
+    users = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)[:MAX_OFFERED]
+    groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OFFERED]
+    roles = [role for role in Role if role not in UNSCOPED or role is Role.ADMIN]
+    return [*((role, ROLE) for role in roles), *((each, GROUP) for each in groups), *((each, USER) for each in users)]
+
+
+def _destinations(holder: Holder, request: HttpRequest) -> TablePage[Destination]:
+    sees = holder.sees
+    table = Table(
+        columns=(
+            Column("name", "Destination", lambda each: each.name.lower()),
+            *(
+                Column(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"The right to {verb}")
+                for verb in OF_DESTINATIONS
+            ),
+        ),
+        chips={"seen": ("Seen", sees), "unseen": ("Not seen", lambda each: not sees(each))},
+        text=str,
+        subject=str,
+    )
+    kept = {"kind": holder.kind, "name": holder.name, "scopes": " ".join(holder.scopes)}
+    return table.page(mirror().current().stats, request.GET, stars_of(request.user), kept)
+
+
+def _weight_of(holder: Holder, verb: Verb) -> Any:
+    return lambda each: _BY_WEIGHT[effective.cell(holder, verb, each)]
+
+
+@require_POST
+@never_cache
+@needs(Verb.USERS)
+def begin(request: HttpRequest) -> HttpResponse:
+    """See the console as somebody else does, from its overview on."""
+    kind, name, scopes = (request.POST.get(key, "").strip() for key in ("kind", "name", "scopes"))
+    try:
+        with trail.recording(request, "see console as", f"{kind} {name}") as change:
+            holder = effective.find(kind, name, scopes.split())
+            impersonation.begin(request.session, holder)
+            change.after = {"as": holder.words, "minutes": impersonation.MINUTES}
+    except BrokerError as error:
+        messages.error(request, str(error))
+        return redirect(_page_of(request.POST))
+    return redirect("overview")
+
+
+@require_POST
+@never_cache
+def stop(request: HttpRequest) -> HttpResponse:
+    """See it as oneself again, where one looked up what somebody may do."""
+    kept = request.session.get(impersonation.KEY)
+    if kept:
+        with trail.recording(request, "stop seeing console as", f"{kept['kind']} {kept['name']}"):
+            impersonation.end(request)
+        return redirect(_page_of({**kept, "scopes": " ".join(kept["scopes"])}))
+    return redirect("overview")
+
+
+def _page_of(said: QueryDict | dict[str, Any]) -> str:
+    """The page about whom the form, or the session, is about."""
+    shown = {key: said[key] for key in ("kind", "name", "scopes") if said.get(key)}
+    return f"{reverse('effective')}?{urlencode(shown)}"

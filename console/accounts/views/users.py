@@ -1,0 +1,327 @@
+"""Users, groups and their roles, as an admin manages them; what somebody may do in effect."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from allauth.mfa.utils import is_mfa_enabled
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.core.paginator import Paginator
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.model.destination import Destination
+from console.access.permissions import Verb, needs
+from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
+from console.accounts import effective_rights
+from console.accounts import users as accounts
+from console.accounts.encryption import seal, unseal
+from console.accounts.impersonation import look_of
+from console.accounts.login import recently_proved
+from console.audit import trail
+from console.models import Assignment
+
+PAGE_SIZE = 50
+#: In the session, until the next page of a user: what that page shows once.
+SECRET = "shown_once"
+#: What the list can be narrowed to.
+STATES = {"": Q(), "active": Q(is_active=True), "closed": Q(is_active=False)}
+SORTS = ("username", "-username", "last_login", "-last_login", "date_joined", "-date_joined")
+
+
+@require_GET
+@needs(Verb.USERS)
+def users(request: HttpRequest) -> HttpResponse:
+    """All users: `q` is part of a name or address, `state`, `role` and `sort` as on the page."""
+    text, state, role = (request.GET.get(name, "").strip() for name in ("q", "state", "role"))
+    sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "username"
+    found = User.objects.filter(STATES.get(state, Q()))
+    if text:
+        found = found.filter(Q(username__icontains=text) | Q(email__icontains=text))
+    if role in set(Role):
+        has_role = Q(assignments__role=role) | Q(groups__assignments__role=role)
+        found = found.filter(has_role | Q(is_superuser=True) if role == Role.ADMIN else has_role).distinct()
+    found = found.order_by(sort).prefetch_related("assignments", "groups__assignments")
+    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+    context = {
+        "page": page,
+        "rows": [(user, _roles_in_words(user)) for user in page],
+        "text": text,
+        "state": state,
+        "role": role,
+        "sort": sort,
+        "roles": list(Role),
+        "query": query.urlencode(),
+        "total": User.objects.count(),
+    }
+    return render(request, "accounts/users.html", context)
+
+
+def _roles_in_words(user: User) -> list[str]:
+    own = [accounts.words(each.grant) for each in user.assignments.all()]
+    by_group = [
+        f"{accounts.words(each.grant)} (group {group})"
+        for group in user.groups.all()
+        for each in group.assignments.all()
+        if each.role != group.name
+    ]
+    plain = [group.name for group in user.groups.all() if group.name in set(Role)]
+    return list(dict.fromkeys([*(["admin"] if user.is_superuser else []), *own, *plain, *by_group]))
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+@needs(Verb.USERS)
+@recently_proved
+def new_user(request: HttpRequest) -> HttpResponse:
+    """Make a user with a first role, and a way to log in: a password that is shown once, or a link to set one."""
+    context: dict[str, Any] = {"typed": request.POST, "error": "", **_choices()}
+    if request.method == "POST":
+        try:
+            user, secret = _created(request)
+            messages.success(request, f"{user} can log in now." if secret["password"] else f"{user} is invited.")
+            return _shown_once(request, user, secret)
+        except BrokerError as error:
+            context["error"] = str(error)
+    return render(request, "accounts/new_user.html", context, status=400 if context["error"] else 200)
+
+
+def _created(request: HttpRequest) -> tuple[User, dict[str, str]]:
+    name = request.POST.get("username", "").strip()
+    with trail.recording(request, "create user", name) as change:
+        assignment = _typed_assignment(request) if request.POST.get("role") else None
+        user = accounts.create(name, request.POST.get("email", ""))
+        if assignment is not None:
+            accounts.assign(user, assignment)
+        change.after = accounts.described(user)
+    return user, _way_in(request, user)
+
+
+def _way_in(request: HttpRequest, user: User) -> dict[str, str]:
+    """A new password, or a link to set one, whichever was asked for."""
+    if request.POST.get("way") == "password":
+        return {"password": accounts.generate_password(user), "link": ""}
+    return {"password": "", "link": accounts.invitation(request, user)}
+
+
+def _typed_assignment(request: HttpRequest) -> Assignment:
+    scopes = request.POST.get("scopes", "").split()
+    return accounts.checked(request.POST.get("role", ""), scopes, request.POST.getlist("extras"))
+
+
+def _choices() -> dict[str, Any]:
+    return {
+        "roles": [(role, [verb for verb in Verb if role in ROLES_BY_VERB[verb]], role in UNSCOPED) for role in Role],
+        "extras": [(role, verb.name.lower(), verb) for role, verbs in EXTRAS.items() for verb in sorted(verbs)],
+    }
+
+
+def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> HttpResponse:
+    """On to the user's page, which shows the secret and forgets it: to load it again makes nothing anew."""
+    request.session[SECRET] = seal(json.dumps({"user": user.pk, **secret}))
+    return redirect("user", user_id=user.pk)
+
+
+@require_GET
+@never_cache
+@needs(Verb.USERS)
+def user(request: HttpRequest, user_id: int) -> HttpResponse:
+    """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
+    user = get_object_or_404(User, pk=user_id)
+    # Shown now or never, and to nobody else's eyes.
+    sealed = request.session.pop(SECRET, None) if look_of(request.user) is None else None
+    secret = json.loads(unseal(sealed)) if sealed else None
+    asked, wrong = request.GET.get("destination", "").strip(), ""
+    destination = None
+    try:
+        destination = Destination.parse(asked) if asked else None
+    except BrokerError as error:
+        wrong = str(error)
+    holder = effective_rights.of_user(user)
+    context = {
+        "person": user,
+        "assignments": _listed(user),
+        "groups": [(group, group in user.groups.all()) for group in Group.objects.order_by("name")],
+        "effective": [
+            (
+                verb,
+                sources,
+                effective_rights.cell(holder, verb, destination) if destination else "yes" if sources else "no",
+            )
+            for verb, sources in effective_rights.by_verb(holder)
+        ],
+        "asked": asked,
+        "wrong": wrong,
+        "destination": destination,
+        "locked": AccessAttempt.objects.filter(
+            username=user.get_username(), failures_since_start__gte=settings.AXES_FAILURE_LIMIT
+        ).exists(),
+        "has_factor": is_mfa_enabled(user),
+        "secret": secret if secret and secret["user"] == user.pk else None,
+        **_choices(),
+    }
+    return render(request, "accounts/user.html", context)
+
+
+def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
+    return [(each, accounts.words(each.grant)) for each in holder.assignments.all()]
+
+
+@require_POST
+@never_cache
+@needs(Verb.USERS)
+@recently_proved
+def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
+    """Close, open, unlock, reset the password or the second factor, set the groups."""
+    person = get_object_or_404(User, pk=user_id)
+    if action not in USER_ACTIONS:
+        raise Http404(f"{action} is nothing one can do to a user.")
+    words, act, done = USER_ACTIONS[action]
+    secret = None
+    try:
+        with trail.recording(request, words, f"user {person}", before=accounts.described(person)) as change:
+            secret = act(request, person)
+            change.after = accounts.described(User.objects.get(pk=user_id))
+        messages.success(request, done.format(person))
+    except RequestRefused as error:
+        messages.error(request, str(error))
+    if secret:
+        return _shown_once(request, person, secret)
+    return redirect("user", user_id=user_id)
+
+
+def _set_groups(request: HttpRequest, person: User) -> None:
+    chosen = [each for each in request.POST.getlist("groups") if each.isdecimal()]
+    accounts.set_groups(person, Group.objects.filter(pk__in=chosen))
+
+
+def _reset_password(request: HttpRequest, person: User) -> dict[str, str]:
+    return _way_in(request, person)
+
+
+#: What one can do to a user: how the trail calls it, what does it, what is said then.
+USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
+    "close": ("close account", lambda request, person: accounts.switch(person, False), "The account of {} is closed."),
+    "open": ("open account", lambda request, person: accounts.switch(person, True), "The account of {} is open."),
+    "unlock": (
+        "unlock account",
+        lambda request, person: accounts.unlock(person) and None,
+        "{} may try to log in again.",
+    ),
+    "factor": (
+        "reset second factor",
+        lambda request, person: accounts.drop_factor(person),
+        "{} logs in without a second factor, or sets one up anew.",
+    ),
+    "password": ("reset password", _reset_password, "{} has a new way to log in."),
+    "groups": ("set groups", _set_groups, "The groups of {} are set."),
+}
+
+
+@require_POST
+@needs(Verb.USERS)
+@recently_proved
+def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
+    """Give a role to a user or a group."""
+    found = get_object_or_404(HOLDERS[holder], pk=holder_id)
+    try:
+        with trail.recording(request, "give role", f"{holder} {found}", before=accounts.described(found)) as change:
+            accounts.assign(found, _typed_assignment(request))
+            change.after = accounts.described(HOLDERS[holder].objects.get(pk=holder_id))
+        messages.success(request, f"{found} has the role now.")
+    except BrokerError as error:
+        messages.error(request, str(error))
+    return _back_to(holder, found.pk)
+
+
+@require_POST
+@needs(Verb.USERS)
+@recently_proved
+def withdraw(request: HttpRequest, assignment_id: int) -> HttpResponse:
+    """Take a role away from whoever has it."""
+    assignment = get_object_or_404(Assignment, pk=assignment_id)
+    found = assignment.group or assignment.user
+    holder = "group" if assignment.group else "user"
+    try:
+        with trail.recording(request, "take role", f"{holder} {found}", before=accounts.described(found)) as change:
+            accounts.withdraw(assignment)
+            change.after = accounts.described(HOLDERS[holder].objects.get(pk=found.pk))
+        messages.success(request, f"{found} has the role no longer.")
+    except RequestRefused as error:
+        messages.error(request, str(error))
+    return _back_to(holder, found.pk)
+
+
+HOLDERS: dict[str, Any] = {"user": User, "group": Group}
+
+
+def _back_to(holder: str, holder_id: int) -> HttpResponse:
+    return redirect(holder, **{f"{holder}_id": holder_id})
+
+
+# -- groups
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.USERS)
+@recently_proved
+def groups(request: HttpRequest) -> HttpResponse:
+    """All groups with their roles; a new one by its name."""
+    if request.method == "POST":
+        name = request.POST.get("name", "")
+        try:
+            with trail.recording(request, "create group", f"group {name}"):
+                made = accounts.create_group(name)
+            messages.success(request, f"The group {made} exists now. Give it a role, then put users in it.")
+            return redirect("group", group_id=made.pk)
+        except RequestRefused as error:
+            messages.error(request, str(error))
+    found = Group.objects.annotate(members=Count("user")).order_by("name").prefetch_related("assignments")
+    rows = [(each, [words for _, words in _listed(each)]) for each in found]
+    return render(request, "accounts/groups.html", {"rows": rows})
+
+
+@require_GET
+@needs(Verb.USERS)
+def group(request: HttpRequest, group_id: int) -> HttpResponse:
+    """One group: its roles, its members."""
+    found = get_object_or_404(Group, pk=group_id)
+    members = Paginator(found.user_set.order_by("username"), PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {"group": found, "assignments": _listed(found), "page": members, **_choices()}
+    return render(request, "accounts/group.html", context)
+
+
+@require_POST
+@needs(Verb.USERS)
+@recently_proved
+def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
+    """Remove a group; its members lose its roles."""
+    found = get_object_or_404(Group, pk=group_id)
+    try:
+        with trail.recording(request, "delete group", f"group {found}", before=accounts.described(found)):
+            accounts.delete_group(found)
+        messages.success(request, f"The group {found} is gone.")
+    except RequestRefused as error:
+        messages.error(request, str(error))
+        return redirect("group", group_id=group_id)
+    return redirect("groups")
+
+
+@require_GET
+@needs(Verb.USERS)
+def roles(request: HttpRequest) -> HttpResponse:
+    """The rights table: what each role may do."""
+    table = [
+        (verb, [(role, role in ROLES_BY_VERB[verb], verb in EXTRAS.get(role, ())) for role in Role]) for verb in Verb
+    ]
+    return render(request, "accounts/roles.html", {"roles": list(Role), "table": table})

@@ -1,0 +1,55 @@
+"""What pages show of alerts everywhere: those that fire, and the rows that the overview has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from brokerapp.model.destination import Destination
+from console.access.permissions import AnyUser, visible
+from console.access.roles import everything
+from console.models import AlertFiring
+
+#: Seconds for which a process remembers what fires, whatever the number of tabs.
+FRESH = 2.0
+MAX_SHOWN = 5
+
+_remembered: tuple[float, list[AlertFiring]] = (0.0, [])
+
+
+def firing_now() -> list[AlertFiring]:
+    """What fires, latest first, as of a moment ago."""
+    global _remembered
+    at, found = _remembered
+    if time.monotonic() - at > FRESH:
+        found = list(AlertFiring.objects.filter(state=AlertFiring.State.FIRING).select_related("rule")[:200])
+        _remembered = (time.monotonic(), found)
+    return found
+
+
+def forget() -> None:
+    """Look again the next time."""
+    global _remembered
+    _remembered = (0.0, [])
+
+
+def is_seen(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
+    """Whether somebody who sees these destinations may know of it; of a subscription: one of its topics."""
+    if sees is everything or "://" not in firing.subject:
+        return True
+    about = firing.topics or [firing.subject]
+    return any(sees(Destination.parse(each)) for each in about)
+
+
+def cells(user: AnyUser) -> dict[str, Any]:
+    """The live cells of the overview."""
+    sees = visible(user)
+    found = [each for each in firing_now() if is_seen(each, sees)]
+    return {
+        "firing_html": render_to_string(
+            "alerts/active_alerts.html", {"firing": found[:MAX_SHOWN], "more": len(found) - MAX_SHOWN}
+        ),
+    }

@@ -1,0 +1,240 @@
+"""Alerts: the rules, what fires and fired, what a rule would have done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from brokerapp.errors import RequestRefused
+from console.access.permissions import visible
+from console.access.roles import Verb
+from console.alerts import rule_changes
+from console.alerts.active_alerts import is_seen
+from console.alerts.backtest_service import replayed
+from console.alerts.evaluation import rule_of
+from console.alerts.forms import RuleForm
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.api.common.paging import PageQuery, page_of
+from console.models import AlertDelivery, AlertFiring, AlertRule
+
+router = Router(tags=["alerts"])
+#: Firings that are looked through, the latest.
+MOST = 10_000
+
+
+class RuleIn(RequestBody):
+    """When somebody wants to be told, and who."""
+
+    name: str
+    metric: str
+    pattern: str = Field(">", description="Of destinations; of no meaning for the whole broker")
+    below: bool = False
+    threshold: float
+    hold: int = Field(0, description="Seconds the rule must be broken until it fires")
+    mail: str = Field("", description="Addresses, comma separated")
+    webhook: str = ""
+    secret: str = Field("", description="Signs what the webhook is sent; empty: the former one, or a new one")
+
+    def form(self, row: AlertRule | None = None) -> RuleForm:
+        """As the page's form takes it."""
+        return RuleForm({**self.model_dump(), "below": "1" if self.below else ""}, instance=row)
+
+
+class RuleOut(Schema):
+    """A rule. Its secret is told once, when it is made."""
+
+    id: int
+    name: str
+    metric: str
+    pattern: str
+    below: bool
+    threshold: float
+    hold: int
+    is_on: bool
+    silenced_until: datetime | None
+    mail: str
+    webhook: str = Field(description="Its scheme and host alone without the right to change the rule")
+    author: str
+    sentence: str = Field(description="The rule in words")
+
+    @staticmethod
+    def resolve_sentence(rule: AlertRule) -> str:
+        """In words."""
+        return str(rule_of(rule))
+
+    @staticmethod
+    def resolve_webhook(rule: AlertRule, context: dict[str, Any]) -> str:
+        """As far as who asks may know it."""
+        return rule_changes.webhook_for(context["request"], rule, rule.webhook)
+
+
+class RuleMade(RuleOut):
+    """A rule that was made."""
+
+    secret: str
+
+
+class Step(RequestBody):
+    """What to do with a rule."""
+
+    action: Literal["silence", "hear", "switch"]
+    hours: Literal[1, 8, 24, 168] = 1
+
+
+class FiringOut(Schema):
+    """A time in which a rule was broken by one subject."""
+
+    id: int
+    rule_name: str
+    subject: str
+    state: str
+    since: datetime
+    fired: datetime | None
+    ended: datetime | None
+    value: float
+    worst: float
+    sentence: str
+
+
+class FiringPage(Schema):
+    """A page of them, latest first."""
+
+    items: list[FiringOut]
+    total: int
+    page: int
+    pages: int
+
+
+class FiringQuery(PageQuery):
+    """Which ones; empty: all."""
+
+    state: Literal["", "pending", "firing", "ended"] = ""
+
+
+class DeliveryOut(Schema):
+    """What was told to somebody outside."""
+
+    kind: str
+    event: str
+    target: str = Field(description="Of a webhook its scheme and host alone without the right to change the rule")
+    state: str
+    attempts: int
+    detail: str
+    created: datetime
+
+    @staticmethod
+    def resolve_target(told: AlertDelivery, context: dict[str, Any]) -> str:
+        """As far as who asks may know it."""
+        if told.kind != "webhook":
+            return told.target
+        return rule_changes.webhook_for(context["request"], told.firing.rule, told.target)
+
+
+class TriedOut(Schema):
+    """What came of a test at one of those whom a rule tells."""
+
+    kind: str
+    target: str
+    sent: bool
+    reason: str = Field(description="Why it failed; empty where it was sent")
+
+
+class EpisodeOut(Schema):
+    """A time in which a rule would have fired, in seconds since the epoch."""
+
+    subject: str
+    fired: int
+    ended: int | None
+    worst: float
+
+
+class ReplayOut(Schema):
+    """What a rule would have done over the last 24 hours."""
+
+    episodes: list[EpisodeOut]
+    total: int
+    looked_at: int
+    left_out: int
+    minutes: int
+    cannot: str
+
+
+@operation(router, "GET", "/rules", Verb.SEE, response=list[RuleOut])
+def list_alert_rules(request: HttpRequest) -> Any:
+    """List alert rules about what one sees, by name."""
+    return rule_changes.known(request)
+
+
+@operation(router, "POST", "/rules", Verb.ALERT, response={201: RuleMade})
+def create_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
+    """Make an alert rule."""
+    return Status(201, _saved(request, wanted, None))
+
+
+@operation(router, "PUT", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
+def change_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleIn) -> Any:
+    """Change an alert rule."""
+    return _saved(request, wanted, rule_changes.mine(request, rule_id))
+
+
+@operation(router, "POST", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
+def step_alert_rule(request: HttpRequest, rule_id: int, wanted: Step) -> Any:
+    """Silence a rule for some hours, hear it again, or switch it on or off."""
+    row = rule_changes.mine(request, rule_id)
+    rule_changes.change(request, row, wanted.action, str(wanted.hours))
+    return row
+
+
+@operation(router, "DELETE", "/rules/{int:rule_id}", Verb.ALERT, response={204: None})
+def delete_alert_rule(request: HttpRequest, rule_id: int) -> Any:
+    """Delete an alert rule. What it told is kept."""
+    rule_changes.change(request, rule_changes.mine(request, rule_id), "delete")
+    return Status(204, None)
+
+
+@operation(router, "POST", "/test", Verb.ALERT, response=ReplayOut)
+def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
+    """What a rule would have done over the last 24 hours; nothing is kept."""
+    form = wanted.form()
+    rule = form.rule()
+    if rule is None:
+        raise RequestRefused("; ".join(form.rule_errors()))
+    rule_changes.require_all(request, rule)
+    return replayed(rule)
+
+
+@operation(router, "POST", "/rules/{int:rule_id}/test", Verb.ALERT, response=list[TriedOut])
+def send_test_of_alert_rule(request: HttpRequest, rule_id: int) -> Any:
+    """Send a test, marked as one, to all whom a rule tells: what came of each."""
+    return rule_changes.send_test(request, rule_changes.mine(request, rule_id))
+
+
+@operation(router, "GET", "/firings", Verb.SEE, response=FiringPage)
+def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -> Any:
+    """List what fires and what fired, latest first."""
+    sees, found = visible(request.user), AlertFiring.objects.all()
+    if query.state:
+        found = found.filter(state=query.state)
+    return page_of([each for each in found[:MOST] if is_seen(each, sees)], query)
+
+
+@operation(router, "GET", "/firings/{int:firing_id}/deliveries", Verb.SEE, response=list[DeliveryOut])
+def list_deliveries(request: HttpRequest, firing_id: int) -> Any:
+    """What was told to whom about a firing."""
+    found = get_object_or_404(AlertFiring, pk=firing_id)
+    if not is_seen(found, visible(request.user)):
+        raise Http404(f"There is no firing {firing_id}.")
+    return found.deliveries.select_related("firing__rule")
+
+
+def _saved(request: HttpRequest, wanted: RuleIn, row: AlertRule | None) -> AlertRule:
+    form = wanted.form(row)
+    if not form.is_valid():
+        raise RequestRefused("; ".join(f"{name}: {' '.join(map(str, why))}" for name, why in form.errors.items()))
+    return rule_changes.save(request, form, row)

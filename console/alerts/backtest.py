@@ -1,0 +1,116 @@
+"""The past of a rule: when it would have fired, by what the history keeps. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from brokerapp.model.destination import Destination
+from brokerapp.model.time_series import Point, Whole
+from console.alerts.metrics import LATELY_SECONDS, Metric
+from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER
+from console.alerts.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A time in which a rule would have fired: seconds since the epoch, and the worst number in it."""
+
+    subject: str
+    fired: int
+    ended: int | None  #: None: it lasts
+    worst: float
+
+
+#: A moment and the number then; None: there was none that a rule could be broken by.
+Sample = tuple[int, float | None]
+
+
+def replay(
+    rule: Rule, destinations: Mapping[Destination, Sequence[Point]], looked: Sequence[Whole], step: int
+) -> list[Episode]:
+    """When a rule would have fired over a past of what it is about, kept in steps of so many seconds; newest first."""
+    if rule.meaning.of_broker:
+        read = OF_BROKER[rule.metric]
+        found = list(_episodes(rule, BROKER, ((each.at, read(each)) for each in looked)))
+    else:
+        found = [
+            episode
+            for destination, points in destinations.items()
+            for episode in _episodes(rule, str(destination), _past_of(rule.metric, points, looked, step))
+        ]
+    return sorted(found, key=lambda each: -each.fired)
+
+
+def _past_of(metric: Metric, points: Sequence[Point], looked: Sequence[Whole], step: int) -> Iterator[Sample]:
+    by_time = {each.at: each for each in points}
+    standing = Point(0, 0, 0, 0, 0)
+    if points:
+        first = points[0]
+        standing = first._replace(pending=max(0, first.pending - first.arrived + first.left))
+    recent: list[Point] = []
+    for whole in looked:
+        standing = by_time.get(whole.at) or Point(whole.at, standing.pending, 0, 0, standing.consumers)
+        recent.append(standing)
+        yield whole.at, _reading_of_past(metric, standing, recent, step)
+
+
+def _reading_of_past(metric: Metric, now: Point, recent: list[Point], step: int) -> float | None:
+    if metric in COUNTED_LATELY:
+        count = COUNTED_LATELY[metric]
+        lately = itertools.takewhile(lambda each: each.at > now.at - LATELY_SECONDS, reversed(recent))
+        return float(sum(map(count, lately)))
+    match metric:
+        case Metric.DEPTH | Metric.BACKLOG:
+            return float(now.pending)
+        case Metric.NO_CONSUMER:
+            return None if now.consumers else float(now.pending)
+        case Metric.CONSUMERS:
+            return float(now.consumers)
+        case Metric.RATE_IN:
+            return now.arrived / step
+        case Metric.RATE_OUT:
+            return now.left / step
+        case Metric.OLDEST:
+            return _age_of_past(now, recent)
+        case Metric.OFFLINE:
+            return _without_consumer(recent)
+    return None
+
+
+def _without_consumer(recent: Sequence[Point]) -> float | None:
+    """For how long nobody consumed, as far as the history goes back."""
+    alone = list(itertools.takewhile(lambda each: not each.consumers, reversed(recent)))
+    return float(alone[0].at - alone[-1].at) if alone else None
+
+
+def _age_of_past(now: Point, recent: list[Point]) -> float | None:
+    """How long the oldest waited: messages leave in order, so it came when the last `pending` of them began to come."""
+    missing = now.pending
+    if not missing:
+        return None
+    for each in reversed(recent):
+        missing -= each.arrived
+        if missing <= 0:
+            return float(now.at - each.at)
+    return float(now.at - recent[0].at)
+
+
+def _episodes(rule: Rule, subject: str, samples: Iterable[Sample]) -> Iterator[Episode]:
+    since: int | None = None
+    fired: int | None = None
+    worst = 0.0
+    for at, value in samples:
+        if value is None or not rule.is_broken(value):
+            if fired is not None:
+                yield Episode(subject, fired, at, worst)
+            since = fired = None
+            continue
+        if since is None:
+            since, worst = at, value
+        worst = min(worst, value) if rule.below else max(worst, value)
+        if fired is None and at - since >= rule.hold:
+            fired = since + rule.hold  # between two samples, where it would have been judged
+    if fired is not None:
+        yield Episode(subject, fired, None, worst)

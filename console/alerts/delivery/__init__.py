@@ -1,0 +1,1 @@
+"""Sends alerts by mail and webhook, with retries and limits."""

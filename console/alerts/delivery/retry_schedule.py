@@ -1,0 +1,34 @@
+"""What is due: rows that a worker has to deal with at a time of their own, and again when it failed or was lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from brokerapp.errors import StoreUnavailable
+from console.broker.task_queue import ask
+
+logger = logging.getLogger(__name__)
+
+
+def ask_for(rows: QuerySet, when: str, task: str, now: datetime, lost: float, most: int | None = None) -> None:
+    """Ask workers for the rows whose field `when` has come, the longest due first, at most `most`.
+
+    Each is due again after `lost` seconds, in case its worker is lost; of two who ask at once one gets it.
+    """
+    for row in rows.filter(**{f"{when}__lte": now}).order_by(when)[:most]:
+        taken = rows.filter(pk=row.pk, **{when: getattr(row, when)})
+        if taken.update(**{when: now + timedelta(seconds=lost)}):
+            try:
+                ask(task, row.pk)
+            except StoreUnavailable as error:
+                logger.warning("%s waits for a worker: %s", row._meta.verbose_name, error)
+                return
+
+
+def again(attempts: int, retries: Sequence[float], now: datetime) -> datetime | None:
+    """When the next attempt is due after so many that failed; None: it has failed for good."""
+    return None if attempts > len(retries) else now + timedelta(seconds=retries[attempts - 1])

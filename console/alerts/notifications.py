@@ -1,0 +1,136 @@
+"""The bell of the bar: what fires, what waits for somebody's decision, and what they asked for and came to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from console.access.permissions import AnyUser, Verb, may, touched, visible
+from console.alerts import active_alerts
+from console.analyses.questions import readable
+from console.messages.jobs import failed_again as returned
+from console.messages.jobs import job_service
+from console.messages.jobs.models import Job
+from console.messages.jobs.spec import FEW
+from console.models import AnalysisRun, UserSetting
+from console.routing.drafts import draft_service
+from console.routing.drafts.models import Draft
+from console.ui.formatting import number_format
+from console.ui.preferences.user_settings import read_setting
+
+#: Of each sort, how many are shown; all of them are on their pages, to which links lead.
+MAX_SHOWN = 5
+#: What waits is looked through so far for what somebody may decide.
+MAX_WAITING = 200
+#: What came to an end is told of for so long.
+TOLD_FOR = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of the bell; `state` colours it as badges are: act, look, good, or nothing."""
+
+    title: str
+    detail: str
+    url: str
+    when: datetime
+    state: str = ""
+    is_new: bool = False
+
+
+def cells(user: AnyUser, setting: UserSetting | None = None) -> dict[str, Any]:
+    """The live cells of the bell. It counts what fires, what waits, and what ended since its user last looked.
+
+    When they did is in their `setting`, for who has read it already.
+    """
+    firing, waits, ended = _firing(user), _waiting(user), _ended(user, setting or read_setting(user))
+    count = len(firing) + len(waits) + sum(each.is_new for each in ended)
+    groups = [("Fires now", firing, "alerts"), ("Waits for you", waits, ""), ("Came to an end", ended, "")]
+    shown = [(label, items[:MAX_SHOWN], len(items) - MAX_SHOWN, page) for label, items, page in groups if items]
+    return {
+        "count": number_format.whole(count) if count else "",
+        "state": "act" if firing else "note" if count else "quiet",
+        "says": number_format.counted(count, "notice"),
+        "bell_html": render_to_string("layout/notifications.html", {"sections": shown}),
+    }
+
+
+def _firing(user: AnyUser) -> list[Item]:
+    sees = visible(user)
+    return [
+        Item(each.rule_name, each.sentence, reverse("firing", args=[each.pk]), each.fired or each.since, "act")
+        for each in active_alerts.firing_now()
+        if active_alerts.is_seen(each, sees)
+    ]
+
+
+def _waiting(user: AnyUser) -> list[Item]:
+    """Jobs and drafts that somebody is asked to approve who has the right to."""
+    found = [
+        Item(each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look")
+        for each in job_service.listed(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
+        if all(
+            may(user, verb, place)
+            for verb in job_service.verbs_to("approve", each)
+            for place in job_service.places(each)
+        )
+    ]
+    if may(user, Verb.ROUTE):
+        found += [
+            Item(
+                each.name, f"A draft of {each.author} to apply", reverse("draft", args=[each.pk]), each.changed, "look"
+            )
+            for each in draft_service.some([Draft.State.ASKED], touched(user), MAX_WAITING)
+        ]
+    return sorted(found, key=lambda item: item.when, reverse=True)
+
+
+def _asked(by: str, reason: str) -> str:
+    return f"{by} asks: “{reason}”" if reason else f"{by} asks for it"
+
+
+def _ended(user: AnyUser, setting: UserSetting) -> list[Item]:
+    """What somebody asked for that took its time, latest first. What they saw happen they are not told again."""
+    looked, since = setting.bell_seen, timezone.now() - TOLD_FOR
+    found = sorted((item for ends in _ENDS for item in ends(user, since)), key=lambda item: item.when, reverse=True)
+    return [replace(item, is_new=looked is None or item.when > looked) for item in found]
+
+
+def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
+    took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
+    found = job_service.listed(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
+    for each in found[:MAX_SHOWN]:
+        detail = each.note or f"{number_format.counted(each.done, 'message')} done"
+        if each.failed:
+            detail += f", {number_format.whole(each.failed)} failed"
+        if again := returned.failed_again(each):
+            detail += f", {number_format.whole(again)} failed again"
+        good = each.state == Job.State.DONE and not each.failed and not again
+        yield Item(each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look")
+
+
+def _runs(user: AnyUser, since: datetime) -> Iterator[Item]:
+    found = AnalysisRun.objects.filter(asked_by=user.get_username(), finished__gt=since)
+    for each in readable(found, visible(user))[:MAX_SHOWN]:
+        state = "good" if each.state == AnalysisRun.State.DONE else "look"
+        yield Item(each.title, each.sentence or each.reason, reverse("run", args=[each.id]), each.finished, state)
+
+
+def _drafts(user: AnyUser, since: datetime) -> Iterator[Item]:
+    name = user.get_username()
+    decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.LIVING)
+    for each in decided.exclude(decided_by=name)[:MAX_SHOWN]:
+        is_applied = each.state == Draft.State.APPLIED
+        detail = f"{'Applied' if is_applied else 'Dropped'} by {each.decided_by}"
+        yield Item(each.name, detail, reverse("draft", args=[each.pk]), each.changed, "good" if is_applied else "look")
+
+
+#: Sorts of work that come to an end, each with how those of one user are found.
+_ENDS: tuple[Callable[[AnyUser, datetime], Iterator[Item]], ...] = (_jobs, _runs, _drafts)

@@ -1,0 +1,77 @@
+"""Trying: sends what a rule sends, at once and marked as a test, to all whom it names.
+
+Nothing waits and nothing is kept: who asked sees what came of it, and the audit trail has it.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from brokerapp.errors import RequestRefused
+from console.accounts.rate_limit import RateLimit
+from console.alerts.delivery.alert_delivery import MAX_AN_HOUR, TEST, attempt, room_of, targets_of
+from console.alerts.delivery.webhook import bare
+from console.alerts.evaluation import rule_of
+from console.models import AlertDelivery, AlertFiring, AlertRule
+
+#: Told by tests about one rule within an hour, at most: no more than by the rule itself.
+_TOLD = RateLimit(per_second=MAX_AN_HOUR / 3600, burst=MAX_AN_HOUR)
+#: Tests that one user may send: some in a row while an address is being mended, then one a minute.
+_TESTS = RateLimit(per_second=1 / 60, burst=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a test at one of those whom a rule tells."""
+
+    kind: str  #: mail or webhook
+    target: str
+    reason: str  #: why it failed; "" where it was sent
+
+    @property
+    def sent(self) -> bool:
+        """Whether it was taken: by the mail server, or by the program behind the webhook."""
+        return not self.reason
+
+    @property
+    def noted(self) -> str:
+        """Whom the audit trail names."""
+        return bare(self.target) if self.kind == "webhook" else self.target
+
+
+def send_test(rule: AlertRule, asked_by: str) -> list[Tried]:
+    """Tell all whom the rule names that this is a test, each once.
+
+    Raises RequestRefused where it names nobody, and when somebody sent many.
+    """
+    targets = targets_of(rule)
+    if not targets:
+        raise RequestRefused(f"“{rule.name}” tells nobody: give it a mail address or a webhook, and save it")
+    if seconds := _TESTS.wait(asked_by):
+        raise RequestRefused(f"{asked_by} sent {_TESTS.burst} tests in a row: the next one may go in {seconds} s")
+    _require_room(rule, len(targets))
+    firing = _no_firing(rule)
+    deliveries = [AlertDelivery(firing=firing, kind=kind, event=TEST, target=target) for kind, target in targets]
+    with ThreadPoolExecutor(len(deliveries)) as pool:  # a mail server that does not answer holds up each for seconds
+        reasons = list(pool.map(attempt, deliveries))
+    return [Tried(each.kind, each.target, reason) for each, reason in zip(deliveries, reasons, strict=True)]
+
+
+def _require_room(rule: AlertRule, wanted: int) -> None:
+    """Raise RequestRefused where the rule would tell more than it may within an hour, as tests or itself.
+
+    A test takes no room from alerts.
+    """
+    if room_of(rule, timezone.now()) < wanted or _TOLD.wait(str(rule.pk), wanted):
+        raise RequestRefused(f"“{rule.name}” tells at most {MAX_AN_HOUR} times an hour, by tests too: try again later")
+
+
+def _no_firing(rule: AlertRule) -> AlertFiring:
+    """What a test tells of: nothing that happened, so that it is not kept."""
+    return AlertFiring(
+        rule=rule, rule_name=rule.name, subject=TEST, since=timezone.now(), value=rule.threshold, worst=rule.threshold,
+        sentence=f"This is a test: nothing is wrong. You are told when this is so: {rule_of(rule)}.",
+    )  # fmt: skip

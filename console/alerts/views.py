@@ -1,0 +1,136 @@
+"""Alerts: what fires, the rules, what they would have done, who was told."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from brokerapp.errors import BrokerError, RequestRefused
+from console.access.permissions import Verb, needs, visible
+from console.alerts import rule_changes
+from console.alerts.active_alerts import is_seen
+from console.alerts.backtest_service import replayed, without_history
+from console.alerts.evaluation import rule_of
+from console.alerts.forms import RuleForm
+from console.alerts.metrics import MEANINGS, grouped
+from console.alerts.rule_changes import CHANGES, SILENCES
+from console.models import AlertDelivery, AlertFiring, AlertRule
+
+SIZE = 25
+MAX_NAME = AlertRule._meta.get_field("name").max_length
+
+
+@require_GET
+@needs(Verb.SEE)
+def alerts(request: HttpRequest) -> HttpResponse:
+    """What fires now, the rules, and what fired before."""
+    firing = _seen(request, AlertFiring.objects.filter(state="firing").select_related("rule"))
+    past = _seen(request, AlertFiring.objects.filter(state="ended").prefetch_related("deliveries")[:500])
+    page = Paginator(past, SIZE).get_page(request.GET.get("page"))
+    rules = [
+        (row, rule := rule_of(row), _is_silent(row), rule_changes.may_change(request, rule))
+        for row in rule_changes.known(request)
+    ]
+    context = {"firing": firing, "page": page, "rules": rules, "silences": SILENCES}
+    return render(request, "alerts/alerts.html", context)
+
+
+def _seen(request: HttpRequest, firings) -> list[AlertFiring]:
+    """Those about what the user sees."""
+    sees = visible(request.user)
+    return [each for each in firings if is_seen(each, sees)]
+
+
+def _is_silent(row: AlertRule) -> bool:
+    return bool(row.silenced_until and row.silenced_until > timezone.now())
+
+
+@require_GET
+@needs(Verb.SEE)
+def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
+    """One firing: what was told to whom."""
+    found = get_object_or_404(AlertFiring.objects.select_related("rule"), pk=firing_id)
+    if not _seen(request, [found]):
+        return redirect("alerts")
+    context = {
+        "firing": found, "deliveries": found.deliveries.all(), "states": AlertDelivery.State,
+        "may_change": found.rule is not None and rule_changes.may_change(request, rule_of(found.rule)),
+    }  # fmt: skip
+    return render(request, "alerts/firing.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.ALERT)
+def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
+    """Make a rule, or change one."""
+    row = rule_changes.mine(request, rule_id) if rule_id else None
+    form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
+    if request.method == "POST" and form.is_valid():
+        saved = rule_changes.save(request, form, row)
+        messages.success(request, f"The rule “{saved.name}” is judged from now on.")
+        if saved.webhook and form.made_secret:
+            messages.info(request, f"What its webhook gets is signed with the secret {saved.secret} (shown this once).")
+        return redirect("alerts")
+    context = {"form": form, "row": row, "groups": grouped(), "unjudged": _unjudged(row)}
+    return render(request, "alerts/rule.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _unjudged(row: AlertRule | None) -> int:
+    """Destinations of a rule that have no history to judge them by, as far as the broker says."""
+    try:
+        return without_history(rule_of(row)) if row is not None else 0
+    except BrokerError:
+        return 0
+
+
+def _wanted(request: HttpRequest) -> dict[str, str]:
+    """What a link to the form fills in: the metric and the destination somebody looks at."""
+    wanted = {name: request.GET[name] for name in ("metric", "pattern", "threshold") if name in request.GET}
+    if meaning := MEANINGS.get(wanted.get("metric", "")):
+        where = f" in {wanted['pattern']}" if "pattern" in wanted else ""
+        wanted["name"] = f"{meaning.label}{where}"[:MAX_NAME]
+    return wanted
+
+
+@require_POST
+@needs(Verb.ALERT)
+def test_rule(request: HttpRequest) -> HttpResponse:
+    """What the rule in the form would have done over the last 24 hours."""
+    form = RuleForm(request.POST)
+    rule = form.rule()
+    if rule is None:
+        return render(request, "alerts/rule_test.html", {"errors": form.rule_errors()})
+    rule_changes.require_all(request, rule)
+    try:
+        context = {"result": replayed(rule), "rule": rule}
+    except BrokerError as error:
+        context = {"errors": [str(error)]}
+    return render(request, "alerts/rule_test.html", context)
+
+
+@require_POST
+@needs(Verb.ALERT)
+def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """Tell whom a rule names that this is a test."""
+    row = rule_changes.mine(request, rule_id)
+    try:
+        context = {"tried": rule_changes.send_test(request, row)}
+    except RequestRefused as refused:
+        context = {"refused": str(refused)}
+    return render(request, "alerts/test_send_result.html", context)
+
+
+@require_POST
+@needs(Verb.ALERT)
+def change(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
+    row, action = rule_changes.mine(request, rule_id), request.POST.get("action", "")
+    if action not in CHANGES:
+        messages.error(request, "Nothing was done: choose what to do.")
+        return redirect("alerts")
+    messages.success(request, rule_changes.change(request, row, action, request.POST.get("hours", "")))
+    return redirect("alerts")

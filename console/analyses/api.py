@@ -1,0 +1,140 @@
+"""Analyses of the recorded traffic: what can be asked, runs, results."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from ninja import Router, Schema, Status
+
+from console.access.permissions import require, visible
+from console.access.roles import Verb
+from console.analyses import run_service
+from console.analyses.questions import catalogue, readable, request_for, run_for, scope_of
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.api.common.paging import Paged, page_of
+from console.audit import trail
+from console.models import AnalysisRun
+
+router = Router(tags=["analyses"])
+
+
+class ParameterOut(Schema):
+    """What a request may say."""
+
+    name: str
+    default: str
+    choices: list[tuple[str, str]]
+
+
+class AnalysisOut(Schema):
+    """A question that can be asked."""
+
+    kind: str
+    title: str
+    question: str
+    parameters: list[ParameterOut]
+
+
+class NewRun(RequestBody):
+    """What to ask."""
+
+    kind: str
+    parameters: dict[str, str] = {}
+
+
+class RunOut(Schema):
+    """How a run stands."""
+
+    id: UUID
+    kind: str
+    title: str
+    request: dict[str, Any]
+    state: str
+    stage: str
+    progress: float
+    reason: str
+    sentence: str
+    asked_by: str
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+    pinned: bool
+
+
+class Pin(RequestBody):
+    """Whether a run is kept for ever."""
+
+    pinned: bool
+
+
+class RunPage(Schema):
+    """A page of runs, newest first."""
+
+    items: list[RunOut]
+    total: int
+    page: int
+    pages: int
+
+
+@operation(router, "GET", "", Verb.SEE, response=list[AnalysisOut])
+def list_analyses(request: HttpRequest) -> Any:
+    """What can be asked of the recorded traffic."""
+    return catalogue()
+
+
+@operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
+def list_runs(request: HttpRequest, query: Paged) -> Any:
+    """List runs, newest first."""
+    return page_of(readable(AnalysisRun.objects.all(), visible(request.user)), query)
+
+
+@operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
+def start_run(request: HttpRequest, wanted: NewRun) -> Any:
+    """Start an analysis."""
+    title, parameters = request_for(wanted.kind, wanted.parameters)
+    for place in scope_of(wanted.kind, parameters):
+        require(request, Verb.ANALYSE, place)
+        require(request, Verb.SEE, place)
+    with trail.recording(request, "analyse", wanted.kind) as change:
+        run = run_service.start(wanted.kind, title, parameters, request.user.get_username())
+        change.after = {"run": str(run.id), **parameters}
+    return Status(201, run)
+
+
+@operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
+def get_run(request: HttpRequest, run_id: UUID) -> Any:
+    """One run."""
+    return run_for(request, str(run_id))
+
+
+@operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
+def get_result(request: HttpRequest, run_id: UUID) -> Any:
+    """What a run found: charts, tables and a sentence."""
+    run = run_for(request, str(run_id))
+    result = run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None
+    if result is None:
+        raise Http404(f"The run {run_id} has no result: it is {run.state}.")
+    return result
+
+
+@operation(router, "POST", "/runs/{uuid:run_id}/cancel", Verb.ANALYSE, response=RunOut)
+def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
+    """Stop a run."""
+    run = run_for(request, str(run_id))
+    if not run.is_final:
+        with trail.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
+            run_service.cancel(run, request.user.get_username())
+        run.refresh_from_db()
+    return run
+
+
+@operation(router, "PUT", "/runs/{uuid:run_id}/pin", Verb.ANALYSE, response=RunOut)
+def pin_run(request: HttpRequest, run_id: UUID, wanted: Pin) -> Any:
+    """Keep a run for ever, or no longer than others."""
+    run = run_for(request, str(run_id))
+    run_service.pin(request, run, wanted.pinned)
+    return run

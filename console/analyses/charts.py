@@ -1,0 +1,124 @@
+"""Plots: the charts of results as pages show them, in words too, and where their marks lead. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import reverse
+
+from analytics.model.wording import listed, short
+from analytics.results import time_axes
+from console.analyses import result_tables
+from console.ui.formatting import number_format
+from console.ui.preferences import timezones
+
+#: Series, or bars, that are told one by one.
+TOLD = 4
+#: What a table's column may be about so that a mark with one of its texts leads there.
+PLACES = ("destination", "client")
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One chart: its figure as Plotly takes it."""
+
+    id: str
+    title: str
+    figure: Mapping[str, Any]
+    opens: Mapping[str, str] = field(default_factory=dict)  #: addresses, by what a mark is called; "": of all others
+    zone: str = ""  #: by whose clock it tells times; "": that of whoever reads
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """What the script of the page draws from."""
+        time = time_axes.for_page([self.figure], self.zone or timezones.current())
+        return {"figure": self.figure, "opens": self.opens, "time": time}
+
+    @property
+    def words(self) -> str:
+        """The chart in a sentence or two."""
+        return words(self.figure)
+
+
+def plots(result: Mapping[str, Any], prefix: str = "figure", zone: str = "") -> list[Plot]:
+    """The charts of a result; their marks lead to what its tables name, or to the overview, in the result's window.
+
+    Times are told by the clock of the zone; without one by that of whoever reads.
+    """
+    opens = places(named_in(result["tables"]), result["window"])
+    return [
+        Plot(f"{prefix}-{number}", each["title"], each["figure"], opens, zone)
+        for number, each in enumerate(result["charts"])
+    ]
+
+
+def named_in(tables: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """What tables name that has a page: what it is, and its name."""
+    for table in tables:
+        for place, column in enumerate(table["columns"]):
+            if column.get("about") in PLACES:
+                yield from ((column["about"], row[place]) for row in table["rows"] if isinstance(row[place], str))
+
+
+def places(named: Iterable[tuple[str, str]], window: Mapping[str, int]) -> dict[str, str]:
+    """Addresses of live pages at a window, by names as charts have them: whole, or without the kind of a queue."""
+    found = {name: result_tables.link_to(about, name, window) for about, name in named}
+    known = {name: url for name, url in found.items() if url}
+    return (
+        {"": reverse("overview") + result_tables.at(window)} | known | {short(name): url for name, url in known.items()}
+    )
+
+
+def words(figure: Mapping[str, Any]) -> str:
+    """What a figure draws, in words: how many lines or bars of what, and of the first the numbers."""
+    traces = [each for each in figure["data"] if _values(each)]
+    if not traces:
+        return "Nothing is drawn."
+    if traces[0].get("type") == "bar":
+        return _of_bars(traces, _unit(figure, "xaxis"))
+    unit = _unit(figure, "yaxis")
+    told = [f"{short(each.get('name')) or 'the line'} {_range(each)}" for each in traces]
+    return f"{number_format.counted(len(traces), 'line')} over time{unit}: {_listed(told)}."
+
+
+def _of_bars(traces: Sequence[Mapping[str, Any]], unit: str) -> str:
+    first = traces[0]
+    told = [f"{name} {value}" for name, value in zip(first.get("y", ()), _texts(first), strict=False)]
+    series = f", {first['name']}" if len(traces) > 1 and first.get("name") else ""
+    more = f" It has {number_format.counted(len(traces), 'bar')} for each." if len(traces) > 1 else ""
+    return f"Bars of {number_format.counted(len(told), 'name')}{unit}{series}: {_listed(told)}.{more}"
+
+
+def _listed(told: Sequence[str]) -> str:
+    return listed(told, TOLD)
+
+
+def _unit(figure: Mapping[str, Any], axis: str) -> str:
+    title = (figure.get("layout", {}).get(axis) or {}).get("title") or {}
+    return f" in {title['text']}" if title.get("text") else ""
+
+
+def _values(trace: Mapping[str, Any]) -> list[float]:
+    """The numbers of a trace: along x for lying bars, else along y."""
+    found = trace.get("x" if trace.get("orientation") == "h" else "y") or ()
+    return [each for each in found if isinstance(each, int | float)]
+
+
+def _texts(trace: Mapping[str, Any]) -> list[str]:
+    """Its numbers as they read; delays say their units themselves."""
+    found = trace.get("x" if trace.get("orientation") == "h" else "y") or ()
+    said = trace.get("customdata") or [None] * len(found)
+    return [text or ("none" if value is None else _number(value)) for value, text in zip(found, said, strict=False)]
+
+
+def _number(value: float) -> str:
+    return number_format.whole(value) if float(value).is_integer() else f"{value:,.1f}"
+
+
+def _range(trace: Mapping[str, Any]) -> str:
+    found = _values(trace)
+    texts = dict(zip(trace.get("y") or (), _texts(trace), strict=False))
+    least, most = texts[min(found)], texts[max(found)]
+    return least if least == most else f"from {least} to {most}"

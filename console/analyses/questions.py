@@ -1,0 +1,109 @@
+"""What can be asked of the recorded traffic, as pages and schedules ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+
+from analytics.requests.catalogue import ANALYSES, Analysis, analysis_for
+from analytics.requests.request import AnalysisRequest, seconds_of
+from brokerapp.errors import InvalidDestination, StoreUnavailable
+from brokerapp.model.definition_codec import to_json
+from brokerapp.model.destination import ANY_REST, Destination
+from console.access.permissions import Verb, require
+from console.access.roles import Scope, Sees, everything
+from console.broker.gateway import gateway
+from console.models import AnalysisRun
+
+#: Runs looked at for who may know of some only.
+LOOKED_AT = 1_000
+
+
+def catalogue() -> list[Analysis]:
+    """All analyses that can be asked by themselves."""
+    return [each for each in ANALYSES.values() if each.group]
+
+
+def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The title of the analysis and its parameters, with defaults for what is not given. Raises RequestRefused."""
+    analysis = analysis_for(AnalysisRequest.from_dict({"kind": kind}))
+    parameters = {name: value for name, value in analysis.values(given).items() if value}
+    AnalysisRequest.from_dict({"kind": kind, **parameters})
+    return analysis.title, parameters
+
+
+def choice_for(analysis: Analysis, seconds: float) -> str:
+    """The shortest window offered with this question that reaches so far back; else the longest; "" without any."""
+    offered = [value for each in analysis.parameters if each.name == "window" for value, _ in each.choices]
+    return next((each for each in offered if seconds_of(each) >= seconds), offered[-1] if offered else "")
+
+
+def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request with the definitions in force now, where the analysis asks for them and the broker answers."""
+    analysis = ANALYSES.get(request["kind"])
+    if analysis is None or not analysis.reads_routing:
+        return dict(request)
+    try:
+        return {**request, "routing": to_json(gateway().definitions())}
+    except StoreUnavailable:  # what needs no definitions is still found
+        return dict(request)
+
+
+def scope_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Destination, ...]:
+    """What a question is about, as patterns of destinations: everything, unless its answer stays within some."""
+    analysis = ANALYSES.get(kind)
+    stays = analysis is not None and analysis.stays_within and parameters.get("destination")
+    try:
+        return Scope.parse(parameters["destination"] if stays else ANY_REST).destinations
+    except InvalidDestination:  # what nobody can have a scope for
+        return Scope(ANY_REST).destinations
+
+
+def is_readable(run: AnalysisRun, sees: Sees) -> bool:
+    """Whether somebody may know of a run: they see all that it is about."""
+    return sees is everything or all(map(sees, scope_of(run.kind, run.request)))
+
+
+def readable(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
+    """Those of the runs that somebody may know of; who does not see everything: of the latest ones."""
+    if sees is everything:
+        return found
+    return found.filter(pk__in=[run.pk for run in found[:LOOKED_AT] if is_readable(run, sees)])
+
+
+def before(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
+    """The latest finished run of the same question before this one, or else of the same analysis."""
+    done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
+    done = readable(done, sees)
+    return done.filter(request=run.request).first() or done.first()
+
+
+def run_for(request: HttpRequest, run_id: str) -> AnalysisRun:
+    """The run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
+    run = get_object_or_404(AnalysisRun, id=run_id)
+    for place in scope_of(run.kind, run.request):
+        require(request, Verb.SEE, place)
+    return run
+
+
+def again(run: AnalysisRun) -> str:
+    """The query by which forms ask the question of a run again; "" where no form does."""
+    analysis = ANALYSES.get(run.kind)
+    if analysis is None or not analysis.group:
+        return ""
+    asked = {each.name: run.request.get(each.name) for each in analysis.parameters}
+    return urlencode({name: value for name, value in asked.items() if isinstance(value, str) and value})
+
+
+def words_for(kind: str, parameters: Mapping[str, Any]) -> str:
+    """The parameters as a person would say them: `last hour`. Definitions that are judged are no words."""
+    parameters = {name: value for name, value in parameters.items() if isinstance(value, str)}
+    if kind not in ANALYSES:
+        return ", ".join(parameters.values())
+    known = {each.name: each for each in ANALYSES[kind].parameters}
+    return ", ".join(filter(None, (known[name].words(value) for name, value in parameters.items() if name in known)))

@@ -1,0 +1,196 @@
+"""Reports: what is asked again and again, when, for whom; their editions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, QueryDict
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from ninja import Router, Schema, Status
+
+from brokerapp.errors import RequestRefused
+from console.access.permissions import require
+from console.access.roles import Verb
+from console.analyses.reports import editions
+from console.analyses.reports.content import places_of
+from console.analyses.reports.delivery import readable
+from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
+from console.analyses.reports.presentation import said
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.api.common.paging import Paged, page_of
+from console.audit import trail
+from console.models import Edition, Report
+
+router = Router(tags=["reports"])
+
+
+class Question(RequestBody):
+    """An analysis of a report: its kind and its parameters."""
+
+    kind: str
+    window: str = "24h"
+    destination: str = ""
+
+
+class ReportIn(RequestBody):
+    """A report; `cron` is a crontab line in the time zone `zone`, empty for one that is made on request only."""
+
+    name: str
+    questions: list[Question]
+    cron: str = ""
+    zone: str = "UTC"
+    missed: str = "once"
+    roles: list[str] = []
+    addresses: list[str] = []
+    attach: bool = True
+    keep_days: int = 90
+    is_on: bool = True
+
+
+class ReportOut(Schema):
+    """A report as it is kept."""
+
+    id: int
+    name: str
+    questions: list[dict[str, Any]]
+    cron: str
+    zone: str
+    words: str
+    missed: str
+    is_on: bool
+    due: datetime | None
+    attach: bool
+    keep_days: int
+    owner: str
+
+    @staticmethod
+    def resolve_words(report: Report) -> str:
+        """Its schedule as people say it."""
+        return str(report.timing or "only when somebody asks")
+
+
+class EditionOut(Schema):
+    """An edition, with the runs of its analyses."""
+
+    id: int
+    moment: datetime
+    state: str
+    reason: str
+    missed: int
+    mail: str
+    mail_detail: str
+    asked_by: str
+    created: datetime
+    finished: datetime | None
+    runs: list[UUID]
+
+    @staticmethod
+    def resolve_runs(edition: Edition) -> list[UUID]:
+        """In the order of the report."""
+        return list(edition.runs.order_by("created").values_list("id", flat=True))
+
+
+class EditionPage(Schema):
+    """A page of editions, newest first."""
+
+    items: list[EditionOut]
+    total: int
+    page: int
+    pages: int
+
+
+def _existing(request: HttpRequest, report_id: int) -> Report:
+    report = get_object_or_404(Report, pk=report_id)
+    if not readable(request.user, report):
+        raise Http404("There is no such report.")
+    return report
+
+
+def _require(request: HttpRequest, report: Report) -> None:
+    for place in places_of(report):
+        require(request, Verb.SCHEDULE, place)
+        require(request, Verb.SEE, place)
+
+
+def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
+    """The form of the page, filled in: one home for its rules. Raises RequestRefused."""
+    data = QueryDict(mutable=True)
+    data.update({name: str(getattr(wanted, name)) for name in ("name", "cron", "zone", "missed", "keep_days")})
+    data.update({"rhythm": BY_CRON if wanted.cron else NEVER, "addresses": ", ".join(wanted.addresses)})
+    data.setlist("roles", wanted.roles)
+    data.setlist("kind", [question.kind for question in wanted.questions])
+    for question in wanted.questions:
+        data[f"{question.kind}.window"], data[f"{question.kind}.destination"] = question.window, question.destination
+    if wanted.attach:
+        data["attach"] = "on"
+    form = ReportForm(data, report)
+    if not form.is_valid():
+        raise RequestRefused("; ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts))
+    return form
+
+
+def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:
+    before = said(report) if report else None
+    made = _form(wanted, report).save(request.user.get_username())
+    made.is_on = wanted.is_on
+    _require(request, made)
+    with trail.recording(request, "change report" if report else "create report", made.name, before) as change:
+        editions.set_due(made, timezone.now())
+        made.save()
+        change.after = said(made)
+    return made
+
+
+@operation(router, "GET", "", Verb.SEE, response=list[ReportOut])
+def list_reports(request: HttpRequest) -> Any:
+    """The reports one may read, by name."""
+    return [report for report in Report.objects.all() if readable(request.user, report)]
+
+
+@operation(router, "POST", "", Verb.SCHEDULE, response={201: ReportOut})
+def create_report(request: HttpRequest, wanted: ReportIn) -> Any:
+    """Make a report."""
+    return Status(201, _save(request, wanted, None))
+
+
+@operation(router, "GET", "/{int:report_id}", Verb.SEE, response=ReportOut)
+def get_report(request: HttpRequest, report_id: int) -> Any:
+    """One report."""
+    return _existing(request, report_id)
+
+
+@operation(router, "PUT", "/{int:report_id}", Verb.SCHEDULE, response=ReportOut)
+def change_report(request: HttpRequest, report_id: int, wanted: ReportIn) -> Any:
+    """Change a report: all of it."""
+    report = _existing(request, report_id)
+    _require(request, report)
+    return _save(request, wanted, report)
+
+
+@operation(router, "DELETE", "/{int:report_id}", Verb.SCHEDULE, response={204: None})
+def delete_report(request: HttpRequest, report_id: int) -> Any:
+    """Delete a report with all its editions."""
+    report = _existing(request, report_id)
+    _require(request, report)
+    with trail.recording(request, "delete report", report.name, before=said(report)):
+        editions.delete_report(report)
+    return Status(204, None)
+
+
+@operation(router, "POST", "/{int:report_id}/run", Verb.SCHEDULE, response={201: EditionOut})
+def run_report(request: HttpRequest, report_id: int) -> Any:
+    """Make an edition now."""
+    report = _existing(request, report_id)
+    _require(request, report)
+    with trail.recording(request, "run report", report.name):
+        return Status(201, editions.begin_now(report, request.user.get_username()))
+
+
+@operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=EditionPage)
+def list_editions(request: HttpRequest, report_id: int, query: Paged) -> Any:
+    """The editions of a report, newest first."""
+    return page_of(_existing(request, report_id).editions.all(), query)

@@ -1,0 +1,70 @@
+"""What an edition says: a part for each of its analyses, as its page and its mail show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from brokerapp.model.destination import Destination
+from console.analyses import run_service
+from console.analyses.questions import scope_of, words_for
+from console.analyses.reports.models import Edition, Report
+from console.models import AnalysisRun
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One analysis of an edition."""
+
+    run: AnalysisRun
+    words: str  #: its parameters
+    result: Mapping[str, Any] | None  #: None when it has none
+
+    @property
+    def sentence(self) -> str:
+        """What it found, or why it found nothing."""
+        if self.result is not None:
+            return self.result["sentence"]
+        return self.run.reason or ("Its result is gone." if self.run.is_final else "It is under way.")
+
+    @property
+    def fresh(self) -> datetime | None:
+        """The moment up to which all traffic was recorded when it was made, if the window ends later."""
+        us = (self.result or {}).get("freshness_us")
+        if us is None or us >= self.result["window"]["until_us"]:
+            return None
+        return datetime.fromtimestamp(us / 1e6, UTC)
+
+    @property
+    def began(self) -> datetime | None:
+        """When recording began, if that was in the window."""
+        return None if self.result is None else run_service.began_of(self.result)
+
+    @property
+    def missing(self) -> str:
+        """What of the recorded events it does not include, in words; "" when it is complete."""
+        return "" if self.result is None else run_service.missing_of(self.result)
+
+    @property
+    def window(self) -> tuple[datetime, datetime] | None:
+        """The stretch of time it is about."""
+        return None if self.result is None else run_service.window_of(self.result)
+
+
+def parts_of(edition: Edition) -> list[Part]:
+    """The parts of an edition, in the order of its report."""
+    return [
+        Part(
+            run,
+            words_for(run.kind, run.request),
+            run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None,
+        )
+        for run in edition.runs.order_by("created")
+    ]
+
+
+def places_of(report: Report) -> list[Destination]:
+    """What the report is about, as patterns of destinations: everything, unless all questions stay within some."""
+    return [place for question in report.questions for place in scope_of(question["kind"], question)]

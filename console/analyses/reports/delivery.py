@@ -1,0 +1,94 @@
+"""Sending: who gets an edition by mail, with retries; who is told when there is none.
+
+What is to be sent stands in the edition, so it survives the end of any process. A worker makes one attempt; what is due
+again is asked for with the next look at all reports.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from console.access.permissions import Verb, may, roles_of
+from console.alerts.delivery import retry_schedule
+from console.analyses.reports.content import places_of
+from console.analyses.reports.mail import EditionMail
+from console.analyses.reports.models import Edition, Report
+
+TASK = "console.mail_edition"
+Mail, State = Edition.Mail, Edition.State
+#: Seconds until the next attempt, after each that failed; then it has failed for good.
+RETRIES = (30, 120, 600, 1800)
+#: Seconds after which a worker that took a mail is taken for lost.
+LOST = 300
+
+
+def readable(user: object, report: Report) -> bool:
+    """Whether somebody may read it: they see all that it is about."""
+    return all(may(user, Verb.SEE, place) for place in places_of(report))
+
+
+def recipients(report: Report) -> list[str]:
+    """Addresses: those that are named, and those of the people in its roles who may read it."""
+    named = [each.strip() for each in report.addresses.split(",") if each.strip()]
+    people = get_user_model().objects.filter(is_active=True).exclude(email="").order_by("username")
+    roles = set(report.roles)
+    if not roles:
+        return list(dict.fromkeys(named))
+    found = [user.email for user in people if roles & set(roles_of(user)) and readable(user, report)]
+    return list(dict.fromkeys([*named, *found]))
+
+
+def ask_for_due(now: datetime) -> None:
+    """Ask workers for what is to be sent now."""
+    retry_schedule.ask_for(Edition.objects.filter(mail=Mail.DUE), "mail_due", TASK, now, LOST)
+
+
+def deliver(edition_id: int) -> str:
+    """One attempt; what came of it."""
+    edition = Edition.objects.select_related("report").filter(pk=edition_id).first()
+    if edition is None or edition.mail != Mail.DUE:
+        return "nothing to do"
+    to, nobody = _told(edition)
+    if not to:
+        edition.mail, edition.mail_detail = Mail.NONE, nobody
+    else:
+        edition.mail_attempts += 1
+        try:
+            EditionMail(edition, to).send()
+        except (OSError, ValueError) as error:
+            _failed(edition, f"to {', '.join(to)}: {str(error) or type(error).__name__}")
+        else:
+            edition.mail, edition.mail_detail = Mail.SENT, _where(to)
+    edition.save(update_fields=["mail", "mail_due", "mail_attempts", "mail_detail"])
+    return edition.mail
+
+
+def _where(to: list[str]) -> str:
+    """Where a mail went that was sent: nowhere beyond this machine without a mail server."""
+    if settings.MAIL_OUTBOX:
+        return f"written to {settings.MAIL_OUTBOX} for {', '.join(to)}: SLUICE_MAIL names no server"
+    return f"to {', '.join(to)}"
+
+
+def _told(edition: Edition) -> tuple[list[str], str]:
+    """Who is told, and why nobody is: of a failure the owner alone."""
+    if edition.state == State.DONE:
+        return recipients(edition.report), "Nobody is named who gets it by mail."
+    owner = edition.report.owner
+    user = get_user_model().objects.filter(username=owner, is_active=True).first()
+    if user is None or not user.email:
+        return [], f"Its owner, {owner}, has no mail address." if owner else "It has no owner."
+    return [user.email], ""
+
+
+def _failed(edition: Edition, reason: str) -> None:
+    edition.mail_detail = reason[:500]
+    next_due = retry_schedule.again(edition.mail_attempts, RETRIES, timezone.now())
+    if next_due is None:
+        edition.mail = Mail.FAILED
+    else:
+        edition.mail_due = next_due

@@ -1,0 +1,145 @@
+"""Editions: when reports are due they begin, when their analyses end they end, when they are old they go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from analytics.requests.request import AnalysisRequest
+from brokerapp.errors import RequestRefused
+from console.analyses import run_retention, run_service
+from console.analyses.questions import request_for
+from console.analyses.reports.models import Edition, Report
+from console.analyses.reports.schedule import Missed, plan
+from console.models import AnalysisRun
+
+State = Edition.State
+#: How long it takes to begin all analyses of an edition, at most.
+BEGINNING = timedelta(minutes=5)
+
+
+def set_due(report: Report, now: datetime) -> None:
+    """Say anew when it is due: it has another schedule, or was switched on."""
+    timing = report.timing
+    report.due = timing.next(now, 1)[0] if timing and report.is_on else None
+
+
+def begin_due(now: datetime) -> list[Edition]:
+    """Begin what is due."""
+    begun = []
+    for report in Report.objects.filter(is_on=True, due__lte=now):
+        decided = plan(report.timing, report.due, now, Missed(report.missed))
+        # The condition keeps two processes apart that look at the same moment.
+        if Report.objects.filter(pk=report.pk, due=report.due, is_on=True).update(due=decided.next):
+            is_busy = report.editions.filter(state=State.RUNNING).exists()
+            for number, moment in enumerate(decided.run):
+                begun.append(_begin(report, moment, is_busy, missed=0 if number else decided.missed))
+            if decided.missed and not decided.run:
+                _skip(report, report.due, "Nothing ran when it was due.", decided.missed)
+    return begun
+
+
+def _begin(report: Report, moment: datetime, is_busy: bool, missed: int) -> Edition:
+    if is_busy:
+        return _skip(report, moment, "The one before was still running.", missed)
+    return begin(report, moment, missed=missed)
+
+
+def _skip(report: Report, moment: datetime, reason: str, missed: int) -> Edition:
+    fields = {"state": State.SKIPPED, "reason": reason, "finished": timezone.now(), "missed": missed}
+    return report.editions.create(moment=moment, **fields)
+
+
+def begin(report: Report, moment: datetime, asked_by: str = "", missed: int = 0) -> Edition:
+    """Make an edition for the time that ends at the moment."""
+    parts = len(report.questions)
+    edition = report.editions.create(moment=moment, asked_by=asked_by, missed=missed, parts=parts)
+    for question in report.questions:
+        kind = question["kind"]
+        try:
+            title, parameters = request_for(kind, question)
+        except RequestRefused as error:  # the analysis changed since the report was written
+            AnalysisRun.objects.create(
+                kind=kind, title=kind, request=question, asked_by=report.name, edition=edition,
+                state=AnalysisRun.State.FAILED, reason=str(error), finished=timezone.now(),
+            )  # fmt: skip
+            continue
+        run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition)
+    settle(edition)
+    return edition
+
+
+def begin_now(report: Report, asked_by: str) -> Edition:
+    """Make an edition for the time that ends now. Raises RequestRefused while one is being made."""
+    if report.editions.filter(state=State.RUNNING).exists():
+        raise RequestRefused(f"“{report.name}” is being made already: wait until it is there, or cancel its runs")
+    return begin(report, timezone.now(), asked_by)
+
+
+def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:
+    """The window that ends at the moment, whenever a worker gets to it."""
+    window = AnalysisRequest("", parameters["window"]).window_at(int(moment.timestamp() * 1_000_000))
+    return {"since_us": window.since_us, "until_us": window.until_us}
+
+
+def settle(edition: Edition) -> bool:
+    """End an edition whose analyses are over; whether it ended now."""
+    found = list(edition.runs.order_by("created"))
+    if any(not run.is_final for run in found):
+        return False
+    is_interrupted = len(found) < edition.parts
+    if is_interrupted and timezone.now() - edition.created < BEGINNING:
+        return False
+    failed = [f"{run.title}: {run.reason or run.state}" for run in found if run.state != AnalysisRun.State.DONE]
+    failed += ["It was interrupted while it began."] if is_interrupted else []
+    now = timezone.now()
+    fields = {"state": State.FAILED if failed else State.DONE, "reason": "\n".join(failed), "finished": now}
+    unfinished = Edition.objects.filter(pk=edition.pk, state=State.RUNNING)
+    is_new = unfinished.update(**fields, mail=Edition.Mail.DUE, mail_due=now) == 1
+    if is_new:
+        edition.refresh_from_db()
+    return is_new
+
+
+def settle_all() -> list[Edition]:
+    """End all editions whose analyses are over."""
+    running = Edition.objects.filter(state=State.RUNNING).select_related("report")
+    return [edition for edition in running if settle(edition)]
+
+
+def last_good(report: Report) -> Edition | None:
+    """The edition that stays on top until there is a better one."""
+    return report.editions.filter(state=State.DONE).first()
+
+
+def forget(now: datetime) -> int:
+    """Delete editions that are older than their report keeps them, but the last good one and those with a pin."""
+    count = 0
+    for report in Report.objects.exclude(keep_days=0):
+        good = last_good(report)
+        old = report.editions.filter(moment__lt=now - timedelta(days=report.keep_days)).exclude(state=State.RUNNING)
+        for edition in old.exclude(pk=good.pk if good else None).exclude(runs__pinned=True):
+            delete(edition)
+            count += 1
+    return count
+
+
+def delete_report(report: Report) -> None:
+    """Delete a report with all its editions."""
+    for edition in list(report.editions.all()):
+        delete(edition)
+    report.delete()
+
+
+def delete(edition: Edition) -> None:
+    """Delete an edition with its runs; those that are pinned stay, without it."""
+    for run in edition.runs.exclude(state__in=AnalysisRun.FINAL):
+        run_service.cancel(run, "whoever deleted its report")
+    with transaction.atomic():
+        edition.runs.filter(pinned=True).update(edition=None)
+        run_retention.delete(list(edition.runs.all()))
+        edition.delete()

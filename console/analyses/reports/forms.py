@@ -1,0 +1,162 @@
+"""The form of a report: what it asks, when, in words before a crontab line, and who gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from analytics.requests.catalogue import ANALYSES, Analysis
+from analytics.requests.parameters import WINDOW, Parameter
+from brokerapp.errors import RequestRefused
+from console.access.roles import Role
+from console.analyses.questions import request_for
+from console.analyses.reports.schedule import DAILY, DAYS, HOURLY, MONTHLY, WEEKDAYS, WEEKLY, Missed, Rhythm, Timing
+from console.models import Report
+
+#: Addresses a report may name, analyses it may ask, days an edition may be kept.
+MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650
+NEVER, BY_CRON = "never", "cron"
+#: What a question is asked about unless somebody chooses: reports are daily, as a rule.
+USUAL_WINDOW = "24h"
+RHYTHMS = (
+    (HOURLY, "every hour"),
+    (DAILY, "every day"),
+    (WEEKDAYS, "Monday to Friday"),
+    (WEEKLY, "every week"),
+    (MONTHLY, "every month"),
+    (BY_CRON, "as a crontab line says"),
+    (NEVER, "only when somebody asks"),
+)
+#: Roles of people: the others are programs.
+READERS = (Role.VIEWER, Role.SUPPORT, Role.ANALYST, Role.OPERATOR, Role.ADMIN)
+POLICIES = (
+    (Missed.ONCE, "make up for the latest"),
+    (Missed.ALL, "make up for each of them"),
+    (Missed.SKIP, "pass over them"),
+)
+
+
+class TimingForm(forms.Form):
+    """When a report is due."""
+
+    rhythm = forms.ChoiceField(choices=RHYTHMS, initial=DAILY)
+    time = forms.CharField(required=False, initial="07:00", max_length=5)
+    days = forms.TypedMultipleChoiceField(choices=list(enumerate(DAYS)), coerce=int, required=False, initial=[1])
+    day = forms.CharField(required=False, initial="1", max_length=2)
+    cron = forms.CharField(required=False, max_length=100)
+    zone = forms.CharField(required=False, initial="UTC", max_length=64)
+
+    def timing(self) -> Timing | None:
+        """What it says; None for a report without a schedule. Raises RequestRefused."""
+        self.is_valid()
+        said = {name: self.cleaned_data.get(name) for name in TimingForm.base_fields}
+        zone = said["zone"] or "UTC"
+        if said["rhythm"] == NEVER:
+            Timing.parse("0 0 * * *", zone)
+            return None
+        if said["rhythm"] == BY_CRON:
+            return Timing.parse(said["cron"] or "", zone)
+        rhythm = Rhythm(said["rhythm"] or DAILY, said["time"] or "", tuple(said["days"] or ()), said["day"] or "")
+        return Timing.parse(rhythm.cron, zone)
+
+    @staticmethod
+    def said_by(report: Report) -> dict[str, Any]:
+        """The fields of a report's schedule."""
+        rhythm = Rhythm.of(report.cron) if report.cron else None
+        fields: dict[str, Any] = {"cron": report.cron, "zone": report.zone}
+        if rhythm is None:
+            return fields | {"rhythm": BY_CRON if report.cron else NEVER}
+        return fields | {"rhythm": rhythm.kind, "time": rhythm.time, "days": list(rhythm.days), "day": rhythm.day}
+
+
+class ReportForm(TimingForm):
+    """A report."""
+
+    name = forms.CharField(max_length=80)
+    missed = forms.ChoiceField(choices=POLICIES, initial=Missed.ONCE)
+    roles = forms.MultipleChoiceField(choices=[(role, role) for role in READERS], required=False)
+    addresses = forms.CharField(required=False, max_length=1000)
+    attach = forms.BooleanField(required=False, initial=True)
+    keep_days = forms.IntegerField(min_value=0, max_value=LONGEST_KEPT, initial=90)
+
+    def __init__(self, data: Any = None, report: Report | None = None, initial: dict[str, Any] | None = None) -> None:
+        self.report = report or Report()
+        if report is not None:
+            own = {
+                name: getattr(report, name) for name in ("name", "missed", "roles", "addresses", "attach", "keep_days")
+            }
+            initial = own | self.said_by(report)
+        super().__init__(data, initial=initial)
+
+    def clean_name(self) -> str:
+        """No two reports are called the same."""
+        name = " ".join(self.cleaned_data["name"].split())
+        if Report.objects.filter(name__iexact=name).exclude(pk=self.report.pk).exists():
+            raise ValidationError(f"There is a report “{name}” already.")
+        return name
+
+    def clean_addresses(self) -> str:
+        """Mail addresses, comma separated."""
+        addresses = [
+            each.strip() for each in self.cleaned_data["addresses"].replace("\n", ",").split(",") if each.strip()
+        ]
+        if len(addresses) > MOST_ADDRESSES:
+            raise ValidationError(f"A report names {MOST_ADDRESSES} addresses at most.")
+        for each in addresses:
+            try:
+                validate_email(each)
+            except ValidationError:
+                raise ValidationError(f"{each[:80]!r} is no mail address.") from None
+        return ", ".join(addresses)
+
+    def clean(self) -> dict[str, Any]:
+        """What several fields say together."""
+        said = super().clean()
+        try:
+            said["timing"] = TimingForm(self.data).timing()
+        except RequestRefused as error:
+            self.add_error("rhythm", str(error))
+        try:
+            said["questions"] = list(self._asked())
+        except RequestRefused as error:
+            self.add_error(None, str(error))
+        else:
+            if not 1 <= len(said["questions"]) <= MOST_QUESTIONS:
+                self.add_error(None, f"Choose one analysis at least, and {MOST_QUESTIONS} at most.")
+        return said
+
+    def _asked(self) -> Iterable[dict[str, Any]]:
+        for kind in self.data.getlist("kind"):
+            known = ANALYSES[kind].parameters if kind in ANALYSES else ()
+            given = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in known}
+            _, parameters = request_for(kind, given)
+            yield {"kind": kind, **parameters}
+
+    def choices(self) -> list[tuple[Analysis, bool, list[tuple[Parameter, str]]]]:
+        """Every analysis that can be scheduled: whether it is chosen, and its parameters with their values."""
+        own = {question["kind"]: question for question in self.report.questions}
+        return [(each, *self._chosen(each, own.get(each.kind))) for each in ANALYSES.values() if each.group]
+
+    def _chosen(self, analysis: Analysis, own: dict[str, Any] | None) -> tuple[bool, list[tuple[Parameter, str]]]:
+        kind, usual = analysis.kind, {WINDOW.name: USUAL_WINDOW} if WINDOW in analysis.parameters else {}
+        if self.is_bound:
+            said = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in analysis.parameters}
+            return kind in self.data.getlist("kind"), [(each, said[each.name]) for each in analysis.parameters]
+        link = self.initial.get("question") or {}
+        asked = own or (link if link.get("kind") == kind else {})
+        values = {each.name: each.default for each in analysis.parameters} | usual | asked
+        return bool(asked), [(each, values[each.name]) for each in analysis.parameters]
+
+    def save(self, owner: str) -> Report:
+        """Keep it, as somebody's who is told of failures: whoever changed it last."""
+        said, report = self.cleaned_data, self.report
+        for name in ("name", "missed", "roles", "addresses", "attach", "keep_days", "questions"):
+            setattr(report, name, said[name])
+        timing = said["timing"]
+        report.cron, report.zone = (timing.cron, timing.zone) if timing else ("", said["zone"] or "UTC")
+        report.owner = owner
+        return report

@@ -1,0 +1,205 @@
+"""Reports: the list, one with its editions, the form, what is done to one, the mail as it goes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from csp.decorators import csp_replace, csp_update
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from brokerapp.errors import RequestRefused
+from console.access.permissions import Verb, needs, require
+from console.analyses import run_queue, run_service
+from console.analyses.reports import editions, mail
+from console.analyses.reports.content import parts_of, places_of
+from console.analyses.reports.delivery import readable, recipients
+from console.analyses.reports.forms import POLICIES, READERS, RHYTHMS, ReportForm, TimingForm
+from console.analyses.reports.presentation import row_of, said
+from console.analyses.reports.presentation import shown as part_shown
+from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
+from console.audit import trail
+from console.models import Edition, Report
+from console.ui.staticfiles import PLOTLY_STYLES
+
+#: Reports, and older editions, on a page.
+PAGE_SIZE, OLDER = 30, 20
+#: Moments that the form shows before a schedule is saved.
+SHOWN = 3
+#: What a mail may do in a browser: show itself.
+MAIL_POLICY = {
+    "default-src": "'none'", "script-src": "'none'", "connect-src": "'none'", "style-src": "'unsafe-inline'",
+    "img-src": "data:", "sandbox": "allow-popups",
+}  # fmt: skip
+#: Days of the week with their numbers, Monday first.
+WEEK = [*list(enumerate(DAYS))[1:], (0, DAYS[0])]
+State = Edition.State
+
+
+@require_GET
+@needs(Verb.SEE)
+def reports(request: HttpRequest) -> HttpResponse:
+    """The reports one may read, by name; `q` narrows them."""
+    asked = request.GET.get("q", "").strip()
+    found = [report for report in Report.objects.filter(name__icontains=asked) if readable(request.user, report)]
+    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {"page": page, "rows": [row_of(report) for report in page], "q": asked}
+    return render(request, "analyses/reports/list.html", context)
+
+
+def _existing(request: HttpRequest, report_id: int) -> Report:
+    """The report, for somebody who may read it: who may not does not learn that there is one."""
+    report = get_object_or_404(Report, pk=report_id)
+    if not readable(request.user, report):
+        raise Http404("There is no such report.")
+    return report
+
+
+def _to_change(request: HttpRequest, report_id: int) -> Report:
+    report = _existing(request, report_id)
+    _require(request, report)
+    return report
+
+
+def _require(request: HttpRequest, report: Report) -> None:
+    """Raise PermissionDenied unless somebody may schedule reports on all that this one is about."""
+    for place in places_of(report):
+        require(request, Verb.SCHEDULE, place)
+        require(request, Verb.SEE, place)
+
+
+@require_GET
+@needs(Verb.SEE)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
+def report(request: HttpRequest, report_id: int) -> HttpResponse:
+    """A report: its last good edition, what went wrong since, and the older ones."""
+    return _show(request, _existing(request, report_id), None)
+
+
+@require_GET
+@needs(Verb.SEE)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
+def edition(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
+    """One edition, whatever became of it."""
+    found = _existing(request, report_id)
+    return _show(request, found, get_object_or_404(found.editions, pk=edition_id))
+
+
+def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpResponse:
+    for each in report.editions.filter(state=State.RUNNING):
+        editions.settle(each)  # what ended a moment ago
+    shown = shown or editions.last_good(report)
+    latest = report.editions.first()
+    page = Paginator(report.editions.all(), OLDER).get_page(request.GET.get("page"))
+    parts, line = parts_of(shown) if shown else [], run_queue.line()
+    context = {
+        "report": report, "shown": shown, "latest": latest, "page": page,
+        "parts": [part_shown(*each, report.zone) for each in enumerate(parts)],
+        "trouble": latest if latest != shown and latest and latest.state in (State.FAILED, State.SKIPPED) else None,
+        "under_way": [(edition, [(run, run_service.cells_of(run, line)) for run in edition.runs.order_by("created")])
+                      for edition in report.editions.filter(state=State.RUNNING)],
+        "has_charts": any(part.result and part.result["charts"] for part in parts),
+        "next": report.timing.next(timezone.now(), SHOWN) if report.timing and report.is_on else [],
+        "recipients": recipients(report),
+    }  # fmt: skip
+    return render(request, "analyses/reports/report.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.SCHEDULE)
+def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
+    """Make a report, or change one. A link may say which analysis a new one begins with."""
+    existing = _to_change(request, report_id) if report_id else None
+    before = said(existing) if existing else None
+    question = request.GET.dict() if "kind" in request.GET else {}
+    form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
+    if request.method == "POST" and form.is_valid():
+        made = form.save(request.user.get_username())
+        _require(request, made)
+        with trail.recording(request, "change report" if existing else "create report", made.name, before) as change:
+            editions.set_due(made, timezone.now())
+            made.save()
+            change.after = said(made)
+        messages.success(request, f"The report “{made.name}” is saved.")
+        return redirect("report", report_id=made.pk)
+    context = {
+        "form": form, "report": existing, "rhythms": RHYTHMS, "weekdays": WEEK, "policies": POLICIES,
+        "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
+        "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
+    }  # fmt: skip
+    return render(request, "analyses/reports/form.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _initial(form: ReportForm) -> dict[str, Any]:
+    return {name: form.get_initial_for_field(field, name) for name, field in TimingForm.base_fields.items()}
+
+
+def _timing(form: TimingForm) -> dict[str, Any]:
+    """When a report with this schedule would run, or why there is none."""
+    try:
+        timing = form.timing()
+    except RequestRefused as error:
+        return {"wrong": str(error)}
+    return {"timing": timing, "moments": timing.next(timezone.now(), SHOWN) if timing else []}
+
+
+@require_GET
+@needs(Verb.SCHEDULE)
+def timing(request: HttpRequest) -> HttpResponse:
+    """What the schedule in the form means: words, crontab line, the next moments."""
+    return render(request, "analyses/reports/schedule.html", _timing(TimingForm(request.GET)))
+
+
+@require_POST
+@needs(Verb.SCHEDULE)
+def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
+    """Run a report now, switch it on or off, or delete it with all its editions."""
+    report = _to_change(request, report_id)
+    if action not in _CHANGES:
+        raise Http404(f"{action} is nothing one can do to a report.")
+    if action == "delete" and request.POST.get("typed") != report.name:
+        messages.error(request, "Nothing was deleted: type the report's name to confirm.")
+        return redirect(_url(report))
+    with trail.recording(request, f"{action} report", report.name, before=said(report)):
+        return redirect(_CHANGES[action](request, report))
+
+
+def _run(request: HttpRequest, report: Report) -> str:
+    editions.begin_now(report, request.user.get_username())
+    messages.success(request, "It is being made: this page shows how far it is.")
+    return _url(report)
+
+
+def _switch(request: HttpRequest, report: Report) -> str:
+    report.is_on = not report.is_on
+    editions.set_due(report, timezone.now())
+    report.save(update_fields=["is_on", "due", "changed"])
+    messages.success(request, f"“{report.name}” is {'on' if report.is_on else 'off'}.")
+    return _url(report)
+
+
+def _delete(request: HttpRequest, report: Report) -> str:
+    editions.delete_report(report)
+    messages.success(request, f"“{report.name}” and its editions are deleted.")
+    return "reports"
+
+
+_CHANGES = {"run": _run, "switch": _switch, "delete": _delete}
+
+
+def _url(report: Report) -> str:
+    return reverse("report", args=[report.pk])
+
+
+@require_GET
+@needs(Verb.SEE)
+@csp_replace(MAIL_POLICY)
+def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
+    """The mail of an edition, as mail clients show it."""
+    found = _existing(request, report_id)
+    return HttpResponse(mail.preview(get_object_or_404(found.editions, pk=edition_id)))

@@ -1,0 +1,158 @@
+"""What a run found, as its page shows it: tables sorted and leafed through by the URL, names linked to live pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from analytics.results import table_pages
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import NAMED_KINDS, Destination
+from console.ui.formatting import number_format
+
+#: Rows of a table that a page shows.
+SIZE = 25
+#: What stands below the heading of a column in this unit.
+UNITS = {"messages": "messages", "bytes": "size", "rate": "a second"}
+_TEXTS = ("", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value: as it reads, where it leads to, and what it is beside it."""
+
+    text: str
+    url: str
+    label: str
+    is_number: bool
+    is_time: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a column, with the link that sorts by it."""
+
+    label: str
+    unit: str
+    is_number: bool
+    url: str
+    sort: str  #: of aria-sort
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of one table."""
+
+    id: str
+    title: str
+    heads: list[Head]
+    rows: list[list[Cell]]
+    total: int
+    first: int
+    previous: str
+    next: str
+
+    @property
+    def last(self) -> int:
+        """Number of the last row shown."""
+        return self.first + len(self.rows) - 1
+
+
+def pages(result: Mapping[str, Any], folder: Path, query: Mapping[str, str]) -> list[Page]:
+    """The tables of a result, at the pages and in the orders of the URL's query."""
+    return [_page(result, table, number, folder, query) for number, table in enumerate(result["tables"])]
+
+
+def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, folder: Path, query: Mapping) -> Page:
+    id, columns = f"t{number}", table["columns"]
+    names = [each["name"] for each in columns]
+    sort, at = query.get(f"{id}.sort", ""), query.get(f"{id}.page", "1")
+    sort = sort if sort.removeprefix("-") in names else ""
+    at = int(at) if at.isdecimal() and 0 < len(at) < 7 else 1
+    start = (max(1, at) - 1) * SIZE
+    try:
+        rows, total = table_pages.page(folder / table.get("file", ""), names, sort, start, SIZE)
+    except table_pages.UNREADABLE:  # the first rows are in the result itself
+        rows, total = table["rows"][start : start + SIZE], len(table["rows"])
+
+    def url(**changes: Any) -> str:
+        ours = {f"{id}.sort": sort, f"{id}.page": at if at > 1 else ""}
+        ours |= {f"{id}.{name}": value for name, value in changes.items()}
+        others = {name: value for name, value in query.items() if re.fullmatch(r"t\d+\.(sort|page)", name)}
+        return "?" + urlencode({name: value for name, value in (others | ours).items() if value}) + f"#{id}"
+
+    return Page(
+        id=id,
+        title=table["title"],
+        heads=[_head(each, sort, url) for each in columns],
+        rows=[cells(row, columns, result["window"]) for row in rows],
+        total=total,
+        first=start + 1,
+        previous=url(page=at - 1 if at > 2 else "") if at > 1 else "",
+        next=url(page=at + 1) if start + SIZE < total else "",
+    )
+
+
+def _head(column: Mapping[str, str], sort: str, url: Any) -> Head:
+    name, number = column["name"], column["unit"] not in _TEXTS
+    is_sorted = sort.removeprefix("-") == name
+    next_sort = (name if sort.startswith("-") else f"-{name}") if is_sorted else f"-{name}" if number else name
+    order = "none" if not is_sorted else "descending" if sort.startswith("-") else "ascending"
+    return Head(column["label"], UNITS.get(column["unit"], ""), number, url(sort=next_sort, page=""), order)
+
+
+def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapping[str, int]) -> list[Cell]:
+    """A row of a result's table as a page has it."""
+    return [_cell(value, column, window) for value, column in zip(row, columns, strict=True)]
+
+
+def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> Cell:
+    text = number_format.cell(value, column)
+    link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
+    return Cell(
+        text.removeprefix("queue://") if link else text,
+        link,
+        column["label"],
+        column["unit"] not in _TEXTS,
+        column["unit"] == "time",
+    )
+
+
+def link_to(about: str, name: str, window: Mapping[str, int]) -> str:
+    """The live page of what a text names, at the same window; "" where there is none."""
+    match about:
+        case "destination":
+            return _destination(name, window)
+        case "client":
+            return reverse("connections") + "?" + urlencode({"q": name})
+        case "message":
+            return reverse("message-page", kwargs={"id": name})
+    return ""
+
+
+def _destination(name: str, window: Mapping[str, int]) -> str:
+    url = page_of(name)
+    return url + at(window) if url and url != reverse("subscribers") else url
+
+
+def page_of(name: str) -> str:
+    """The live page of a destination in native form; "" where there is none."""
+    try:
+        found = Destination.parse(name)
+    except InvalidDestination:
+        return ""
+    if found.kind not in NAMED_KINDS or found.is_pattern:
+        return reverse("subscribers") if name.startswith("subscription://") else ""
+    return reverse(found.kind, kwargs={"name": found.name})
+
+
+def at(window: Mapping[str, int]) -> str:
+    """The query by which pages show the window of a result."""
+    since, until = window["since_us"] // 1_000_000, -(-window["until_us"] // 1_000_000)
+    return "?" + urlencode({"from": since, "to": until})

@@ -1,0 +1,103 @@
+"""The list of runs as a URL asks for it: filters, search, order, page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.paginator import Page, Paginator
+from django.db.models import F, Q, QuerySet
+from django.http import QueryDict
+
+from console.access.roles import Sees, everything
+from console.analyses.questions import readable
+from console.models import AnalysisRun
+
+PAGE_SIZE = 25
+State = AnalysisRun.State
+#: What the chips narrow the list to.
+CHIPS: dict[str, tuple[str, Q]] = {
+    "": ("All", Q()),
+    "open": ("Under way", ~Q(state__in=AnalysisRun.FINAL)),
+    "done": ("Done", Q(state=State.DONE)),
+    "failed": ("Failed", Q(state=State.FAILED)),
+    "pinned": ("Pinned", Q(pinned=True)),
+}
+#: What the list can be sorted by: label, expression, and whether the greatest come first.
+SORTS: dict[str, tuple[str, Any, bool]] = {
+    "title": ("Analysis", F("title"), False),
+    "state": ("State", F("state"), False),
+    "by": ("Asked by", F("asked_by"), False),
+    "asked": ("Asked", F("created"), True),
+    "took": ("Took", F("finished") - F("created"), True),
+}
+USUAL = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """Which runs, in which order; texts as they stand in the URL. What makes no sense falls back to its default."""
+
+    show: str = ""
+    kind: str = ""
+    q: str = ""  #: part of the title, the sentence or who asked
+    sort: str = USUAL  #: reversed where it begins with a hyphen
+    page: str = "1"
+
+    @staticmethod
+    def read(data: QueryDict) -> RunQuery:
+        """The query a browser asks with."""
+        said = {each.name: data.get(each.name, "").strip() or each.default for each in fields(RunQuery)}
+        query = RunQuery(**said)
+        return replace(
+            query,
+            show=query.show if query.show in CHIPS else "",
+            sort=query.sort if query.sort.removeprefix("-") in SORTS else USUAL,
+        )
+
+    def url(self, **changes: str) -> str:
+        """The query string with changes; a page is kept only when it is named."""
+        changed = replace(self, **{"page": "1", **changes})
+        pairs = [(each.name, getattr(changed, each.name)) for each in fields(changed)]
+        usual = {each.name: each.default for each in fields(RunQuery)}
+        return "?" + urlencode([(name, value) for name, value in pairs if value != usual[name]])
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether something is left out."""
+        return bool(self.show or self.kind or self.q)
+
+    def runs(self) -> QuerySet[AnalysisRun]:
+        """All that it finds, in order."""
+        found = AnalysisRun.objects.filter(CHIPS[self.show][1])
+        if self.kind:
+            found = found.filter(kind=self.kind)
+        if self.q:
+            found = found.filter(
+                Q(title__icontains=self.q) | Q(sentence__icontains=self.q) | Q(asked_by__icontains=self.q)
+            )
+        name = self.sort.removeprefix("-")
+        _, expression, is_falling = SORTS[name]
+        falls = is_falling != self.sort.startswith("-")
+        order = expression.desc(nulls_last=True) if falls else expression.asc(nulls_last=True)
+        return found.order_by(order, "-created")
+
+    def shown(self, sees: Sees = everything) -> Page:
+        """The page asked for, of what somebody may know of."""
+        return Paginator(readable(self.runs(), sees), PAGE_SIZE).get_page(self.page)
+
+    @property
+    def heads(self) -> list[tuple[str, str, str, str]]:
+        """Columns: name, label, link that sorts by it, aria-sort."""
+        return [
+            (name, label, self.url(sort=self._turned(name)), self._aria(name)) for name, (label, *_) in SORTS.items()
+        ]
+
+    def _turned(self, name: str) -> str:
+        return f"-{name}" if self.sort == name else name
+
+    def _aria(self, name: str) -> str:
+        if self.sort.removeprefix("-") != name:
+            return "none"
+        return "descending" if SORTS[name][2] != self.sort.startswith("-") else "ascending"

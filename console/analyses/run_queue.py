@@ -1,0 +1,51 @@
+"""Whose turn it is: how many analyses run at once, in all and for one person, and who waits at which place.
+
+The line is in the database: a run that waits was not sent to the workers yet. So it may be long, is seen by everybody,
+and survives the end of any process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from brokerapp.system.environment import Environment
+from console.models import AnalysisRun
+
+
+def choose(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:
+    """Those of the runs that are not over, the oldest first, whose turn it is. Pure."""
+    open_runs = list(open_runs)
+    busy = Counter(run.person for run in open_runs if run.sent)
+    chosen = []
+    for run in open_runs:
+        if not run.sent and busy.total() < in_all and busy[run.person] < of_one:
+            busy[run.person] += 1
+            chosen.append(run)
+    return chosen
+
+
+def take(environment: Environment) -> list[AnalysisRun]:
+    """The runs whose turn it is; they are marked as sent, so that nobody else sends them."""
+    with transaction.atomic():
+        open_runs = AnalysisRun.objects.select_for_update().exclude(state__in=AnalysisRun.FINAL).order_by("created")
+        chosen = choose(open_runs, environment.analyses_at_once, environment.analyses_of_one)
+        AnalysisRun.objects.filter(pk__in=[run.pk for run in chosen]).update(sent=timezone.now())
+    return chosen
+
+
+def line() -> list[str]:
+    """Ids of the runs that wait for their turn, the first first."""
+    waiting = AnalysisRun.objects.filter(state=AnalysisRun.State.QUEUED, sent=None).order_by("created")
+    return [str(each) for each in waiting.values_list("id", flat=True)]
+
+
+def place(run_id: str, line: list[str]) -> str:
+    """Where a run waits, in words."""
+    if run_id not in line:
+        return "for a worker to take it"
+    number = line.index(run_id) + 1
+    return f"number {number} of {len(line)} in line" if len(line) > 1 else "next in line"

@@ -1,0 +1,288 @@
+"""Runs of analyses: start, cancel, record how they go, and how a page shows one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db.models import F
+from django.http import HttpRequest
+from django.utils import timezone
+
+from analytics.spark.run_registry import Runs
+from brokerapp.errors import RequestRefused, StoreUnavailable
+from console.analyses import run_queue
+from console.analyses.questions import words_for
+from console.audit import trail
+from console.broker.task_queue import ask, stop
+from console.models import AnalysisRun, Edition
+from console.ui.formatting import number_format
+from console.ui.formatting.uuids import ids_in
+
+logger = logging.getLogger(__name__)
+
+#: The group of the channel layer that hears when any run moves on.
+GROUP = "sluice.runs"
+State = AnalysisRun.State
+
+#: States in words.
+LABELS = {
+    State.QUEUED: "Waiting",
+    State.STARTING: "Starting Spark",
+    State.RUNNING: "Running",
+    State.DONE: "Done",
+    State.FAILED: "Failed",
+    State.CANCELLED: "Cancelled",
+}
+
+
+#: Runs of one person that may wait: what is beyond is a mistake in a loop somewhere.
+MAX_WAITING = 20
+#: How often a run of a report is begun at most. Whoever asked for another one sees that it failed, and may ask again.
+MOST_TRIES = 3
+#: What a run is told whose worker, or whose Spark server, ended: it is no state of a run.
+LOST = "lost"
+#: What `changed` may be told beside the state.
+TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
+
+
+def start(
+    kind: str,
+    title: str,
+    parameters: dict[str, Any],
+    asked_by: str,
+    edition: Edition | None = None,
+    trial: dict[str, Any] | None = None,
+) -> AnalysisRun:
+    """Ask for an analysis, as part of a report's edition or for itself; the run that will tell how it goes.
+
+    `trial`: what is to be judged, where the analysis judges.
+
+    Raises RequestRefused when too many of this person wait.
+    """
+    if edition is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
+        raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
+    request = {"kind": kind, **parameters}
+    run = AnalysisRun.objects.create(
+        kind=kind, title=title, request=request, asked_by=asked_by, edition=edition, trial=trial
+    )
+    send_next()
+    run.refresh_from_db()
+    return run
+
+
+def send_next() -> None:
+    """Give workers the runs whose turn it is."""
+    from console.analyses.questions import (
+        with_routing,  # needs the catalogue of analytics, which a web worker may do without
+    )
+
+    for run in run_queue.take(settings.SLUICE):
+        try:
+            request = with_routing(run.request) | ({} if run.trial is None else {"trial": run.trial})
+            ask("analytics.tasks.analyse", str(run.id), request, queue="spark", task_id=str(run.id))
+        except StoreUnavailable as error:
+            _record(str(run.id), State.FAILED, {"reason": str(error)})
+        notify(str(run.id))
+
+
+def cancel(run: AnalysisRun, by: str) -> None:
+    """Stop a run wherever it stands, within a second: workers of short tasks may all have longer ones to do."""
+    changed(str(run.id), State.CANCELLED, {"reason": f"Cancelled by {by}."})
+    Runs(settings.SLUICE).cancel(str(run.id))
+    stop(str(run.id))
+    ask("analytics.tasks.cancel", str(run.id))  # which sees to what Spark does for it, whatever became of its worker
+
+
+def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
+    """Record that a run reached a state; False when it is unknown or over already.
+
+    `info` may hold stage (text), progress (0 to 1), reason, sentence, result (path under the folder of results), worker
+    and rows. The state may be LOST.
+    """
+    if state == LOST:
+        return lost(run_id, info.get("reason", ""))
+    is_new = _record(run_id, state, info)
+    if is_new:
+        notify(run_id)
+        if state in AnalysisRun.FINAL:
+            send_next()
+    return is_new
+
+
+def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
+    now = timezone.now()
+    fields: dict[str, Any] = {"state": state, "changed": now}
+    fields |= {name: info[name] for name in TOLD if name in info}
+    if state in AnalysisRun.FINAL:
+        fields["finished"] = now
+    if state == State.DONE:
+        fields |= {"progress": 1.0, "reason": "", "result": info.get("result", f"{run_id}/result.json")}
+    unfinished = AnalysisRun.objects.filter(id=run_id).exclude(state__in=AnalysisRun.FINAL)
+    # A state that comes late or twice must not wake a run that is over: the condition is in the update itself.
+    is_new = unfinished.update(**fields) == 1
+    if state in (State.STARTING, State.RUNNING):
+        AnalysisRun.objects.filter(id=run_id, started=None).update(started=now)
+    return is_new
+
+
+def lost(run_id: str, reason: str) -> bool:
+    """Begin a run again whose worker or Spark server ended, if it is part of a report and was not tried too often.
+
+    Whether it is over instead: it failed for that reason.
+    """
+    open_runs = AnalysisRun.objects.filter(id=run_id, sent__isnull=False).exclude(state__in=AnalysisRun.FINAL)
+    again = open_runs.filter(edition__isnull=False, tries__lt=MOST_TRIES - 1).update(
+        state=State.QUEUED, sent=None, started=None, worker="", stage="", progress=0, reason=reason,
+        tries=F("tries") + 1, changed=timezone.now(),
+    )  # fmt: skip
+    if again:
+        logger.warning("run %s is tried again: %s", run_id, reason)
+        send_next()
+        notify(run_id)
+        return False
+    tries = AnalysisRun.objects.filter(id=run_id).values_list("tries", flat=True).first()
+    return changed(run_id, State.FAILED, {"reason": f"{reason} It was tried {tries + 1} times." if tries else reason})
+
+
+def worker_started(worker: str, moment: datetime) -> int:
+    """A worker of this name begins anew: what it had before is lost; how many runs that ended."""
+    found = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
+    reason = "The worker was killed or restarted while the analysis ran."
+    return sum(_stop_if(lost(str(run.id), reason), str(run.id)) for run in list(found))
+
+
+def reap(silence: timedelta, patience: timedelta) -> int:
+    """End runs of which nothing was heard for a silence, or that no worker took with patience; how many."""
+    now = timezone.now()
+    silent = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), changed__lt=now - silence)
+    untaken = AnalysisRun.objects.filter(state=State.QUEUED, sent__lt=now - patience)
+    ended = [
+        *(_lose(str(run.id), f"Its worker was lost: nothing was heard for {_minutes(silence)}.") for run in silent),
+        *(_lose(str(run.id), f"No worker took it within {_minutes(patience)}: does one run?") for run in untaken),
+    ]  # fmt: skip
+    send_next()
+    return sum(ended)
+
+
+def _minutes(span: timedelta) -> str:
+    return f"{span.total_seconds() / 60:.0f} minutes"
+
+
+def _lose(run_id: str, reason: str) -> bool:
+    """Nobody knows whether somebody still works on it: so it is stopped, too, and not begun again."""
+    is_new = changed(run_id, State.FAILED, {"reason": reason})
+    _stop_if(True, run_id)
+    return is_new
+
+
+def _stop_if(is_over: bool, run_id: str) -> bool:
+    """Have a run that is over stopped wherever it may still be; whether it is over."""
+    if not is_over:
+        return False
+    try:
+        ask("analytics.tasks.cancel", run_id)
+    except StoreUnavailable as error:
+        logger.warning("run %s could not be stopped: %s", run_id, error)
+    return True
+
+
+def result_of(run: AnalysisRun) -> dict[str, Any] | None:
+    """What a finished run found; None when its file is gone."""
+    root: Path = settings.SLUICE.results
+    path = (root / run.result).resolve()
+    if not run.result or not path.is_relative_to(root) or not path.is_file():
+        return None
+    return json.loads(path.read_text())
+
+
+def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
+    """The stretch of time that a result is about."""
+    window = result["window"]
+    return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
+
+
+def cost_of(run: AnalysisRun) -> str:
+    """What a finished run took, in words: the best there is to tell what the next one will; "" of others."""
+    if run.finished is None:
+        return ""
+    window = words_for(run.kind, {"window": run.request.get("window")})
+    of = f" of the {window}" if window.startswith("last") else f" of {window}" if window else ""
+    read = number_format.counted(run.rows, "recorded event") if run.rows else "what was recorded"
+    seconds = (run.finished - (run.started or run.created)).total_seconds()
+    return f"The last one took {number_format.span(int(seconds))}, over {read}{of}."
+
+
+def began_of(result: dict[str, Any]) -> datetime | None:
+    """When recording began, if the window of a result begins earlier: figures are of the time since."""
+    us = result.get("began_us")
+    return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
+
+
+def missing_of(result: dict[str, Any]) -> str:
+    """What of the recorded events a result does not include, in words; "" when it is complete, or nobody knows."""
+    return (result.get("completeness") or {}).get("sentence", "")
+
+
+def completeness_of(result: dict[str, Any]) -> str:
+    """How complete a result is, in words; "" of one of an earlier version, which did not say."""
+    found = result.get("completeness")
+    return "" if found is None else "Complete" if found["complete"] else "Incomplete"
+
+
+def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], bool]) -> dict[str, Any]:
+    """The live cells of one run (by id), or of the rows of the list of runs, as far as they are known."""
+    line, found = run_queue.line(), filter(known, _find(rows or [run_id]))
+    if not rows:
+        return {name: text for run in found for name, text in cells_of(run, line).items()}
+    return {f"{run.id}#{name}": text for run in found for name, text in cells_of(run, line).items()}
+
+
+def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:
+    return list(AnalysisRun.objects.filter(id__in=ids_in(ids)))
+
+
+def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
+    """How one run stands, in texts; `line` is `turns.line()` where somebody has it already."""
+    end = run.finished or timezone.now()
+    return {
+        "state": run.state,
+        "label": LABELS[State(run.state)],
+        "stage": _stage(run, line),
+        "rows": f"{run.rows:,} recorded events in its window" if run.rows and not run.is_final else "",
+        "progress": round(run.progress, 3),
+        "reason": run.reason,
+        "took": number_format.span((end - run.created).total_seconds()),
+        "final": run.is_final,
+    }
+
+
+def _stage(run: AnalysisRun, line: list[str] | None) -> str:
+    if run.is_final or run.state != State.QUEUED:
+        return "" if run.is_final else run.stage
+    place = run_queue.place(str(run.id), run_queue.line() if line is None else line)
+    return f"{place}; attempt {run.tries + 1} of {MOST_TRIES}. {run.reason}" if run.tries else place
+
+
+def notify(run_id: str) -> None:
+    """Tell sockets that a run, or a job on messages, moved on."""
+    try:
+        async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": run_id})
+    except Exception:  # any driver's error: the notice is a courtesy, sockets read runs every few seconds anyway
+        logger.warning("nobody was told that run %s moved on: the store does not answer", run_id)
+
+
+def pin(request: HttpRequest, run: AnalysisRun, pinned: bool) -> None:
+    """Keep a run for ever, or no longer than others."""
+    action = "pin run" if pinned else "unpin run"
+    with trail.recording(request, action, run.title, before={"run": str(run.id), "pinned": run.pinned}) as change:
+        run.pinned = pinned
+        run.save(update_fields=["pinned"])
+        change.after = {"run": str(run.id), "pinned": pinned}

@@ -1,0 +1,150 @@
+"""Analyses of the recorded traffic: what can be asked, the runs, one run with its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from csp.decorators import csp_update
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from analytics.requests.catalogue import ANALYSES, Analysis, by_group
+from brokerapp.errors import RequestRefused
+from console.access.permissions import Verb, needs, require, visible
+from console.analyses import result_tables, run_queue, run_service
+from console.analyses.charts import plots
+from console.analyses.questions import (
+    again,
+    before,
+    catalogue,
+    choice_for,
+    readable,
+    request_for,
+    run_for,
+    scope_of,
+    words_for,
+)
+from console.audit import trail
+from console.metrics.archive_status import archived
+from console.metrics.charts_history import OF_WINDOW, Window
+from console.models import AnalysisRun
+from console.ui.staticfiles import PLOTLY_STYLES
+
+#: Runs shown below the catalogue.
+LATEST = 6
+
+
+@require_GET
+@needs(Verb.SEE)
+def analyses(request: HttpRequest) -> HttpResponse:
+    """The catalogue, and the latest runs."""
+    return _page(request)
+
+
+def _page(request: HttpRequest, error: str = "") -> HttpResponse:
+    line, latest = run_queue.line(), readable(AnalysisRun.objects.all(), visible(request.user))[:LATEST]
+    context = {
+        "catalogue": catalogue(),
+        "groups": by_group(),
+        "rows": [(run, run_service.cells_of(run, line), words_for(run.kind, run.request)) for run in latest],
+        "error": error,
+        "archived": archived(),
+    }
+    return render(request, "analyses/analyses.html", context, status=400 if error else 200)
+
+
+@require_GET
+@needs(Verb.ANALYSE)
+def ask(request: HttpRequest, kind: str) -> HttpResponse:
+    """The form of one question."""
+    if kind not in ANALYSES or not ANALYSES[kind].group:
+        raise Http404(f"There is no analysis {kind}.")
+    given, now = request.GET.dict(), time.time()
+    if OF_WINDOW & given.keys():
+        given["window"] = choice_for(ANALYSES[kind], int(now) - Window.read(request.GET, now).start)
+    return _form(request, ANALYSES[kind], given)
+
+
+def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
+    done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
+    last = list(readable(done, visible(request.user))[:3])
+    context = {
+        "analysis": analysis,
+        "cost": run_service.cost_of(last[0]) if last else "",
+        "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
+        "last": last,
+        "error": error,
+    }
+    return render(request, "analyses/run_form.html", context, status=400 if error else 200)
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def start(request: HttpRequest) -> HttpResponse:
+    """Start an analysis and go to its run."""
+    kind = request.POST.get("kind", "")
+    try:
+        title, parameters = request_for(kind, request.POST.dict())
+    except RequestRefused as error:
+        if kind in ANALYSES:
+            return _form(request, ANALYSES[kind], request.POST, str(error))
+        return _page(request, str(error))
+    for place in scope_of(kind, parameters):
+        require(request, Verb.ANALYSE, place)
+        require(request, Verb.SEE, place)
+    with trail.recording(request, "analyse", kind) as change:
+        run = run_service.start(kind, title, parameters, request.user.get_username())
+        change.after = {"run": str(run.id), **parameters}
+    return redirect("run", run_id=run.id)
+
+
+@require_GET
+@needs(Verb.SEE)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
+def run(request: HttpRequest, run_id: str) -> HttpResponse:
+    """One run: how it goes, why it failed, or what it found."""
+    found = run_for(request, run_id)
+    result = run_service.result_of(found) if found.state == AnalysisRun.State.DONE else None
+    context = {"run": found, "cells": run_service.cells_of(found), "parameters": words_for(found.kind, found.request)}
+    context["before"] = before(found, visible(request.user)) if result else None
+    return render(request, "analyses/run.html", context | (_shown(result, found, request.GET) if result else {}))
+
+
+def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
+    """The result file as the page needs it; times as datetimes."""
+    window = result["window"]
+    return {
+        "result": result,
+        "since": _time(window["since_us"]),
+        "until": _time(window["until_us"]),
+        "fresh": _time(result.get("freshness_us")),
+        "began": run_service.began_of(result),
+        "missing": run_service.missing_of(result),
+        "completeness": run_service.completeness_of(result),
+        "again": again(run),
+        "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
+        "plots": plots(result),
+        "tables": result_tables.pages(result, settings.SLUICE.results / str(run.id), query),
+    }
+
+
+def _time(us: int | None) -> datetime | None:
+    return datetime.fromtimestamp(us / 1e6, UTC) if us else None
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Stop a run."""
+    found = run_for(request, run_id)
+    if found.is_final:
+        messages.warning(request, "It was over already.")
+    else:
+        with trail.recording(request, "cancel", f"run {found.id}", before={"state": found.state}):
+            run_service.cancel(found, request.user.get_username())
+    return redirect("run", run_id=found.id)

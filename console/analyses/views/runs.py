@@ -1,0 +1,130 @@
+"""Runs of analyses: the list, what is kept, two side by side, tables as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from analytics.results import csv_export
+from console.access.permissions import Verb, needs, visible
+from console.analyses import comparison, run_queue, run_service
+from console.analyses.questions import before, catalogue, run_for, words_for
+from console.analyses.run_list import CHIPS, RunQuery
+from console.audit.search.queries import in_chunks
+from console.models import AnalysisRun
+
+#: Rows of a table that are compared.
+COMPARED = 20_000
+
+
+@require_GET
+@needs(Verb.SEE)
+def runs_list(request: HttpRequest) -> HttpResponse:
+    """Runs, newest first; see RunQuery for what the query string may say."""
+    query, line = RunQuery.read(request.GET), run_queue.line()
+    page = query.shown(visible(request.user))
+    context = {
+        "query": query,
+        "page": page,
+        "chips": [(label, query.url(show=name), name == query.show) for name, (label, _) in CHIPS.items()],
+        "kinds": [(each.kind, each.title) for each in catalogue()],
+        "rows": [(run, run_service.cells_of(run, line), words_for(run.kind, run.request)) for run in page],
+        "previous": query.url(page=str(page.previous_page_number())) if page.has_previous() else "",
+        "next": query.url(page=str(page.next_page_number())) if page.has_next() else "",
+    }
+    return render(request, "analyses/runs.html", context)
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def pin(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Keep a run for ever, or no longer than others."""
+    run = run_for(request, run_id)
+    run_service.pin(request, run, not run.pinned)
+    return redirect("run", run_id=run.id)
+
+
+@require_GET
+@needs(Verb.SEE)
+def compare(request: HttpRequest) -> HttpResponse:
+    """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
+    asked = request.GET.getlist("run")
+    found = sorted((_run(request, each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
+    if len(asked) == 1 and (former := before(found[0], visible(request.user))):
+        found.insert(0, former)
+    if trouble := _trouble(found, len(asked)):
+        messages.error(request, trouble)
+        return redirect("runs")
+    both = ((run, run_service.result_of(run)) for run in found)
+    old, new = sorted(both, key=lambda each: each[1]["window"]["until_us"])
+    context = {
+        "old": old, "new": new, "words": [words_for(run.kind, run.request) for run, _ in (old, new)],
+        "windows": [run_service.window_of(each[1]) for each in (old, new)],
+        "comparisons": list(_comparisons(old, new)),
+    }  # fmt: skip
+    return render(request, "analyses/comparison.html", context)
+
+
+def _run(request: HttpRequest, run_id: str) -> AnalysisRun:
+    try:
+        return run_for(request, str(UUID(run_id)))
+    except ValueError:
+        raise Http404(f"{run_id[:40]!r} is no run") from None
+
+
+def _trouble(found: list[AnalysisRun], asked: int) -> str:
+    if len(found) != 2:
+        return "There is no run before it to compare it with." if asked == 1 else "Choose two runs to compare."
+    if found[0].kind != found[1].kind:
+        return f"“{found[0].title}” and “{found[1].title}” are different questions: choose two runs of one."
+    lost = [run for run in found if run.state != AnalysisRun.State.DONE or run_service.result_of(run) is None]
+    return f"{lost[0]} has no result to compare." if lost else ""
+
+
+def _comparisons(old: tuple[AnalysisRun, dict], new: tuple[AnalysisRun, dict]) -> Any:
+    """Tables that both results have."""
+    tables = {table["file"]: table for table in old[1]["tables"] if "file" in table}
+    for table in new[1]["tables"]:
+        columns, before = comparison.shape(table), tables.get(table.get("file"))
+        if columns is None or before is None or before["columns"] != table["columns"]:
+            continue
+        names = [column["name"] for part in columns for column in part]
+        sides = [csv_export.rows(_file(each[0], table["file"]), names, COMPARED) for each in (old, new)]
+        yield comparison.compare(table, *sides)
+
+
+def _file(run: AnalysisRun, name: str) -> Path:
+    path = settings.SLUICE.results / str(run.id) / Path(name).name
+    if not path.is_file():
+        raise Http404(f"{name} is gone from the folder of results.")
+    return path
+
+
+@require_GET
+@needs(Verb.SEE)
+def download(request: HttpRequest, run_id: str, table: str, format: str) -> HttpResponse:
+    """A table of a result in full."""
+    run = run_for(request, run_id)
+    result = run_service.result_of(run)
+    stored = f"{table}.parquet"
+    if (
+        format not in ("csv", "parquet")
+        or result is None
+        or stored not in {each.get("file") for each in result["tables"]}
+    ):
+        raise Http404(f"The run has no table {table}.{format}.")
+    path, name = _file(run, stored), f"{run.kind}-{run.created:%Y%m%dT%H%M}-{table}.{format}"
+    if format == "parquet":
+        return FileResponse(
+            path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
+        )
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    content = in_chunks(csv_export.csv_lines(path))
+    return StreamingHttpResponse(content, content_type="text/csv; charset=utf-8", headers=headers)

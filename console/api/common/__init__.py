@@ -1,0 +1,1 @@
+"""Authentication, inputs, paging and error documents that all REST operations share."""

@@ -1,0 +1,86 @@
+"""Who calls, and whether they may: a token in the header `Authorization: Bearer ...`, or the session of a browser, with
+its CSRF token. Both are asked before anything that was sent is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.urls import reverse
+from ninja.security import HttpBearer
+from ninja.security.session import SessionAuth
+
+from brokerapp.model.destination import Destination
+from console.access.permissions import require
+from console.access.roles import Verb
+from console.accounts import api_tokens
+from console.accounts.impersonation import person, refuse_changes
+from console.accounts.login import is_proof_old
+from console.accounts.rate_limit import RateLimit
+from console.models import AuditEntry
+
+#: Finds what a right is about in the parts of an address.
+Place = Callable[[dict[str, Any]], Destination]
+
+#: Requests of one user, or one token, to one process.
+LIMIT = RateLimit(per_second=20, burst=200)
+
+
+class TooMany(Exception):
+    """More requests than the limit; `wait` seconds until the next may come."""
+
+    def __init__(self, wait: int) -> None:
+        super().__init__(f"more than {LIMIT.per_second} requests a second: try again in {wait} s")
+        self.wait = wait
+
+
+class Token(HttpBearer):
+    """A token's user, with what the token leaves of their rights, if that holds the right `verb`."""
+
+    def __init__(self, verb: Verb, of: Place | None) -> None:
+        super().__init__()
+        self._verb, self._of = verb, of
+
+    def authenticate(self, request: HttpRequest, token: str) -> Any:
+        """The user, or None."""
+        user = api_tokens.user_of(token, request.META.get("REMOTE_ADDR", "") or "")
+        return user and _admitted(request, user, f"token {token}", self._verb, self._of)
+
+
+class Session(SessionAuth):
+    """A browser's user with the right `verb`. What changes something needs the CSRF token of a page as well.
+
+    What changes users asks for a recent proof of who one is, as its pages do; a token is its own proof.
+    """
+
+    def __init__(self, verb: Verb, of: Place | None) -> None:
+        super().__init__()
+        self._verb, self._of = verb, of
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Any:
+        """The user, or None."""
+        user = super().authenticate(request, key)
+        if user:
+            refuse_changes(request)
+        admitted = user and _admitted(request, user, f"user {person(user).pk}", self._verb, self._of)
+        if admitted and self._verb is Verb.USERS and request.method != "GET" and is_proof_old(request):
+            raise PermissionDenied(f"Give your password again first, at {reverse('account_reauthenticate')}.")
+        return admitted
+
+
+def _admitted(request: HttpRequest, user: Any, asker: str, verb: Verb, of: Place | None) -> Any:
+    if wait := LIMIT.wait(asker):
+        raise TooMany(wait)
+    request.user, request.audited_via = user, AuditEntry.Via.API
+    require(request, verb, of and _place(of, request))
+    return user
+
+
+def _place(of: Place, request: HttpRequest) -> Destination | None:
+    try:
+        return of(request.resolver_match.kwargs)
+    except ValueError:  # an address that is about nothing: that is said afterwards
+        return None

@@ -1,0 +1,54 @@
+"""How operations are declared: address, method, the right they need, and what that right is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router
+
+from console.access.roles import Verb
+from console.api.common.auth import Place, Session, Token
+from console.api.common.inputs import parameters_of, refuse_unknown
+
+View = Callable[..., Any]
+#: The right that each operation needs, by its id.
+VERBS: dict[str, Verb] = {}
+
+
+def operation(
+    router: Router, method: str, path: str, verb: Verb, of: Place | None = None, **more: Any
+) -> Callable[[View], View]:
+    """Declares a function to be an operation. `of` finds the destination the right must be had for, in its address.
+
+    What it may do without a destination in its address, it asks for itself with `require`.
+    """
+
+    def declare(view: View) -> View:
+        id = view.__name__
+        assert id not in VERBS, f"two operations are called {id}"
+        VERBS[id] = verb
+        more.setdefault("summary", (view.__doc__ or "").strip().split("\n")[0].rstrip("."))
+        more["description"] = f"Needs the right to {verb} (`{verb.name.lower()}`)."
+        auth = [Token(verb, of), Session(verb, of)]
+
+        router.api_operation([method], path, operation_id=id, auth=auth, **more)(view)
+        declared = (each for paths in router.path_operations.values() for each in paths.operations)
+        found = next(each for each in declared if each.operation_id == id)
+        found.view_func = _strict(view, parameters_of(found))
+        return view
+
+    return declare
+
+
+def _strict(view: View, known: frozenset[str]) -> View:
+    """The view, which refuses query parameters that are not known."""
+
+    @wraps(view)
+    def strict(request: HttpRequest, **arguments: Any) -> Any:
+        refuse_unknown(request, known)
+        return view(request, **arguments)
+
+    return strict

@@ -1,0 +1,191 @@
+"""What went wrong, as a problem document (RFC 9457): which input broke which rule."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from brokerapp.errors import (
+    BrokerError,
+    DefinitionConflict,
+    DestinationNotFound,
+    InvalidDestination,
+    LimitExceeded,
+    SelectorSyntaxError,
+    StoreUnavailable,
+    TooLarge,
+)
+from console.access import redaction
+from console.access.permissions import visible
+from console.api.common.auth import TooMany
+from console.ui.formatting import number_format
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE = "application/problem+json"
+#: How the paths of the API begin, and what is said of one that leads nowhere.
+PREFIX, MISSING = "/api/", "Resource not found."
+#: Branches of the broker's errors as statuses of HTTP; the first that fits counts.
+_STATUS: tuple[tuple[type[BrokerError], int], ...] = (
+    (DestinationNotFound, 404),
+    (StoreUnavailable, 503),
+    (DefinitionConflict, 409),
+    (InvalidDestination, 422),
+    (SelectorSyntaxError, 422),
+    (LimitExceeded, 507),
+    (TooLarge, 413),
+    (BrokerError, 409),
+)
+
+#: Rules of pydantic in the words of who sends JSON, by its types of errors.
+_RULES = {
+    "extra_forbidden": "unknown field",
+    "model_type": "must be a JSON object",
+    "finite_number": "must be a finite number",
+}
+
+
+#: What the description of the API says of an answer to a request that failed.
+RESPONSE = {
+    "description": "The request failed; `detail` says why, `errors` which input breaks which rule",
+    "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+SCHEMA = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        **{name: {"type": "string"} for name in ("type", "title", "detail", "instance", "reference")},
+        **{name: {"type": "integer"} for name in ("status", "position")},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["input", "rule"],
+                "properties": {name: {"type": "string"} for name in ("input", "rule")},
+            },
+        },
+    },
+}
+
+
+def problem(
+    request: HttpRequest, status: int, detail: str, code: str = "", inputs: Iterable[Mapping[str, Any]] = (),
+    **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The document."""
+    document = {
+        "type": f"urn:sluice:problem:{code}" if code else "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": request.path,
+    }
+    errors = list(inputs)
+    return document | ({"errors": errors} if errors else {}) | more
+
+
+def answer(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
+    """Answer with a problem document, which nobody keeps."""
+    document = problem(request, status, detail, code, **more)
+    return JsonResponse(document, status=status, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
+
+
+def is_for_api(request: HttpRequest) -> bool:
+    """Whether a program asked, to whom a page says nothing."""
+    return request.path.startswith(PREFIX)
+
+
+def explaining_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Decorate a view of the API to answer a method that it does not take with a problem document."""
+
+    @wraps(view)
+    def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        if not isinstance(response, HttpResponseNotAllowed):
+            return response
+        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        told = answer(request, 405, f"Method {request.method} is not allowed here. Allowed: {allowed}.", "wrong-method")
+        told["Allow"] = allowed
+        return told
+
+    return explained
+
+
+def install(api: NinjaAPI) -> None:
+    """Have the API answer errors so."""
+
+    @api.exception_handler(BrokerError)
+    def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        more = {"position": error.column} if isinstance(error, SelectorSyntaxError) else {}
+        return answer(request, status, redaction.said(str(error), visible(request.user)), error.code, **more)
+
+    @api.exception_handler(ValidationError)
+    def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+        inputs = [
+            {"input": _place(each["loc"]), "rule": _RULES.get(each["type"], each["msg"])} for each in error.errors
+        ]
+        detail = "; ".join(f"{each['input']}: {each['rule']}" for each in inputs)
+        return answer(request, 422, detail, "invalid-input", inputs=inputs)
+
+    @api.exception_handler(PermissionDenied)
+    def denied(request: HttpRequest, error: PermissionDenied) -> HttpResponse:
+        return answer(request, 403, str(error), "access-denied")
+
+    @api.exception_handler(AuthenticationError)
+    def unknown(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+        response = answer(request, 401, "Send a valid token: Authorization: Bearer sluice_...", "no-credentials")
+        response["WWW-Authenticate"] = 'Bearer realm="Sluice"'
+        return response
+
+    @api.exception_handler(TooMany)
+    def too_many(request: HttpRequest, error: TooMany) -> HttpResponse:
+        response = answer(request, 429, str(error), "too-many-requests")
+        response["Retry-After"] = str(error.wait)
+        return response
+
+    @api.exception_handler(Http404)
+    def missing(request: HttpRequest, error: Http404) -> HttpResponse:
+        return answer(request, 404, str(error) or MISSING, "not-found")
+
+    @api.exception_handler(HttpError)
+    def other(request: HttpRequest, error: HttpError) -> HttpResponse:
+        return answer(request, error.status_code, str(error))
+
+    @api.exception_handler(Exception)
+    def broken(request: HttpRequest, error: Exception) -> HttpResponse:
+        reference = secrets.token_hex(4)
+        logger.error("%s %s broke [%s]", request.method, request.path, reference, exc_info=error)
+        return internal(request, reference)
+
+    _install_size_limit(api)
+
+
+def internal(request: HttpRequest, reference: str) -> HttpResponse:
+    """Answer that the console failed, with the reference under which the log has it."""
+    detail = f"Internal error. Quote reference {reference}; details are in the web server log."
+    return answer(request, 500, detail, "internal", reference=reference)
+
+
+def _install_size_limit(api: NinjaAPI) -> None:
+    @api.exception_handler(RequestDataTooBig)
+    def too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+        most = number_format.size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        return answer(request, 413, f"The request is too large. It may have at most {most}.", TooLarge.code)
+
+
+def _place(location: Iterable[Any]) -> str:
+    """Where in the request: `query.size`, `name`, `body` for all of it."""
+    source, *parts = map(str, location)
+    return ".".join(parts[1:]) or source if source == "body" else ".".join((source, *parts))

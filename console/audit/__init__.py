@@ -1,0 +1,1 @@
+"""The audit trail: writes entries and deletes old ones."""

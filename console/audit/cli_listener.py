@@ -1,0 +1,47 @@
+"""What operators do with `brokerctl`, in the audit trail."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import socket
+from typing import Any
+
+from django.db import DatabaseError
+
+from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.management.operations import Operation, operated
+from console.audit import trail
+from console.audit.models import AuditEntry
+
+logger = logging.getLogger(__name__)
+
+
+def listen() -> None:
+    """Record what is told."""
+    operated.connect(record, dispatch_uid="console")
+
+
+def record(sender: Any, operation: Operation, **kwargs: Any) -> None:
+    """Write down one operation. What was done stays done when the database cannot be written: the log has it then."""
+    actor = trail.Actor(_user(), socket.gethostname(), via=AuditEntry.Via.BROKERCTL)
+    error = operation.error
+    if error is None:
+        outcome = AuditEntry.Outcome.DONE
+    elif isinstance(error, BrokerError) and not isinstance(error, StoreUnavailable):
+        outcome = AuditEntry.Outcome.REFUSED
+    else:
+        outcome = AuditEntry.Outcome.FAILED
+    change = trail.Change(operation.before, operation.after)
+    detail = "" if error is None else str(error) or type(error).__name__
+    try:
+        trail.record(actor, operation.verb, operation.object, outcome, detail, change)
+    except DatabaseError as failure:
+        logger.error("not in the audit trail (%s): %s %s %s", failure, actor.who, operation.verb, operation.object)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        return "unknown"

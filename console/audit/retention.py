@@ -1,0 +1,28 @@
+"""How long the audit trail is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from console.audit import trail
+from console.models import AuditEntry
+
+#: Entries deleted at a time, so that others may write in between.
+BATCH = 5000
+
+
+def forget(days: int) -> int:
+    """Delete what is older than so many days (0: nothing ever is), and say so in the trail; how many entries."""
+    if not days:
+        return 0
+    limit = timezone.now() - timedelta(days=days)
+    count = 0
+    while ids := list(AuditEntry.objects.filter(time__lt=limit).order_by("id").values_list("id", flat=True)[:BATCH]):
+        count += AuditEntry.objects.filter(id__in=ids).delete()[0]
+    if count:
+        actor = trail.Actor("retention", via=AuditEntry.Via.WORKER)
+        with trail.recording(actor, "forget", "audit trail") as change:
+            change.after = {"entries": count, "older than": limit.isoformat()}
+    return count

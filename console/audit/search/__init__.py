@@ -1,0 +1,1 @@
+"""Queries the audit trail for pages, files and the REST API."""

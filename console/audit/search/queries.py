@@ -1,0 +1,180 @@
+"""Asking the audit trail: filters from a query string, pages by key, rows for files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
+
+from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, is_pattern
+from console.models import AuditEntry
+from console.ui.preferences import timezones
+
+PAGE_SIZE = 50
+#: Entries read from the database at a time for a file.
+CHUNK = 1000
+COLUMNS = ("id", "time", "who", "address", "agent", "via", "action", "object", "outcome", "detail", "before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which entries, and from which key on. All texts; what cannot be understood stands in `wrong`."""
+
+    q: str = ""  #: part of who, action or object
+    who: str = ""
+    action: str = ""
+    object: str = ""  #: part of it, or a pattern of destinations: queue://orders.>
+    outcome: str = ""
+    since: str = ""
+    until: str = ""
+    before: str = ""  #: entries older than this id
+    after: str = ""  #: entries newer than this id
+    zone: str = ""  #: by whose clock the times are; UTC without one
+
+    @staticmethod
+    def read(data: QueryDict) -> AuditQuery:
+        """The query a browser asks with."""
+        return AuditQuery(**{each.name: data.get(each.name, "").strip() for each in fields(AuditQuery)})
+
+    def url(self, **changes: str) -> str:
+        """The query string of this query with changes; a page is only kept when it is named."""
+        changed = replace(self, **{"before": "", "after": "", **changes})
+        pairs = [(each.name, value) for each in fields(changed) if (value := getattr(changed, each.name))]
+        return f"?{urlencode(pairs)}"
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """What narrows it down."""
+        names = (each.name for each in fields(self) if each.name not in ("before", "after", "zone"))
+        return {name: value for name in names if (value := getattr(self, name))}
+
+    @property
+    def wrong(self) -> dict[str, str]:
+        """What cannot be understood, by field."""
+        problems = {
+            name: f"{value!r} is no time: write 2026-11-21 or 2026-11-21T14:30"
+            for name in ("since", "until")
+            if (value := getattr(self, name)) and timezones.read(value, self.zone) is None
+        }
+        if self.outcome and self.outcome not in AuditEntry.Outcome.values:
+            problems["outcome"] = f"{self.outcome!r} is not one of {', '.join(AuditEntry.Outcome.values)}"
+        return problems
+
+    def entries(self) -> QuerySet[AuditEntry]:
+        """The entries, newest first, without regard to pages; none where something is wrong."""
+        if self.wrong:
+            return AuditEntry.objects.none()
+        found = AuditEntry.objects.all()
+        for name in ("who", "action", "outcome"):
+            if value := getattr(self, name):
+                found = found.filter(**{name: value})
+        if self.q:
+            found = found.filter(Q(who__icontains=self.q) | Q(action__icontains=self.q) | Q(object__icontains=self.q))
+        if self.object:
+            found = found.filter(_about(self.object))
+        if since := timezones.read(self.since, self.zone):
+            found = found.filter(time__gte=since)
+        if until := timezones.read(self.until, self.zone):
+            found = found.filter(time__lt=until)
+        return found
+
+    def page(self) -> AuditPage:
+        """The page that the key asks for: it costs the same wherever it is."""
+        found = self.entries()
+        if self.after.isdecimal():
+            newer = list(found.filter(id__gt=int(self.after)).order_by("id")[: PAGE_SIZE + 1])
+            rows = newer[:PAGE_SIZE][::-1]
+            return AuditPage(rows, has_newer=len(newer) > PAGE_SIZE, has_older=True)
+        is_later = self.before.isdecimal()
+        older = list((found.filter(id__lt=int(self.before)) if is_later else found)[: PAGE_SIZE + 1])
+        return AuditPage(older[:PAGE_SIZE], has_newer=is_later, has_older=len(older) > PAGE_SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Some entries, newest first."""
+
+    entries: list[AuditEntry]
+    has_newer: bool
+    has_older: bool
+
+
+def _about(text: str) -> Q:
+    """Objects that hold the text, or that the pattern of destinations names."""
+    kind, separator, name = text.rpartition("://")
+    if not is_pattern(name):
+        return Q(object__icontains=text)
+    *elements, last = name.split(SEPARATOR)
+    rest = "" if last == ANY_REST else _element(last, bool(elements))
+    body = "".join(_element(each, at > 0) for at, each in enumerate(elements)) + rest
+    tail = r"(\..*)?" if last == ANY_REST and elements else ".*" if last == ANY_REST else ""
+    scheme = re.escape(kind + separator) if kind else "(queue://|topic://)"
+    literal = f"{kind}{separator}{SEPARATOR.join(elements[: _first_wildcard(elements)])}" if kind else ""
+    return Q(object__startswith=literal) & Q(object__regex=f"^{scheme}{body}{tail}$")
+
+
+def _element(element: str, is_later: bool) -> str:
+    return (r"\." if is_later else "") + (r"[^.]+" if element == ANY_ELEMENT else re.escape(element))
+
+
+def _first_wildcard(elements: list[str]) -> int:
+    return elements.index(ANY_ELEMENT) if ANY_ELEMENT in elements else len(elements)
+
+
+# -- files
+
+
+def rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
+    """Every entry as a row, newest first, read bit by bit: there may be millions."""
+    batch = list(entries[:CHUNK])
+    while batch:
+        for entry in batch:
+            yield {name: getattr(entry, name) for name in COLUMNS} | {"time": entry.time.isoformat()}
+        batch = list(entries.filter(id__lt=batch[-1].id)[:CHUNK])
+
+
+async def in_chunks(lines: Iterator[str]) -> AsyncIterator[str]:
+    """The lines for an ASGI server, which would gather those of a plain iterator before it sends any."""
+    while chunk := await sync_to_async(lambda: "".join(islice(lines, CHUNK)))():
+        yield chunk
+
+
+def as_json_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
+    """A JSON object a line."""
+    for row in rows(entries):
+        yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+class _Echo:
+    """A file for csv.writer that gives back what is written."""
+
+    @staticmethod
+    def write(text: str) -> str:
+        return text
+
+
+def as_csv(entries: QuerySet[AuditEntry]) -> Iterator[str]:
+    """A header line, then a line an entry; before and after as JSON."""
+    writer = csv.writer(_Echo())
+    yield writer.writerow(COLUMNS)
+    for row in rows(entries):
+        yield writer.writerow(_cell(row[name]) for name in COLUMNS)
+
+
+def _cell(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    # What begins like a formula would be run by spreadsheets.
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+#: Formats of files: what makes the lines, and their media type.
+FORMATS = {"csv": (as_csv, "text/csv"), "jsonl": (as_json_lines, "application/jsonl")}

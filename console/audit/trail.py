@@ -1,0 +1,101 @@
+"""The audit trail: every change, every login and every denial leaves one entry."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.errors import BrokerError, StoreUnavailable
+from console.audit.models import AuditEntry
+
+if TYPE_CHECKING:  # its import takes longer than a verb of brokerctl
+    from django.http import HttpRequest
+
+logger = logging.getLogger(__name__)
+
+#: Characters kept of an object's name, and of what a browser says it is.
+MAX_OBJECT, MAX_AGENT = 500, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something, from where, with what."""
+
+    who: str
+    address: str = ""
+    agent: str = ""  #: what the browser or program says it is
+    via: str = AuditEntry.Via.CONSOLE
+    seen_as: str = ""  #: whom they see the console as meanwhile, see `console.accounts.impersonation`
+
+    @staticmethod
+    def of(request: HttpRequest) -> Actor:
+        """Whoever sent the request. The address is the peer's, or what a proxy named in SLUICE_PROXIES says it is."""
+        user = getattr(request, "user", None)
+        look = getattr(user, "look", None)
+        return Actor(
+            (look.by if look else user).get_username() if user is not None else "",
+            request.META.get("REMOTE_ADDR", "") or "",
+            request.META.get("HTTP_USER_AGENT", "")[:MAX_AGENT],
+            getattr(request, "audited_via", AuditEntry.Via.CONSOLE),
+            look.holder.words if look else "",
+        )
+
+
+@dataclass(slots=True)
+class Change:
+    """What the block under `recording` fills in."""
+
+    before: Any = None
+    after: Any = None
+    outcome: AuditEntry.Outcome = AuditEntry.Outcome.DONE  #: when the block ends without an error
+
+
+@contextmanager
+def recording(actor: HttpRequest | Actor, action: str, object: object, before: Any = None) -> Iterator[Change]:
+    """Record the change made by the block: as done unless it says other, as refused or failed by its error."""
+    change = Change(before)
+    try:
+        yield change
+    except Exception as error:
+        is_refused = isinstance(error, BrokerError) and not isinstance(error, StoreUnavailable)
+        outcome = AuditEntry.Outcome.REFUSED if is_refused else AuditEntry.Outcome.FAILED
+        record(actor, action, object, outcome, str(error) or type(error).__name__, change)
+        raise
+    record(actor, action, object, change.outcome, change=change)
+
+
+def denied(actor: HttpRequest | Actor, action: str, object: object, reason: str) -> None:
+    """Record that somebody asked for what they have no right to."""
+    record(actor, action, object, AuditEntry.Outcome.DENIED, reason)
+
+
+def record(
+    actor: HttpRequest | Actor,
+    action: str,
+    object: object,
+    outcome: AuditEntry.Outcome,
+    detail: str = "",
+    change: Change | None = None,
+) -> None:
+    """Write one entry."""
+    by, change = actor if isinstance(actor, Actor) else Actor.of(actor), change or Change()
+    if by.seen_as:
+        detail = f"{detail} (the console seen as the {by.seen_as})".lstrip()
+    AuditEntry.objects.create(
+        who=by.who[:150],
+        address=by.address[:64],
+        agent=by.agent,
+        via=by.via,
+        action=action,
+        object=str(object)[:MAX_OBJECT],
+        before=change.before,
+        after=change.after,
+        outcome=outcome,
+        detail=detail,
+    )
+    # Whoever typed a command has its answer on the terminal.
+    level = logging.DEBUG if by.via == AuditEntry.Via.BROKERCTL else logging.INFO
+    logger.log(level, "%s from %s: %s %s: %s %s", by.who, by.address or by.via, action, object, outcome, detail)

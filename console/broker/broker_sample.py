@@ -1,0 +1,79 @@
+"""The whole broker as one point of the history: its sums, how full it is, and what of it is away. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.network_stats import NetworkStats, WayState
+from brokerapp.model.stats_records import NodeStatus
+from brokerapp.model.time_series import Point, Whole
+from brokerapp.store.server.disk_space import DiskSpace
+from console.broker.snapshot import Picture
+
+#: Ways that should be connected and are not.
+_DOWN = (WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING)
+
+
+def whole_of(picture: Picture, at: int, points: Mapping[Destination, Point]) -> Whole:
+    """The broker at the end of a step in which these moved."""
+    of_queues = [point for destination, point in points.items() if destination.kind is Kind.QUEUE]
+    nodes, stores = picture.nodes, [node.store for node in picture.nodes]
+
+    def connected(which: str) -> int:
+        return sum(node.connected.get(which, 0) for node in nodes)
+
+    return Whole(
+        at,
+        pending=picture.totals.pending,
+        arrived=sum(each.arrived for each in of_queues),
+        left=sum(each.left for each in of_queues),
+        dead=picture.totals.dead,
+        connections=connected("all"),
+        started=max((node.started_ms // 1000 for node in nodes), default=0),
+        store_used=max((each.get("used", 0) for each in stores), default=0),
+        store_limit=max((each.get("limit") or each.get("message_limit", 0) for each in stores), default=0),
+        memory=_fullest((node.memory, "used", "limit") for node in nodes),
+        machine=_fullest((each, "used", "machine") for each in stores),
+        temporary=_fullest((each, "temp_used", "temp_limit") for each in stores),
+        nodes=len(nodes),
+        links_down=sum(links_down(nodes).values()),
+        away=len(away(picture)),
+        held_back=connected("held_back"),
+        slow=connected("slow"),
+        disk=max((_share_used(disk) for disk in map(watched_disk, nodes) if disk is not None), default=None),
+    )
+
+
+def watched_disk(node: NodeStatus) -> DiskSpace | None:
+    """The disk of a node's store; None where the node does not watch it."""
+    disk = DiskSpace.from_json(node.store.get("disk", {}))
+    return disk if disk.total else None
+
+
+def _share_used(disk: DiskSpace) -> int:
+    """In thousandths. What is reserved for acknowledgements is not used yet."""
+    return 1000 * (disk.total - disk.free - disk.reserved) // disk.total
+
+
+def _fullest(rooms: Iterable[tuple[Mapping[str, Any], str, str]]) -> int:
+    """The greatest share in thousandths: of what is used, by its name, in a limit, by its name."""
+    return max((1000 * room.get(used, 0) // room[limit] for room, used, limit in rooms if room.get(limit)), default=0)
+
+
+def links_down(nodes: Iterable[NodeStatus]) -> dict[str, int]:
+    """Network connectors that run, and how many of their ways to other brokers are not connected."""
+    return {name: count for name, count in _links(nodes) if count}
+
+
+def _links(nodes: Iterable[NodeStatus]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
+        for each in NetworkStats.from_json(node.network).connectors:
+            if each.running:
+                yield each.name, sum(way.state in _DOWN for way in each.ways)
+
+
+def away(picture: Picture) -> list[str]:
+    """The other brokers of the cluster that cannot be reached."""
+    return [each.name for each in picture.cluster.missing] if picture.cluster else []

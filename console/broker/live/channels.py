@@ -1,0 +1,264 @@
+"""What a page can watch: each topic turns a picture into cells, texts by name, as its page was rendered with.
+
+A cell whose name ends in `_html` is markup rendered by a template; `mark` is a point of a chart: time in milliseconds,
+pending, in and out; `rows` are the cells of a list's rows, by name of the row. All others are texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.template.loader import render_to_string
+
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.stats_records import ConnectionStats, DestinationStats
+from console.access.permissions import AnyUser, Verb, visible
+from console.access.roles import Sees, everything
+from console.alerts import active_alerts, notifications
+from console.analyses import run_service
+from console.analyses.questions import is_readable
+from console.broker.live.frame_delta import Cells
+from console.broker.live.routing_cells import graph_cells
+from console.broker.snapshot import Mark, Picture, seen_by
+from console.destinations.clients.clients import known_connections, known_subscriptions
+from console.destinations.clients.connection_list import connections_of
+from console.destinations.lists import COLUMNS, row_of, visible_of
+from console.destinations.placement import home_of
+from console.messages.jobs import failed_again, job_service
+from console.metrics import health
+from console.topology.broken_links import broken_links
+from console.topology.clusters import cluster_context, cluster_now
+from console.topology.diagram import drawn
+from console.topology.node_facts import NodeFacts, gauges_of
+from console.ui.formatting import number_format
+
+#: Whether somebody may know of a row, by its name.
+Knows = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A subscription's topic: `name`, or `name:argument`; `rows` are the rows the page shows, where it is a list."""
+
+    name: str
+    argument: str = ""
+    rows: tuple[str, ...] = ()
+
+    @staticmethod
+    def parse(text: str, rows: tuple[str, ...] = ()) -> Topic | None:
+        """The topic a client names; None when there is none such."""
+        name, _, argument = text.partition(":")
+        topic = Topic(name, argument, rows)
+        try:
+            return topic if name in RIGHTS and (topic.destination is None or argument) else None
+        except InvalidDestination:
+            return None
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.argument}" if self.argument else self.name
+
+    @property
+    def destination(self) -> Destination | None:
+        """The one it is about, if it is about one."""
+        return Destination(Kind(self.name), self.argument) if self.name in NAMED_KINDS else None
+
+    @property
+    def kind(self) -> Kind:
+        """Of a list: what is listed."""
+        return Kind.QUEUE if self.argument.startswith("queues") else Kind.TOPIC
+
+    @property
+    def destinations(self) -> list[Destination]:
+        """Of a list: what its rows stand for."""
+        return [Destination(self.kind, name) for name in self.rows]
+
+
+def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """Totals, the health sentence, what needs attention, of what one sees; the point of the chart is the broker's."""
+    found = health.findings(picture, sees)
+    picture = seen_by(picture, sees)
+    verdict = health.verdict(picture, found)
+    totals = picture.totals
+    return {
+        "state": verdict.state,
+        "sentence": verdict.sentence,
+        "enqueue": number_format.rate(totals.enqueue),
+        "dequeue": number_format.rate(totals.dequeue),
+        "pending": number_format.whole(totals.pending),
+        "dead": number_format.whole(totals.dead),
+        "has_dead": bool(totals.dead),
+        "topic_enqueue": number_format.rate(totals.topic_enqueue),
+        "in_flight": number_format.whole(totals.in_flight),
+        "consumers": number_format.counted(totals.consumers, "consumer"),
+        "queues": number_format.counted(totals.queues, "queue"),
+        "topics": number_format.counted(totals.topics, "topic"),
+        "attention_html": render_to_string(
+            "metrics/attention.html",
+            {
+                "findings": found[:6],
+                "more": found[6:],
+                "cluster": picture.cluster,
+                "broken": broken_links(picture.nodes),
+                "disk": health.shortage(picture),
+            },
+        ),
+        "nodes_html": render_to_string("topology/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}),
+        "gauges_html": render_to_string("metrics/gauges.html", {"gauges": gauges_of(picture.nodes)}),
+        "exists": bool(picture.stats),
+        "mark": picture.past[-1] and chart_mark(picture.past[-1]) if picture.past else None,
+    }
+
+
+def list_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """The cells of the rows shown, by row, and how many destinations of the kind there are."""
+    rows: dict[str, dict[str, Any]] = {}
+    for destination in topic.destinations:
+        stats = picture.stats.get(destination)
+        if stats is None or not sees(destination):
+            rows[destination.name] = {"gone": True}
+        else:
+            rows[destination.name] = {column.name: text for column, text in row_of(picture, stats).cells}
+    return {"count": len(visible_of(picture, topic.kind, sees)), "rows": rows}
+
+
+def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """All numbers of one destination, its consumers and a point of its chart."""
+    destination = Destination(Kind(topic.name), topic.argument)
+    stats = picture.stats.get(destination)
+    if stats is None or not sees(destination):
+        return {"gone": True}
+    home = home_of(picture.nodes, destination)
+    return {**numbers_of(picture, stats), "home": home, "mark": chart_mark(mark_of(picture, stats))}
+
+
+def numbers_of(picture: Picture, stats: DestinationStats) -> Cells:
+    """Every column of a destination as text."""
+    rates = picture.rates(stats.destination)
+    return {column.name: column.text(column.value(stats, rates)) for column in COLUMNS.values()}
+
+
+def mark_of(picture: Picture, stats: DestinationStats) -> Mark:
+    """Where a destination stands now, as a point of its chart."""
+    rates = picture.rates(stats.destination)
+    out = rates.dequeue if stats.destination.kind is Kind.QUEUE else rates.dispatch
+    return Mark(picture.at, stats.QueueSize, rates.enqueue, out)
+
+
+def chart_mark(mark: Mark) -> list[float]:
+    """A point as charts read it: milliseconds, pending, in, out."""
+    return [round(mark.at * 1000), mark.pending, round(mark.enqueue, 2), round(mark.dequeue, 2)]
+
+
+def connections_cells(picture: Picture, topic: Topic, knows: Knows = everything) -> Cells:
+    """The numbers of the connections shown, by id, and how many there are."""
+    by_id = {each.stats.id: each.stats for each in connections_of(picture) if knows(each.stats.id)}
+    rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
+    return {"count": len(by_id), "rows": rows}
+
+
+def _connection_cells(stats: ConnectionStats) -> Cells:
+    return {"sent": number_format.whole(stats.sent), "delivered": number_format.whole(stats.delivered)}
+
+
+def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything) -> Cells:
+    """The numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
+    known = {each.name: stats for each, stats in picture.subscriptions.items() if knows(each.name)}
+    rows = {}
+    for name in topic.rows:
+        stats = known.get(name)
+        rows[name] = (
+            {"gone": True}
+            if stats is None
+            else {
+                "pending": number_format.whole(stats.QueueSize),
+                "flight": number_format.whole(stats.InFlightCount),
+                "dispatched": number_format.whole(stats.DispatchCount),
+                "enqueued": number_format.whole(stats.EnqueueCount),
+                "dequeued": number_format.whole(stats.DequeueCount),
+            }
+        )
+    return {"count": len(known), "rows": rows}
+
+
+def topology_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """Bridges and their states; whether the page that names a shape is to be drawn anew."""
+    found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
+    return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
+
+
+#: Topics made of the picture alone, and of what one sees of it: destinations, or of KNOWN rows.
+CELLS: dict[str, Callable[[Picture, Topic, Callable[[Any], bool]], Cells]] = {
+    "overview": overview_cells,
+    "list": list_cells,
+    "queue": destination_cells,
+    "topic": destination_cells,
+    "connections": connections_cells,
+    "graph": graph_cells,
+    "subscribers": subscribers_cells,
+    "topology": topology_cells,
+}
+
+
+#: Topics whose rows are no destinations: which of them somebody knows of who does not see everything. Asks a node.
+KNOWN: dict[str, Callable[[Picture, Sees], Container[str]]] = {
+    "connections": lambda picture, sees: known_connections(sees),
+    "subscribers": lambda picture, sees: known_subscriptions(picture.subscriptions, sees),
+}
+
+
+def run_cells(user: AnyUser, topic: Topic) -> Cells:
+    """One run of an analysis, or those of the rows shown, that the user may know of."""
+    return run_service.cells(topic.argument, topic.rows, lambda run: is_readable(run, visible(user)))
+
+
+def job_cells(user: AnyUser, topic: Topic) -> Cells:
+    """One job on messages, or those of the rows shown; of queues that the user may browse."""
+    sees = visible(user, Verb.BROWSE)
+    cells = job_service.cells(topic.argument, topic.rows, sees)
+    if topic.argument and cells:
+        cells |= failed_again.live_cells(job_service.find([topic.argument])[0])
+    return cells
+
+
+def alert_cells(user: AnyUser, topic: Topic) -> Cells:
+    """What fires, of what the user sees."""
+    return active_alerts.cells(user)
+
+
+def bell_cells(user: AnyUser, topic: Topic) -> Cells:
+    """What fires, waits and ended, for the user."""
+    return notifications.cells(user)
+
+
+def cluster_cells(user: AnyUser, topic: Topic) -> Cells:
+    """The cluster, of which a node is asked."""
+    context = cluster_context(cluster_now(), visible(user) is everything)
+    return {"cluster_html": render_to_string("topology/cluster.html", context)}
+
+
+#: Topics that are read from the database, or asked of a node, now and then, and when somebody says that one moved on.
+FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
+    "run": run_cells,
+    "runs": run_cells,
+    "job": job_cells,
+    "jobs": job_cells,
+    "alerts": alert_cells,
+    "bell": bell_cells,
+    "cluster": cluster_cells,
+}
+
+#: The right each topic needs.
+RIGHTS: dict[str, Verb] = {
+    **dict.fromkeys(CELLS, Verb.SEE),
+    "run": Verb.SEE,
+    "runs": Verb.SEE,
+    "job": Verb.BROWSE,
+    "jobs": Verb.BROWSE,
+    "alerts": Verb.SEE,
+    "bell": Verb.SEE,
+    "cluster": Verb.SEE,
+}

@@ -1,0 +1,28 @@
+"""The cells of the picture of the routing: of each destination shown, and which version of the definitions is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import Destination
+from console.access.roles import Sees, everything
+from console.broker.live.frame_delta import Cells
+from console.broker.snapshot import Picture
+from console.routing.map.traffic import flow_of
+
+if TYPE_CHECKING:
+    from console.broker.live.channels import Topic
+
+
+def graph_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+    """What `flow_of` says of each row, which is a destination in its native form, as `ROW#NAME`."""
+    cells: Cells = {"version": picture.routing}
+    for row in topic.rows:
+        try:
+            destination = Destination.parse(row)
+        except InvalidDestination:
+            continue
+        if sees(destination):
+            cells |= {f"{row}#{name}": value for name, value in flow_of(picture, destination).items()}
+    return cells

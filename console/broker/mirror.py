@@ -1,0 +1,132 @@
+"""Mirror: keeps this process's Picture of the broker current. One reader a process, whatever the number of sockets.
+
+It runs on the gateway's loop. Others read `picture`, a reference that is swapped whole, from any thread, or ask to be
+called when it changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from brokerapp.errors import BrokerError
+from brokerapp.model.destination import Destination
+from console.broker.gateway import PATIENCE, Gateway, gateway
+from console.broker.singleton import Shared
+from console.broker.snapshot import Picture, first, ticked, troubled, updated
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two points of the past, and between two looks at the nodes.
+TICK = 1.0
+#: Seconds until the broker is asked again after it did not answer.
+RETRY = 1.0
+
+
+class Mirror:
+    """Follows the broker through one gateway."""
+
+    def __init__(self, door: Gateway) -> None:
+        self.picture = Picture()
+        self._door = door
+        self._listeners: set[Callable[[], None]] = set()
+        self._first_answer = threading.Event()
+        self._tasks = door.run(self._start())
+
+    def current(self) -> Picture:
+        """The picture; right after the start of the process, waits a moment for the first one."""
+        self._first_answer.wait(timeout=2 * TICK)
+        return self.picture
+
+    def find(self, destination: Destination) -> Picture:
+        """The picture after the broker was asked for one destination, which may be newer than what its nodes have
+        published. Raises BrokerError."""
+        self._door.run(self._find(destination))
+        return self.picture
+
+    def settle(self, condition: Callable[[Picture], bool], patience: float = 2.5) -> None:
+        """Wait a moment until the picture shows what was just done: nodes tell their numbers once a second."""
+        deadline = time.monotonic() + patience
+        while not condition(self.picture) and time.monotonic() < deadline:
+            time.sleep(TICK / 20)
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have `listener` called, on the gateway's loop, after each change; the result ends that."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    def close(self) -> None:
+        """Stop following."""
+        for task in self._tasks:
+            self._door.loop.call_soon_threadsafe(task.cancel)
+
+    async def _start(self) -> list[asyncio.Task]:
+        return [asyncio.create_task(self._follow()), asyncio.create_task(self._tick())]
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._read_all(), PATIENCE)
+                async for _ in self._door.admin.watch():
+                    version, changed, deleted = await self._door.admin.stats(since=self.picture.version)
+                    self._show(updated(self.picture, time.time(), version, changed, deleted))
+            except (BrokerError, TimeoutError) as error:
+                self._lose(error)
+            await asyncio.sleep(RETRY)
+
+    async def _tick(self) -> None:
+        while True:
+            started = time.time()
+            try:
+                nodes = await asyncio.wait_for(self._door.admin.nodes(), PATIENCE)
+                routing = await asyncio.wait_for(self._door.admin.definitions_version(), PATIENCE)
+                self._show(ticked(self.picture, time.time(), nodes, routing))
+                if self.picture.version or not self.picture.trouble:
+                    self._first_answer.set()
+            except (BrokerError, TimeoutError) as error:
+                self._lose(error)
+            await asyncio.sleep(max(0.0, started + TICK - time.time()))
+
+    async def _read_all(self) -> None:
+        version, everything, _ = await self._door.admin.stats()
+        self._show(first(time.time(), version, everything, self.picture))
+
+    async def _find(self, destination: Destination) -> None:
+        """Add it as it is now; again when a snapshot came meanwhile, as that may say that it was deleted."""
+        version = -1
+        while destination not in self.picture.stats and version != self.picture.version:
+            version = self.picture.version
+            found = await self._door.admin.numbers_of(destination)
+            if found is None:
+                return
+            if version == self.picture.version:
+                self._show(updated(self.picture, time.time(), version, [found], []))
+
+    def _show(self, picture: Picture) -> None:
+        if self.picture.trouble and self.picture.at and not picture.trouble:
+            logger.info("the broker answers again")
+        self.picture = picture
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _lose(self, error: Exception) -> None:
+        if not self.picture.trouble:
+            logger.warning("the broker does not answer: %s", error)
+        self._first_answer.set()
+        self._show(troubled(self.picture, str(error) or f"The broker did not answer within {PATIENCE:g} s."))
+
+
+_mirror: Shared[Mirror] = Shared(lambda: Mirror(gateway()))
+
+
+def mirror() -> Mirror:
+    """This process's mirror, started with the first call."""
+    return _mirror.get()
+
+
+def close_mirror() -> None:
+    """Stop this process's mirror, if it was started."""
+    _mirror.close()

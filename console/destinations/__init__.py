@@ -1,0 +1,1 @@
+"""Queues and topics: lists, operations and placement."""

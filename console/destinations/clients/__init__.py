@@ -1,0 +1,1 @@
+"""Connections and subscribers of the broker."""

@@ -1,0 +1,193 @@
+"""Connections and subscriptions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.subscription_identity import NamedSubscription
+from console.access.permissions import require, visible
+from console.access.roles import Sees, Verb, everything
+from console.api.common.inputs import RequestBody
+from console.api.common.operations import operation
+from console.api.common.paging import Paged, page_of
+from console.audit import trail
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.destinations.api import Removed
+from console.destinations.clients import subscription_browser
+from console.destinations.clients.clients import known_connections
+from console.destinations.clients.close_connection import close, known_peer
+from console.destinations.clients.connection_list import connections_of
+from console.messages.api.messages import BrowsePageOut, BrowseQuery, shown
+
+router = Router(tags=["clients"])
+
+
+class ConnectionOut(Schema):
+    """A STOMP connection."""
+
+    node: str
+    id: str
+    client_id: str
+    remote_address: str
+    user: str
+    version: str
+    connected_ms: int
+    subscriptions: list[str]
+    sent: int
+    delivered: int
+    slow: bool
+    discarded: int
+    blocked: bool
+
+
+class ConnectionPage(Schema):
+    """A page of connections, oldest first."""
+
+    items: list[ConnectionOut]
+    total: int
+    page: int
+    pages: int
+
+
+class SubscriptionOut(Schema):
+    """A named subscription of topics, durable or shared."""
+
+    name: str
+    client_id: str
+    log: str = Field(description="Where its messages are kept, in native form")
+    href: str = Field(description="Its address in this API, which ends in the segment of its log")
+    topics: list[str]
+    selector: str | None
+    durable: bool
+    shared: bool
+    active: bool
+    QueueSize: int
+    InFlightCount: int
+    EnqueueCount: int
+    DequeueCount: int
+    DispatchCount: int
+
+
+class SubscriptionPage(Schema):
+    """A page of subscriptions."""
+
+    items: list[SubscriptionOut]
+    total: int
+    page: int
+    pages: int
+
+
+class NewSubscription(RequestBody):
+    """A durable subscription to create."""
+
+    client_id: str
+    name: str
+    topics: Annotated[list[str], Field(min_length=1)]
+    selector: str | None = None
+
+
+@operation(router, "GET", "/connections", Verb.SEE, response=ConnectionPage)
+def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
+    """List connections, oldest first."""
+    sees = visible(request.user)
+    known = None if sees is everything else known_connections(sees)
+    found = [
+        {"node": each.node, **each.stats.to_json(), "subscriptions": _seen(each.stats.subscriptions, sees)}
+        for each in connections_of(mirror().current())
+        if (known is None or each.stats.id in known)
+        and q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
+    ]
+    return page_of(found, query)
+
+
+@operation(router, "DELETE", "/connections/{connection_id}", Verb.CLOSE, response={204: None})
+def close_connection(request: HttpRequest, connection_id: str) -> Any:
+    """End a connection; its client is told, and what it held goes back."""
+    close(request, known_peer(request.user, connection_id))
+    return Status(204, None)
+
+
+@operation(router, "GET", "/subscriptions", Verb.SEE, response=SubscriptionPage)
+def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
+    """List named subscriptions, durable and shared."""
+    sees = visible(request.user)
+    found = [
+        each
+        for each in gateway().run(gateway().admin.subscriptions())
+        if any(map(sees, each.subscription.topics))
+        and q.lower() in f"{each.subscription.client_id} {each.subscription.name}".lower()
+    ]
+    found.sort(key=lambda each: each.subscription.key)
+    page = page_of(found, query)
+    return page | {"items": [_shown(each, sees) for each in page["items"]]}
+
+
+@operation(router, "POST", "/subscriptions", Verb.CREATE, response={201: dict[str, str]})
+def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
+    """Create a durable subscription before its client comes."""
+    topics = tuple(Destination.parse(each, Kind.TOPIC) for each in wanted.topics)
+    for each in topics:
+        require(request, Verb.CREATE, each)
+    subscription = NamedSubscription(wanted.client_id, wanted.name, topics, wanted.selector or None)
+    with trail.recording(request, "create subscription", str(subscription)):
+        log = gateway().run(gateway().admin.create_subscription(subscription))
+    return Status(201, {"log": str(log), "href": _href(log)})
+
+
+@operation(router, "GET", "/subscriptions/{name:log}/messages", Verb.BROWSE, response=BrowsePageOut)
+def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQuery, Query()]) -> Any:
+    """Browse what a named subscription keeps, without consuming it."""
+    where = _log(log)
+    page, messages = subscription_browser.browse(
+        request.user, subscription_browser.browsable(request, where), where, query.after, query.limit, query.selector
+    )
+    return {"items": list(map(shown, messages)), "scanned": page.scanned, "next": page.next}
+
+
+@operation(router, "DELETE", "/subscriptions/{name:log}", Verb.CLOSE, response=Removed)
+def delete_subscription(request: HttpRequest, log: str) -> Any:
+    """Delete a named subscription with what it keeps."""
+    destination = _log(log)
+    kept = gateway().run(gateway().admin.subscriptions())
+    found = next((each for each in kept if each.numbers.destination == destination), None)
+    if found is None:
+        raise Http404(f"There is no subscription {destination.name}.")
+    for topic in found.subscription.topics:
+        require(request, Verb.CLOSE, topic)
+    before = {"subscription": str(found.subscription), "QueueSize": found.numbers.QueueSize}
+    with trail.recording(request, "delete subscription", destination, before=before) as change:
+        count = gateway().delete(destination)
+        change.after = {"removed": count}
+    return {"removed": count}
+
+
+def _log(name: str) -> Destination:
+    """The log of a subscription, as an address names it: with its scheme or without."""
+    return Destination(Kind.SUBSCRIPTION, name.removeprefix(f"{Kind.SUBSCRIPTION}://"))
+
+
+def _href(log: Destination) -> str:
+    return reverse("api:delete_subscription", args=[log.name])
+
+
+def _seen(subscriptions: list[str], sees: Sees) -> list[str]:
+    """Those of what one sees; temporary queues and the like are nobody else's."""
+    return [each for each in subscriptions if sees(Destination.parse(each))]
+
+
+def _shown(each: Any, sees: Sees) -> dict[str, Any]:
+    subscription, numbers = each.subscription, each.numbers
+    counts = {name: getattr(numbers, name) for name in SubscriptionOut.model_fields if hasattr(numbers, name)}
+    return {
+        "name": subscription.name, "client_id": subscription.client_id, "log": str(numbers.destination),
+        "href": _href(numbers.destination),
+        "topics": [str(topic) for topic in subscription.topics if sees(topic)], "selector": subscription.selector,
+        "durable": subscription.durable, "shared": subscription.shared, "active": numbers.ConsumerCount > 0, **counts,
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Pages about queues, topics, connections and subscribers."""

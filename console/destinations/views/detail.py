@@ -1,0 +1,183 @@
+"""One queue or topic: a page with tabs, of which each asks for what it shows and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from csp.decorators import csp_update
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from analytics.model.routing_coverage import policy_of
+from analytics.results import charts
+from analytics.rollups.queries import width_for
+from brokerapp.errors import BrokerError
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from console.access.permissions import Verb, may, named, needs, touched
+from console.analyses.charts import Plot
+from console.broker.gateway import gateway
+from console.broker.live.channels import numbers_of
+from console.broker.snapshot import Picture
+from console.destinations import policies
+from console.destinations.clients.clients import consumers_of, peers_now, producers_of
+from console.destinations.lists import COLUMNS
+from console.destinations.placement import home_of, node_of
+from console.destinations.queue_health import losses_of
+from console.destinations.services import existing
+from console.destinations.views.deleted import gone
+from console.metrics import charts_history, rollup_history
+from console.metrics.charts.chart_data import chart_of
+from console.models import AuditEntry
+from console.routing.definitions.visibility import is_known, known
+from console.routing.map.graph import feeders_of
+from console.ui.formatting import number_format
+from console.ui.preferences.favourites import stars_of
+from console.ui.staticfiles import PLOTLY_STYLES
+
+#: Entries of the audit trail that a page shows of one destination.
+MAX_CHANGES = 30
+DELAYS = "From the broker to the acknowledgement"
+
+
+@require_GET
+@needs(Verb.SEE, named)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
+def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
+    """One queue or topic."""
+    destination = Destination(Kind(kind), name).physical
+    try:
+        picture, stats = existing(destination)
+    except Http404:
+        return gone(request, destination)
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS and kind in TABS[tab][1] else ""
+    window = charts_history.Window.read(request.GET, time.time())
+    numbers = numbers_of(picture, stats)
+    context = {
+        "destination": destination,
+        "stats": stats,
+        "numbers": numbers,
+        "home": home_of(picture.nodes, destination),
+        "is_starred": str(destination) in stars_of(request.user),
+        "tab": tab,
+        "tabs": [(each, label) for each, (label, kinds, _) in TABS.items() if kind in kinds],
+        "window": window,
+        "tab_template": f"destinations/tabs/{tab or 'overview'}.html",
+        **TABS[tab][2](request, picture, stats, window),
+    }
+    return render(request, "destinations/destination.html", context)
+
+
+def _overview(
+    request: HttpRequest, picture: Picture, stats: DestinationStats, window: charts_history.Window
+) -> dict[str, Any]:
+    is_queue = stats.destination.kind is Kind.QUEUE
+    shown = [COLUMNS[each] for each in COLUMNS if is_queue or each not in ("DeadLetterCount", "DequeueRate")]
+    numbers = numbers_of(picture, stats)
+    return {
+        "columns": [(column, numbers[column.name]) for column in shown if column.is_jmx],
+        "oldest": _oldest(stats),
+        "chart": chart_of(request, window, stats.destination),
+        "windows": _windows(window),
+    }
+
+
+def _windows(window: charts_history.Window) -> list[tuple[str, str, bool]]:
+    return [(name, label, name == window.name) for name, (label, _) in charts_history.WINDOWS.items()]
+
+
+def _oldest(stats: DestinationStats) -> str:
+    """How long its first message waits, in words; "" where none does."""
+    if not stats.destination.is_queue or not stats.QueueSize:
+        return ""
+    try:
+        found = gateway().run(gateway().admin.peers.oldest([stats.destination]))
+    except BrokerError:
+        return ""
+    came = found.get(stats.destination)
+    return number_format.span(max(0, int(time.time() - came / 1000))) if came else ""
+
+
+def _consumers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    nodes = picture.nodes
+    found = consumers_of(peers_now(), stats.destination)
+    return {
+        "consumers": [(peer, each, node_of(nodes, peer.stats.id)) for peer, each in found], "several": len(nodes) > 1,
+    }  # fmt: skip
+
+
+def _producers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return {"producers": producers_of(peers_now(), stats.destination)}
+
+
+def _routing(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    found, sees = gateway().definitions(), touched(request.user)
+    feeders = feeders_of(stats.destination, found)
+    return {
+        "feeders": [each for each in feeders if is_known(each.definition, sees)],
+        "unnamed": sum(not is_known(each.definition, sees) for each in feeders),
+        "selectors": _remembered(stats.destination),
+    }
+
+
+def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
+    """Selectors of a queue's former consumers, with the time of their last use."""
+    if not destination.is_queue:
+        return []
+    found = gateway().selectors_of(destination)
+    return [(selector, datetime.fromtimestamp(used / 1000, UTC)) for selector, used in found.items()]
+
+
+def _policy(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    definitions = known(gateway().definitions(), touched(request.user))
+    entry = policy_of(definitions, stats.destination)
+    return {"policy": entry, "options": policies.options_of(entry) if entry else []}
+
+
+def _history(
+    request: HttpRequest, picture: Picture, stats: DestinationStats, window: charts_history.Window
+) -> dict[str, Any]:
+    if not request.GET.get("window") and window.is_live:
+        window = charts_history.Window.read({"window": "24h"}, time.time())
+    may_read = may(request.user, Verb.AUDIT)
+    changes = AuditEntry.objects.filter(object=str(stats.destination))[:MAX_CHANGES] if may_read else ()
+    return {
+        "chart": chart_of(request, window, stats.destination),
+        "windows": _windows(window),
+        **_delays(window, stats.destination),
+        "changes": changes,
+        "may_read_changes": may_read,
+    }
+
+
+def _delays(window: charts_history.Window, destination: Destination) -> dict[str, Any]:
+    """How long acks took, from the rollups: by consumer, and over time."""
+    rollups = rollup_history.rollups()
+    width = window.resolution.step if window.is_rolled_up else width_for(window.start, window.end, time.time())
+    points = rollups.points(window.start, window.end, width, str(destination))
+    series = rollup_history.delays_over_time(points)
+    plot = Plot("delays", DELAYS, charts.lines(series.pop("at"), series, "milliseconds")) if series["at"] else None
+    return {"delays": rollup_history.delays(rollups, window.start, window.end, width, destination), "delays_plot": plot}
+
+
+def _losses(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return losses_of(stats)
+
+
+_BOTH = frozenset({"queue", "topic"})
+_Tab = Callable[[HttpRequest, Picture, DestinationStats, charts_history.Window], dict[str, Any]]
+#: Tabs: what the URL calls them, what the page does, for which kinds, and what each needs.
+TABS: dict[str, tuple[str, frozenset[str], _Tab]] = {
+    "": ("Overview", _BOTH, _overview),
+    "consumers": ("Consumers", _BOTH, _consumers),
+    "producers": ("Producers", _BOTH, _producers),
+    "routing": ("Routing", _BOTH, _routing),
+    "policy": ("Policy", _BOTH, _policy),
+    "losses": ("Losses and groups", frozenset({"queue"}), _losses),
+    "history": ("History", _BOTH, _history),
+}

@@ -1,0 +1,168 @@
+"""The lists of queues and topics: a page of one, and what is done to several at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from brokerapp.errors import BrokerError
+from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from console.access.permissions import Verb, lacking, may, needs, visible
+from console.audit import trail
+from console.broker.gateway import gateway
+from console.broker.live.sparklines import sparks_now
+from console.broker.mirror import mirror
+from console.broker.snapshot import Picture
+from console.destinations.lists import PAGE_SIZES, ListQuery, columns_of, page_of
+from console.ui.formatting.number_format import counted
+from console.ui.preferences.favourites import stars_of
+from console.ui.saved_views import menu_of
+
+#: What may be done to several at once: the right it needs, the kinds it is for, and what does it.
+Act = Callable[[Destination], object]
+BULK: dict[str, tuple[Verb, tuple[Kind, ...], Act]] = {
+    "pause": (Verb.PAUSE, (Kind.QUEUE,), lambda queue: gateway().pause(queue, True)),
+    "resume": (Verb.PAUSE, (Kind.QUEUE,), lambda queue: gateway().pause(queue, False)),
+    "purge": (Verb.REMOVE, (Kind.QUEUE,), lambda queue: gateway().purge(queue)),
+    "delete": (Verb.CREATE, NAMED_KINDS, lambda each: gateway().delete(each)),
+}
+#: Those that cannot be undone are confirmed by typing how many they are done to.
+TYPED = frozenset({"purge", "delete"})
+DONE = {"pause": "paused", "resume": "resumed", "purge": "purged", "delete": "deleted"}
+#: Selected at once: more are a page of their own, or a job.
+MAX_SELECTED = max(PAGE_SIZES)
+#: Seconds a page of results may take; what is left then is said to be left.
+PATIENCE = 20.0
+
+
+@require_GET
+@needs(Verb.SEE)
+def queues(request: HttpRequest) -> HttpResponse:
+    """The list of queues."""
+    return _list(request, Kind.QUEUE)
+
+
+@require_GET
+@needs(Verb.SEE)
+def topics(request: HttpRequest) -> HttpResponse:
+    """The list of topics."""
+    return _list(request, Kind.TOPIC)
+
+
+def _list(request: HttpRequest, kind: Kind) -> HttpResponse:
+    query, picture = ListQuery.read(kind, request.GET), mirror().current()
+    starred = stars_of(request.user)
+    page = page_of(picture, query, visible(request.user), starred)
+    context = {
+        "kind": kind,
+        "query": query,
+        "page": page,
+        "rows": _rows(picture, page.rows, starred),
+        "columns": [
+            (column, _sort_link(query, column.name), _aria_sort(query, column.name)) for column in columns_of(kind)
+        ],
+        "name_link": _sort_link(query, "name"),
+        "name_sort": _aria_sort(query, "name"),
+        "chips": [(label, count, query.url(chip=name), name == query.chip) for name, label, count in page.chips],
+        "sizes": [(size, query.url(size=size), size == query.size) for size in PAGE_SIZES],
+        "previous": query.url(page=page.page - 1) if page.page > 1 else "",
+        "next": query.url(page=page.page + 1) if page.page < page.pages else "",
+        "menu": menu_of(request.user, f"{kind}s", request.GET),
+        "actions": [
+            (name, name.capitalize())
+            for name, (verb, kinds, _) in BULK.items()
+            if kind in kinds and may(request.user, verb)
+        ],
+    }
+    template = "destinations/list_rows.html" if request.htmx and not request.htmx.boosted else "destinations/list.html"
+    return render(request, template, context)
+
+
+def _rows(picture: Picture, rows: list, starred: frozenset[str]) -> list[tuple]:
+    """Rows with their sparklines, and whether they are starred; without lines when the store does not answer."""
+    try:
+        lines = sparks_now(picture, [row.destination for row in rows])
+    except BrokerError:
+        lines = {}
+    return [(row, lines.get(row.destination, ""), str(row.destination) in starred) for row in rows]
+
+
+def _sort_link(query: ListQuery, name: str) -> str:
+    if query.sort == name:
+        return query.url(descending=not query.descending)
+    return query.url(sort=name, descending=name != "name")  # numbers: the largest first
+
+
+def _aria_sort(query: ListQuery, name: str) -> str:
+    if query.sort != name:
+        return "none"
+    return "descending" if query.descending else "ascending"
+
+
+# -- several at once
+
+
+@require_POST
+@needs(Verb.SEE)
+def bulk(request: HttpRequest, kind: str) -> HttpResponse:
+    """Do one thing to all that are selected; each needs the right for it, and each has an entry in the audit trail."""
+    action, names = request.POST.get("action", ""), request.POST.getlist("name")[:MAX_SELECTED]
+    back = _list_url(kind) + ListQuery.read(Kind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
+    if action not in BULK or Kind(kind) not in BULK[action][1] or not names:
+        messages.error(request, "Select something, and say what to do with it.")
+        return redirect(back)
+    selected = [Destination(Kind(kind), name) for name in names]
+    if action in TYPED and request.POST.get("typed") != str(len(selected)):
+        stats, sees = mirror().current().stats, visible(request.user)
+        held = sum(stats[each].QueueSize for each in selected if each in stats and sees(each))
+        context = {"action": action, "kind": kind, "selected": selected, "held": held, "back": back}
+        context |= {"query": request.POST.get("query", ""), "failed": "typed" in request.POST}
+        return render(request, "destinations/bulk.html", context)
+    _do(request, action, selected)
+    return redirect(back)
+
+
+def _do(request: HttpRequest, action: str, selected: list[Destination]) -> None:
+    verb, _, act = BULK[action]
+    done, trouble, deadline = 0, [], time.monotonic() + PATIENCE
+    for destination in selected:
+        if time.monotonic() > deadline:
+            trouble.append(f"{counted(len(selected) - done - len(trouble), 'other')} not tried: it took too long")
+            break
+        if not may(request.user, verb, destination):
+            trail.denied(request, verb.name.lower(), destination, lacking(verb, destination))
+            trouble.append(f"{destination.name}: {lacking(verb, destination)}")
+            continue
+        try:
+            with trail.recording(request, action, destination):
+                act(destination)
+            done += 1
+        except BrokerError as refused:
+            trouble.append(f"{destination.name}: {refused}")
+    if done:
+        messages.success(request, f"{counted(done, selected[0].kind)} {DONE[action]}.")
+    for sentence in trouble[:5]:
+        messages.error(request, sentence)
+    if len(trouble) > 5:
+        messages.error(request, f"and {len(trouble) - 5} more that could not be {DONE[action]}")
+    _settle(action, selected)
+
+
+def _settle(action: str, selected: list[Destination]) -> None:
+    """Wait a moment until the list shows it."""
+    last = selected[-1]
+    if action == "delete":
+        mirror().settle(lambda picture: last not in picture.stats)
+    elif action in ("pause", "resume"):
+        wanted = action == "pause"
+        mirror().settle(lambda picture: last not in picture.stats or picture.stats[last].Paused == wanted)
+
+
+def _list_url(kind: str) -> str:
+    return reverse(f"{Kind(kind)}s")

@@ -1,0 +1,1 @@
+"""Serves the broker's numbers and operations as JMX beans by the Jolokia protocol."""

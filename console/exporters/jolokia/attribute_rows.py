@@ -1,0 +1,24 @@
+"""Rows of the tables of attributes: a name, Java's type, and where the value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from console.exporters.jolokia.beans import Attribute, Beans
+
+LONG, INT, DOUBLE, FLOAT, BOOLEAN, TEXT = "long", "int", "double", "float", "boolean", "java.lang.String"
+NAME, NAMES, MAP = "javax.management.ObjectName", "[Ljavax.management.ObjectName;", "java.util.Map"
+
+#: Name, type, and the value from the subject of a bean and all beans.
+Row = tuple[str, str, Callable[[Any, Beans], Any]]
+
+
+def fixed(name: str, type: str, value: Any) -> Row:
+    """What does not exist here, and is told as ActiveMQ would tell that."""
+    return name, type, lambda subject, beans: value
+
+
+def table(rows: Iterable[Row]) -> dict[str, Attribute]:
+    """The rows by name."""
+    return {name: Attribute(name, type, value) for name, type, value in rows}

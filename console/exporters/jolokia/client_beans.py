@@ -1,0 +1,122 @@
+"""Endpoints: who consumes and who produces, each as one bean. Pure.
+
+A durable subscription is a consumer whether somebody is there for it or not. STOMP's producers have no destination of
+their own, so that each connection is one that names its destination with every message, as in ActiveMQ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import ConsumerStats, SubscriptionStats
+from console.destinations.clients.clients import Peer, destinations_of
+
+#: What ActiveMQ says in place of what is not known.
+NOT_SET = "NOTSET"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One subscription: of a connection (`peer` and `stats`), kept as a durable one (`kept`), or both."""
+
+    destinations: tuple[Destination, ...]
+    peer: Peer | None = None
+    stats: ConsumerStats | None = None
+    kept: SubscriptionStats | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Of what it consumes: of the first, where it consumes several."""
+        return self.destinations[0].kind if self.destinations else Kind.QUEUE
+
+    @property
+    def name(self) -> str:
+        """What it consumes."""
+        return ",".join(each.name for each in self.destinations)
+
+    @property
+    def client_id(self) -> str:
+        """Of the client that subscribed."""
+        return self.kept.subscription.client_id if self.kept else self.peer.name
+
+    @property
+    def id(self) -> str:
+        """What tells it from the others of its client."""
+        if self.kept:
+            return f"Durable({self.client_id}_{self.kept.subscription.name})"
+        return f"{self.stats.connection}:{self.stats.id}"
+
+    @property
+    def bean_kind(self) -> str:
+        """The kind of its bean."""
+        if self.kept:
+            return "durable"
+        return "topic-consumer" if self.kind in (Kind.TOPIC, Kind.TEMP_TOPIC) else "consumer"
+
+    @property
+    def selector(self) -> str | None:
+        """Which messages it wants; None: all."""
+        return (self.kept.subscription.selector if self.kept else self.stats.selector) or None
+
+    @property
+    def pending(self) -> int:
+        """Messages that wait for it; of a queue they wait for everybody."""
+        return self.kept.numbers.QueueSize if self.kept else self.stats.pending
+
+    @property
+    def in_flight(self) -> int:
+        """Messages it has and has not acknowledged."""
+        return self.kept.numbers.InFlightCount if self.kept else self.stats.in_flight
+
+    @property
+    def dispatched(self) -> int:
+        """Messages it was given."""
+        return self.kept.numbers.DispatchCount if self.kept else self.stats.delivered
+
+    @property
+    def enqueued(self) -> int:
+        """Messages that were for it."""
+        return self.kept.numbers.EnqueueCount if self.kept else self.stats.delivered + self.stats.pending
+
+    @property
+    def dequeued(self) -> int:
+        """Messages it is done with."""
+        return self.kept.numbers.DequeueCount if self.kept else self.stats.acked
+
+    @property
+    def is_active(self) -> bool:
+        """Whether somebody consumes."""
+        return self.peer is not None or self.kept.numbers.ConsumerCount > 0
+
+    def has(self, field: str, default: object) -> object:
+        """A field of what its connection tells of it; the default while nobody is there."""
+        return getattr(self.stats, field) if self.stats else default
+
+
+def consumers(peers: Iterable[Peer], durables: Iterable[SubscriptionStats]) -> list[Consumer]:
+    """All of them: those of connections, then the durable ones in their order."""
+    durables = list(durables)
+    kept = {str(each.numbers.destination) for each in durables}
+    there: dict[str, tuple[Peer, ConsumerStats]] = {}
+    found = []
+    for peer in peers:
+        for stats in peer.consumers:
+            if stats.log in kept:
+                there.setdefault(stats.log, (peer, stats))
+            else:
+                found.append(Consumer(tuple(destinations_of(stats)), peer, stats))
+    for each in durables:
+        peer, stats = there.get(str(each.numbers.destination), (None, None))
+        found.append(Consumer(each.subscription.topics, peer, stats, each))
+    return found
+
+
+def consumers_by_destination(found: Iterable[Consumer]) -> Mapping[Destination, list[Consumer]]:
+    """The consumers of each destination or pattern that one names."""
+    by_destination: dict[Destination, list[Consumer]] = {}
+    for each in found:
+        for destination in each.destinations:
+            by_destination.setdefault(destination, []).append(each)
+    return by_destination

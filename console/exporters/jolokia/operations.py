@@ -1,0 +1,283 @@
+"""Operations of beans: which there are, what right each needs, and what it does.
+
+Those that only read are open to whoever has the right to what they read. Those that change something are closed unless
+the installation opens them (SLUICE_MONITOR_EXEC=all), need the right that the console would ask for, and leave an entry
+in the audit trail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination, Kind, check_one
+from brokerapp.model.stats_records import DestinationStats
+from console.access.masking import check_selector, masked
+from console.access.permissions import lacking, may, missing, visible
+from console.access.roles import Verb, everything
+from console.audit import trail
+from console.broker.gateway import LONG_PATIENCE, gateway
+from console.exporters.jolokia import health
+from console.exporters.jolokia.agent import DENIED, ILLEGAL, Failure
+from console.exporters.jolokia.beans import Bean, Beans
+from console.exporters.jolokia.client_beans import Consumer
+from console.exporters.jolokia.destination_queries import query
+from console.exporters.jolokia.jms_messages import as_data
+
+TEXT, INT, BOOLEAN, VOID = "java.lang.String", "int", "boolean", "void"
+COMPOSITES, TABLE = "[Ljavax.management.openmbean.CompositeData;", "javax.management.openmbean.TabularData"
+COMPOSITE = "javax.management.openmbean.CompositeData"
+
+#: Messages of one browse; ActiveMQ's maxBrowsePageSize.
+MAX_BROWSED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who executes, on what."""
+
+    request: HttpRequest
+    beans: Beans
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One signature of an operation."""
+
+    name: str
+    arguments: tuple[tuple[str, str], ...]  #: name, Java's type
+    returns: str
+    description: str
+    verb: Verb
+    run: Callable[..., Any]  #: with the caller, the bean's subject, and the arguments
+    changes: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """As `list` shows it."""
+        arguments = [{"name": name, "type": type, "desc": name} for name, type in self.arguments]
+        return {"args": arguments, "ret": self.returns, "desc": self.description}
+
+
+def execute(caller: Caller, bean: Bean, signature: str, arguments: Sequence[Any]) -> Any:
+    """Do it, or raise Failure or BrokerError. `signature` is the name, perhaps with types behind it in parentheses."""
+    name = signature.partition("(")[0]
+    named = [each for each in OPERATIONS.get(bean.kind, ()) if each.name == name]
+    fitting = next((each for each in named if len(each.arguments) == len(arguments)), None)
+    if not named:
+        raise Failure(400, ILLEGAL, f"No operation {name} found on MBean {bean.name}")
+    if fitting is None:
+        counts = " or ".join(str(len(each.arguments)) for each in named)
+        raise Failure(400, ILLEGAL, f"Operation {name} takes {counts} arguments, not {len(arguments)}")
+    _check(caller, bean, fitting)
+    texts = [str(each) if each is not None else "" for each in arguments]
+    if not fitting.changes:
+        return fitting.run(caller, bean.subject, *texts)
+    with trail.recording(caller.request, f"jmx {name}", bean.name, before={"arguments": texts}) as change:
+        result = fitting.run(caller, bean.subject, *texts)
+        change.after = {"result": result}
+    return result
+
+
+def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
+    """Raise Failure when it is closed, or this user has no right to it."""
+    if operation.changes and not caller.beans.options.exec_all:
+        raise Failure(403, DENIED, f"Operation {operation.name} is not allowed: SLUICE_MONITOR_EXEC=all opens it")
+    if operation.changes and caller.request.method != "POST":
+        raise Failure(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
+    for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
+        if not may(caller.request.user, operation.verb, destination):
+            reason = missing(caller.request.user, operation.verb, destination)
+            trail.denied(caller.request, f"jmx {operation.name}", bean.name, reason)
+            raise Failure(403, DENIED, reason)
+
+
+def _about(subject: Any) -> list[Destination | None]:
+    """The destinations that a right must be had for: all topics of a subscription; None: anywhere."""
+    match subject:
+        case DestinationStats():
+            return [subject.destination]
+        case Consumer():
+            return list(subject.kept.subscription.topics if subject.kept else subject.destinations)
+    return [None]
+
+
+# -- what they do
+
+
+def _browse(caller: Caller, stats: DestinationStats, selector: str = "") -> list[dict[str, Any]]:
+    check_selector(caller.request.user, selector, stats.destination)
+    page = gateway().browse(stats.destination, 0, MAX_BROWSED, selector or None)
+    return [as_data(masked(caller.request.user, each, stats.destination)) for each in page.messages]
+
+
+def _table(caller: Caller, stats: DestinationStats, selector: str = "") -> dict[str, Any]:
+    return {each["JMSMessageID"]: each for each in _browse(caller, stats, selector)}
+
+
+def _message(caller: Caller, stats: DestinationStats, id: str) -> dict[str, Any] | None:
+    selector = f"JMSMessageID = '{id.replace(chr(39), chr(39) * 2)}'"
+    found = gateway().browse(stats.destination, 0, 1, selector).messages
+    return as_data(masked(caller.request.user, found[0], stats.destination)) if found else None
+
+
+def _purge(caller: Caller, stats: DestinationStats) -> None:
+    gateway().purge(stats.destination)
+
+
+def _pause(paused: bool) -> Callable[[Caller, DestinationStats], None]:
+    return lambda caller, stats: gateway().pause(stats.destination, paused)
+
+
+def _door(call: Any) -> Any:
+    return gateway().run(call, LONG_PATIENCE)
+
+
+def _remove(caller: Caller, stats: DestinationStats, id: str) -> bool:
+    return _door(gateway().admin.remove(stats.destination, ids=[id])) > 0
+
+
+def _remove_matching(caller: Caller, stats: DestinationStats, selector: str) -> int:
+    check_selector(caller.request.user, selector, stats.destination)
+    return _door(gateway().admin.remove(stats.destination, selector=selector or None))
+
+
+def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, str], Any]:
+    """Move or copy messages by their id or by a selector."""
+
+    def transfer(caller: Caller, stats: DestinationStats, which: str, target: str) -> Any:
+        where = Destination.parse(target)
+        if not may(caller.request.user, Verb.BULK, where):
+            raise Failure(403, DENIED, missing(caller.request.user, Verb.BULK, where))
+        if by == "selector":
+            check_selector(caller.request.user, which, stats.destination)
+        chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
+        count = _door(getattr(gateway().admin, verb)(stats.destination, where, **chosen))
+        return count > 0 if by == "id" else count
+
+    return transfer
+
+
+def _returning(caller: Caller, verb: Verb) -> None:
+    """Raise Failure without the right everywhere: where a message returns to, only it says."""
+    if visible(caller.request.user, verb) is not everything:
+        raise Failure(403, DENIED, lacking(verb, "all destinations: messages return to wherever they failed"))
+
+
+def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
+    _returning(caller, Verb.RESUBMIT)
+    return _door(gateway().admin.retry(stats.destination, ids=[id])) > 0
+
+
+def _retry_all(caller: Caller, stats: DestinationStats) -> int:
+    _returning(caller, Verb.BULK)
+    return _door(gateway().admin.retry(stats.destination))
+
+
+def _create(kind: Kind) -> Callable[[Caller, Any, str], None]:
+    return lambda caller, broker, name: gateway().create(_mine(caller, Destination(kind, name)))
+
+
+def _delete(kind: Kind) -> Callable[[Caller, Any, str], None]:
+    def delete(caller: Caller, broker: Any, name: str) -> None:
+        gateway().delete(_mine(caller, Destination(kind, name)))
+
+    return delete
+
+
+def _mine(caller: Caller, destination: Destination) -> Destination:
+    check_one(destination)
+    if not may(caller.request.user, Verb.CREATE, destination):
+        raise Failure(403, DENIED, missing(caller.request.user, Verb.CREATE, destination))
+    return destination
+
+
+def _query(kind: Kind) -> Callable[[Caller, Any, str, str, str], str]:
+    def run(caller: Caller, broker: Any, text: str, page: str, size: str) -> str:
+        if not (page.isdecimal() and size.isdecimal()):
+            raise RequestRefused(f"page {page!r} and pageSize {size!r} are whole numbers")
+        return json.dumps(query(caller.beans, kind, text, int(page), int(size)))
+
+    return run
+
+
+def _health(caller: Caller, reading: Any) -> list[dict[str, str]]:
+    found = health.conditions(reading)
+    return [
+        {"healthId": each.id, "level": each.level, "message": each.message, "resource": each.resource} for each in found
+    ]
+
+
+def _status(caller: Caller, reading: Any) -> str:
+    return health.status(health.conditions(reading))
+
+
+def _matches(kind: Kind) -> Callable[[Caller, Consumer, str], bool]:
+    return lambda caller, each, name: any(
+        topic.kind is kind and matches(topic.name, name) for topic in each.destinations
+    )
+
+
+def _destroy(caller: Caller, each: Consumer) -> None:
+    gateway().delete(each.kept.numbers.destination)
+
+
+_ID, _SELECTOR, _TARGET = ("messageId", TEXT), ("selector", TEXT), ("destinationName", TEXT)
+_NAME = ("name", TEXT)
+_FILTER = (("filter", TEXT), ("page", INT), ("pageSize", INT))
+
+_MATCHING = (
+    Operation("isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.QUEUE)),
+    Operation("isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.TOPIC)),
+)
+
+#: By kind of bean.
+OPERATIONS: dict[str, tuple[Operation, ...]] = {
+    "broker": (
+        Operation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Verb.METRICS, _query(Kind.QUEUE)),
+        Operation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Verb.METRICS, _query(Kind.TOPIC)),
+        Operation("addQueue", (_NAME,), VOID, "create a queue", Verb.CREATE, _create(Kind.QUEUE), changes=True),
+        Operation("addTopic", (_NAME,), VOID, "create a topic", Verb.CREATE, _create(Kind.TOPIC), changes=True),
+        Operation("removeQueue", (_NAME,), VOID, "delete a queue", Verb.CREATE, _delete(Kind.QUEUE), changes=True),
+        Operation("removeTopic", (_NAME,), VOID, "delete a topic", Verb.CREATE, _delete(Kind.TOPIC), changes=True),
+    ),
+    "queue": (
+        Operation("browse", (), COMPOSITES, "the first messages", Verb.BROWSE, _browse),
+        Operation("browse", (_SELECTOR,), COMPOSITES, "the first messages that match", Verb.BROWSE, _browse),
+        Operation("browseAsTable", (), TABLE, "the first messages by id", Verb.BROWSE, _table),
+        Operation("browseAsTable", (_SELECTOR,), TABLE, "the first messages that match", Verb.BROWSE, _table),
+        Operation("getMessage", (_ID,), COMPOSITE, "one message", Verb.BROWSE, _message),
+        Operation("purge", (), VOID, "remove all messages", Verb.REMOVE, _purge, changes=True),
+        Operation("pause", (), VOID, "give out nothing", Verb.PAUSE, _pause(True), changes=True),
+        Operation("resume", (), VOID, "go on", Verb.PAUSE, _pause(False), changes=True),
+        Operation("removeMessage", (_ID,), BOOLEAN, "remove one message", Verb.REMOVE, _remove, changes=True),
+        Operation(
+            "removeMatchingMessages", (_SELECTOR,), INT, "remove messages", Verb.REMOVE, _remove_matching, changes=True
+        ),
+        *(
+            Operation(name, (which, _TARGET), returns, f"{verb} messages", Verb.BULK, _transfer(verb, by), changes=True)
+            for verb in ("move", "copy")
+            for name, which, returns, by in (
+                (f"{verb}MessageTo", _ID, BOOLEAN, "id"),
+                (f"{verb}MatchingMessagesTo", _SELECTOR, INT, "selector"),
+            )
+        ),
+        Operation("retryMessage", (_ID,), BOOLEAN, "move a dead letter back", Verb.RESUBMIT, _retry, changes=True),
+        Operation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry_all, changes=True),
+    ),
+    "consumer": _MATCHING,
+    "topic-consumer": _MATCHING,
+    "durable": (
+        *_MATCHING,
+        Operation("destroy", (), VOID, "delete the subscription", Verb.CLOSE, _destroy, changes=True),
+    ),
+    "health": (
+        Operation("healthStatus", (), TEXT, "what deserves a look, in words", Verb.METRICS, _status),
+        Operation("health", (), TABLE, "what deserves a look", Verb.METRICS, _health),
+    ),
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Writes the broker's numbers in the Prometheus and OpenMetrics text formats."""

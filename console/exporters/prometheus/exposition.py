@@ -1,0 +1,269 @@
+"""Exposition: the numbers in Prometheus' text form, and in OpenMetrics. Pure; given in pieces, a metric each.
+
+`/metrics` has the names that jmx_exporter's example for ActiveMQ makes, so that dashboards made for it fill. Some of
+them break Prometheus' own rules of naming (counters without `_total`, gauges with it): `/metrics/v2` has names that
+keep them.
+
+Up to a limit each destination has series of its own. Beyond it, a metric has one series without the label
+`destination`, the sum or mean over all; who asks with `?destination=PATTERN` gets those that match, up to the limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.model.destination import Kind
+from brokerapp.model.stats_records import DestinationStats
+from console.broker.broker_sample import watched_disk
+from console.exporters.jolokia.attributes import KINDS, store_memory_share
+from console.exporters.jolokia.beans import Beans
+
+PLAIN_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+GAUGE, COUNTER = "gauge", "counter"
+
+Value = Callable[[DestinationStats, Beans], float]
+Merge = Callable[[Sequence[DestinationStats], Beans], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of destinations. `attribute` is what JMX calls it, `name` what it is called under /metrics/v2."""
+
+    attribute: str
+    name: str
+    type: str
+    help: str
+    value: Value
+    merged: Merge  #: the one number of many destinations
+
+    @property
+    def factor(self) -> float:
+        """What turns JMX's milliseconds into OpenMetrics' seconds."""
+        return 0.001 if "_seconds" in self.name else 1
+
+
+def _field(attribute: str) -> Value:
+    return lambda stats, beans: getattr(stats, attribute)
+
+
+def _sum(attribute: str, name: str, type: str, help: str, value: Value | None = None) -> Metric:
+    of_one = value or _field(attribute)
+    return Metric(attribute, name, type, help, of_one, lambda many, beans: sum(of_one(each, beans) for each in many))
+
+
+def _extreme(attribute: str, name: str, help: str, choose: Callable[..., float], counted: str) -> Metric:
+    def merged(many: Sequence[DestinationStats], beans: Beans) -> float:
+        return choose((getattr(each, attribute) for each in many if getattr(each, counted)), default=0)
+
+    return Metric(attribute, name, GAUGE, help, _field(attribute), merged)
+
+
+def _mean(attribute: str, name: str, help: str, counted: str) -> Metric:
+    def merged(many: Sequence[DestinationStats], beans: Beans) -> float:
+        weight = sum(getattr(each, counted) for each in many)
+        return sum(getattr(each, attribute) * getattr(each, counted) for each in many) / (weight or 1)
+
+    return Metric(attribute, name, GAUGE, help, _field(attribute), merged)
+
+
+def _fullest(attribute: str, name: str, help: str) -> Metric:
+    value = KINDS["queue"].attributes[attribute].value
+    return Metric(attribute, name, GAUGE, help, value, lambda many, beans: max(value(each, beans) for each in many))
+
+
+def _held(stats: DestinationStats, beans: Beans) -> int:
+    return beans.used(stats)
+
+
+#: What each destination tells. Counts are since its node started.
+METRICS = (
+    _sum("QueueSize", "messages", GAUGE, "Messages not yet acknowledged, those in flight included"),
+    _sum("InFlightCount", "in_flight_messages", GAUGE, "Messages handed to a consumer and not yet acknowledged"),
+    _sum("ConsumerCount", "consumers", GAUGE, "Subscriptions that receive from here"),
+    _sum("ProducerCount", "producers", GAUGE, "Open connections that sent here"),
+    _sum("EnqueueCount", "enqueued_messages", COUNTER, "Messages that arrived"),
+    _sum("DequeueCount", "dequeued_messages", COUNTER, "Messages acknowledged, expired, removed or moved"),
+    _sum("DispatchCount", "dispatched_messages", COUNTER, "Messages handed to consumers, again and again if need be"),
+    _sum("ExpiredCount", "expired_messages", COUNTER, "Messages whose time ran out"),
+    _sum("DeadLetterCount", "dead_lettered_messages", COUNTER, "Messages that left for a dead-letter queue"),
+    _sum("DroppedCount", "dropped_messages", COUNTER, "Messages that were not kept because of a limit"),
+    _sum("BlockedSends", "blocked_sends", COUNTER, "Sends that found no room and had to wait"),
+    _sum("TotalBlockedTime", "blocked_seconds", COUNTER, "Time that sends waited for room"),
+    _sum("EnqueueBytes", "enqueued_bytes", COUNTER, "Bytes of bodies that arrived"),
+    _sum("DequeueBytes", "dequeued_bytes", COUNTER, "Bytes of bodies that left"),
+    _mean("AverageEnqueueTime", "wait_mean_seconds", "Mean wait until handed to a consumer", "DispatchCount"),
+    _extreme("MinEnqueueTime", "wait_min_seconds", "Shortest wait so far", min, "DispatchCount"),
+    _extreme("MaxEnqueueTime", "wait_max_seconds", "Longest wait so far", max, "DispatchCount"),
+    _mean("AverageMessageSize", "body_mean_bytes", "Mean size of the bodies that arrived", "EnqueueCount"),
+    _extreme("MinMessageSize", "body_min_bytes", "Smallest body so far", min, "EnqueueCount"),
+    _extreme("MaxMessageSize", "body_max_bytes", "Largest body so far", max, "EnqueueCount"),
+    _sum("MemoryUsageByteCount", "held_bytes", GAUGE, "Bytes of the messages held", _held),
+    _fullest("MemoryPercentUsage", "used_percent", "Percent used of the limit on what may be held"),
+    _sum("Paused", "paused", GAUGE, "Whether nothing is given out"),
+)
+
+#: Numbers of the broker that end in _total whatever they are, as jmx_exporter's example makes them.
+_TOTALS = (
+    "Message", "Enqueue", "Dequeue", "Consumer", "Producer", "Connections", "Queues", "Topics", "ManagedQueues",
+    "ManagedTopics", "TemporaryQueues", "TemporaryTopics", "MaxUncommittedExceeded",
+)  # fmt: skip
+_SHARES = ("Memory", "Store", "Temp", "JobSchedulerStore")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Whose series there are: of `listed` one each, of `merged` one for all."""
+
+    listed: list[DestinationStats]
+    merged: list[DestinationStats]
+
+
+def select(everything: Iterable[DestinationStats], kind: Kind, patterns: Sequence[str], most: int) -> Selection:
+    """Those of a kind that match, each for itself where they are not too many."""
+    found = [
+        each
+        for each in everything
+        if each.destination.kind is kind
+        and (not patterns or any(matches(pattern, each.destination.name) for pattern in patterns))
+    ]
+    return Selection(found, []) if len(found) <= most else Selection([], found)
+
+
+def plain(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
+    """The page at /metrics."""
+    for name, type, help, value in _of_broker(beans):
+        yield _family(name, type, help) + f"{name} {_number(value)}\n"
+    for kind, selection in _selections(beans, patterns):
+        labels = _labels(selection.listed)
+        for metric in METRICS:
+            name = f"activemq_{kind}_{snake(metric.attribute)}"
+            yield _family(name, metric.type, metric.help) + _samples(name, metric, selection, labels, beans)
+    yield from _omitted(beans, patterns)
+
+
+def open_metrics(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
+    """The page at /metrics/v2."""
+    for name, type, help, value in _of_broker_v2(beans):
+        yield _family(name, type, help) + f"{name}{_suffix(type)} {_number(value)}\n"
+    for kind, selection in _selections(beans, patterns):
+        labels = _labels(selection.listed)
+        for metric in METRICS:
+            name = f"sluice_{kind}_{metric.name}"
+            yield _family(name, metric.type, metric.help) + _samples(
+                name + _suffix(metric.type), metric, selection, labels, beans, metric.factor
+            )
+    yield from _omitted(beans, patterns)
+    yield "# EOF\n"
+
+
+def _selections(beans: Beans, patterns: Sequence[str]) -> list[tuple[str, Selection]]:
+    everything = beans.reading.destinations
+    return [(str(kind), select(everything, kind, patterns, beans.options.listed)) for kind in (Kind.QUEUE, Kind.TOPIC)]
+
+
+def _omitted(beans: Beans, patterns: Sequence[str]) -> Iterator[str]:
+    name = "sluice_metrics_merged_destinations"
+    merged = sum(len(selection.merged) for _, selection in _selections(beans, patterns))
+    yield _family(name, GAUGE, "Destinations without series of their own: ask with ?destination=PATTERN") + (
+        f"{name} {merged}\n"
+    )
+
+
+def _samples(
+    name: str, metric: Metric, selection: Selection, labels: Sequence[str], beans: Beans, factor: float = 1
+) -> str:
+    if selection.merged:
+        return f"{name} {_number(metric.merged(selection.merged, beans) * factor)}\n"
+    value = metric.value
+    return "".join(
+        [
+            f"{name}{label} {_number(value(each, beans) * factor)}\n"
+            for label, each in zip(labels, selection.listed, strict=True)
+        ]
+    )
+
+
+def _of_broker(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
+    value = _reader(beans)
+    yield "activemq_connections", GAUGE, "Open connections", value("CurrentConnectionsCount")
+    for each in _TOTALS:
+        name = f"Total{each}Count"
+        yield f"activemq_{each.lower()}_total", GAUGE, f"{name} of the broker", value(name)
+    for each in _SHARES:
+        name = f"{each}PercentUsage"
+        yield f"activemq_{each.lower()}_usage_ratio", GAUGE, f"{name} of the broker, 0 to 1", value(name) / 100
+    yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
+    yield from _of_disk(beans)
+    yield _rollbacks(beans)
+
+
+def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
+    value = _reader(beans)
+    yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
+    yield "sluice_uptime_seconds", GAUGE, "Seconds since the node started", value("UptimeMillis") / 1000
+    yield "sluice_connections", GAUGE, "Open connections", value("CurrentConnectionsCount")
+    yield "sluice_accepted_connections", COUNTER, "Connections made", value("TotalConnectionsCount")
+    yield "sluice_store_used_bytes", GAUGE, "Bytes of all messages in the store", beans.reading.used[0]
+    yield "sluice_store_limit_bytes", GAUGE, "Bytes of messages the store may hold", value("StoreLimit")
+    yield (
+        "sluice_store_memory_ratio",
+        GAUGE,
+        "Memory the store's server uses, 0 to 1",
+        store_memory_share(beans) / 100,
+    )
+    yield from _of_disk(beans)
+    yield _rollbacks(beans)
+    yield "sluice_trace_recorded_events", COUNTER, "Trace events noted", _trace(beans, "recorded")
+    yield "sluice_trace_dropped_events", COUNTER, "Trace events given up", _trace(beans, "dropped")
+
+
+def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
+    """The fullest disk of a store that a node watches."""
+    watched = [disk for disk in map(watched_disk, beans.reading.nodes) if disk is not None]
+    for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
+        yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
+        yield "sluice_store_disk_limit_bytes", GAUGE, "Free bytes below which sends are blocked", disk.limit
+        yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked for want of disk space", int(disk.is_low)
+
+
+def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
+    counted = max((node.store.get("rollbacks", 0) for node in beans.reading.nodes), default=0)
+    return "sluice_store_rollbacks", COUNTER, "Times the store lost changes that it had confirmed", counted
+
+
+def _reader(beans: Beans) -> Callable[[str], float]:
+    """A function from an attribute of the broker's bean to its value."""
+    attributes = KINDS["broker"].attributes
+    return lambda name: attributes[name].value(beans.reading, beans)
+
+
+def _trace(beans: Beans, name: str) -> int:
+    return sum(node.trace.get(name, 0) for node in beans.reading.nodes)
+
+
+def _family(name: str, type: str, help: str) -> str:
+    return f"# HELP {name} {help}\n# TYPE {name} {type}\n"
+
+
+def _suffix(type: str) -> str:
+    return "_total" if type == COUNTER else ""
+
+
+def snake(name: str) -> str:
+    """QueueSize as jmx_exporter writes it: queue_size."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def _labels(listed: Iterable[DestinationStats]) -> list[str]:
+    return [f'{{destination="{each.destination.name.translate(_ESCAPED)}"}}' for each in listed]
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(int(value))

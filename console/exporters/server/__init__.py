@@ -1,0 +1,1 @@
+"""The web process that serves the endpoints for monitoring tools."""

@@ -1,0 +1,78 @@
+"""The door of the machine endpoints: who may come in, how often, and from which page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse
+
+from brokerapp.errors import BrokerError
+from console.access.permissions import Verb, may, missing
+from console.accounts.rate_limit import RateLimit
+from console.audit import trail
+from console.exporters.options import MonitorOptions, OriginRule
+from console.exporters.server.credentials import user_of
+
+#: What ActiveMQ calls the place one logs in to.
+REALM = "ActiveMQRealm"
+#: Requests of one user to one process: monitors ask every few seconds, some for each queue.
+LIMIT = RateLimit(per_second=50, burst=500)
+
+View = Callable[..., HttpResponse]
+
+
+def guarded(view: View) -> View:
+    """Decorates a view: Basic or bearer credentials of a user with the right METRICS, no session, nothing cached."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        response = _refusal(request)
+        if response is None:
+            try:
+                response = view(request, *args, **kwargs)
+            except BrokerError as error:
+                response = _said(503, str(error))
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    checked.verb = Verb.METRICS
+    return checked
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    user = user_of(request)
+    if user is None:
+        response = _said(401, "Log in with the name and password, or the token, of a user with the role monitor.")
+        response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
+        return response
+    request.user = user
+    if not may(user, Verb.METRICS):
+        reason = missing(user, Verb.METRICS)
+        trail.denied(request, "metrics", request.path, reason)
+        return _said(403, reason)
+    wait = LIMIT.wait(str(user.pk))
+    if wait:
+        response = _said(429, f"More than {LIMIT.per_second} requests a second: try again in {wait} s.")
+        response.headers["Retry-After"] = str(wait)
+        return response
+    return None
+
+
+def _said(status: int, sentence: str) -> HttpResponse:
+    return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")
+
+
+def origin_allowed(request: HttpRequest, options: MonitorOptions) -> bool:
+    """Whether a page of this origin may ask; see OriginRule. The endpoint's own pages always may."""
+    origin = request.headers.get("Origin", "")
+    match options.origin:
+        case OriginRule.OFF:
+            return True
+        case OriginRule.STRICT if not origin:
+            return request.method == "GET"
+    if not origin:
+        return True
+    here = request.META.get("HTTP_HOST") or request.META.get("SERVER_NAME", "")
+    return "*" in options.origins or origin in options.origins or urlsplit(origin).netloc == here

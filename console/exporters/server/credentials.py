@@ -1,0 +1,94 @@
+"""Who asks: HTTP Basic with a user's password, or a bearer token. Without sessions, cookies and redirects."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from allauth.mfa.utils import is_mfa_enabled
+from django.contrib.auth import authenticate, get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import HttpRequest
+
+from console.access.permissions import narrow
+from console.access.roles import Limit, Verb
+from console.accounts import api_tokens
+from console.accounts.second_factor import must_have_factor
+
+
+class PasswordMemory:
+    """Right passwords, remembered for a short while under a keyed digest: a hash takes long on purpose, and monitors
+    ask every few seconds. A password that was changed is forgotten with it.
+    """
+
+    SECONDS = 60.0
+    MOST = 1_000
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._key = clock, os.urandom(32)
+        self._until: dict[bytes, float] = {}
+        self._lock = threading.Lock()
+
+    def knows(self, user: AbstractBaseUser, password: str) -> bool:
+        """Whether it was found right a short while ago."""
+        with self._lock:
+            return self._clock() < self._until.get(self._digest(user, password), 0.0)
+
+    def keep(self, user: AbstractBaseUser, password: str) -> None:
+        """It was found right just now."""
+        with self._lock:
+            if len(self._until) >= self.MOST:
+                self._until.clear()
+            self._until[self._digest(user, password)] = self._clock() + self.SECONDS
+
+    def _digest(self, user: AbstractBaseUser, password: str) -> bytes:
+        return hmac.digest(self._key, f"{user.pk}:{user.password}:{password}".encode(), hashlib.sha256)
+
+
+_memory = PasswordMemory()
+
+
+def user_of(request: HttpRequest) -> AbstractBaseUser | None:
+    """The active user who asks, by password or by token; None for nobody."""
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return api_tokens.user_of(text.strip(), request.META.get("REMOTE_ADDR", "") or "")
+    return basic_user(request)
+
+
+def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
+    """The active user whose name and password the request bears; None when it bears none, or wrong ones.
+
+    Wrong ones count towards the lock-out of name and address, as those of the login page do. A password alone leaves
+    whoever has, or must have, a second factor the right to read numbers and nothing else: a token gives them more.
+    """
+    found = _name_and_password(request.headers.get("Authorization", ""))
+    if found is None:
+        return None
+    name, password = found
+    user = get_user_model().objects.filter(username=name, is_active=True).first()
+    if user is None or not _memory.knows(user, password):
+        user = authenticate(request, username=name, password=password)
+        if user is None:
+            return None
+        _memory.keep(user, password)
+    if is_mfa_enabled(user) or must_have_factor(user):
+        narrow(user, Limit(frozenset({Verb.METRICS})))
+    return user
+
+
+def _name_and_password(header: str) -> tuple[str, str] | None:
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        name, colon, password = base64.b64decode(value.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return (name, password) if colon else None

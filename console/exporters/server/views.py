@@ -1,0 +1,173 @@
+"""The machine endpoints as Django's views."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET
+
+from brokerapp.model.destination import Kind
+from console.access.permissions import Verb, visible
+from console.exporters.jolokia import agent as jolokia
+from console.exporters.jolokia import operations
+from console.exporters.jolokia.beans import Bean, Beans
+from console.exporters.jolokia.request_path import split, split_decoded
+from console.exporters.options import MonitorOptions
+from console.exporters.prometheus import exposition
+from console.exporters.server import xml_pages
+from console.exporters.server.access_control import guarded, origin_allowed
+from console.exporters.stats_cache import Reading, ledger
+
+#: Requests in one POST: Telegraf sends some tens.
+MAX_BULK = 1_000
+#: Bytes of a POST.
+MAX_BODY = 1_000_000
+XML = "text/xml; charset=utf-8"
+
+
+def options() -> MonitorOptions:
+    """How this installation wants the endpoints."""
+    return settings.MONITOR
+
+
+def _reading(request: HttpRequest) -> Reading:
+    """The numbers as this user may see them."""
+    return ledger().read().seen_by(visible(request.user, Verb.METRICS))
+
+
+def _beans(request: HttpRequest) -> Beans:
+    return Beans(_reading(request), options(), settings.SLUICE.broker_name)
+
+
+def _streamed(request: HttpRequest, pieces: Iterable[str], content_type: str) -> StreamingHttpResponse:
+    """The pieces as they are made: none waits for the last."""
+
+    async def stream() -> AsyncIterator[str]:
+        for piece in pieces:
+            yield piece
+
+    is_async = isinstance(request, ASGIRequest)
+    return StreamingHttpResponse(stream() if is_async else pieces, content_type=content_type)
+
+
+# -- ActiveMQ's XML pages
+
+
+@require_GET
+@guarded
+def queues_jsp(request: HttpRequest) -> HttpResponse:
+    """Every queue."""
+    return _streamed(request, xml_pages.queues_page(_reading(request).of_kind(Kind.QUEUE)), XML)
+
+
+@require_GET
+@guarded
+def topics_jsp(request: HttpRequest) -> HttpResponse:
+    """Every topic, those of advisories too."""
+    return _streamed(request, xml_pages.topics_page(_reading(request).of_kind(Kind.TOPIC), options().topic_blank), XML)
+
+
+@require_GET
+@guarded
+def subscribers_jsp(request: HttpRequest) -> HttpResponse:
+    """Every durable subscription."""
+    return _streamed(request, xml_pages.subscribers_page(_beans(request).consumers), XML)
+
+
+# -- Prometheus
+
+
+def _measured(request: HttpRequest) -> Beans:
+    """Beans with all that a page needs: while it is on its way nothing may be asked of the store."""
+    beans = _beans(request)
+    _ = beans.reading.used, beans.reading.definitions
+    return beans
+
+
+@require_GET
+@guarded
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Text for Prometheus, with the names dashboards for ActiveMQ know."""
+    pieces = exposition.plain(_measured(request), request.GET.getlist("destination"))
+    return _streamed(request, pieces, exposition.PLAIN_TYPE)
+
+
+@require_GET
+@guarded
+def open_metrics(request: HttpRequest) -> HttpResponse:
+    """OpenMetrics, with names by its rules."""
+    pieces = exposition.open_metrics(_measured(request), request.GET.getlist("destination"))
+    return _streamed(request, pieces, exposition.OPEN_TYPE)
+
+
+# -- Jolokia
+
+
+@csrf_exempt
+@guarded
+def jolokia_agent(request: HttpRequest, path: str = "") -> HttpResponse:
+    """One request by path, or one or many in a body."""
+    if request.method not in ("GET", "POST"):
+        return HttpResponse(f"{request.method} is not allowed: GET or POST", status=405, headers={"Allow": "GET, POST"})
+    if not origin_allowed(request, options()):
+        origin = request.headers.get("Origin", "")
+        sentence = f"Origin {origin} is not allowed to call this agent" if origin else "An Origin is needed"
+        failed = {"status": 403, "error": f"java.lang.Exception : {sentence}", "error_type": jolokia.DENIED}
+        return _document(failed | {".error": True})
+    try:
+        asked = _by_path(request) if request.method == "GET" else _by_body(request)
+    except jolokia.BadRequest as error:
+        return HttpResponse(str(error), status=400, content_type="text/plain; charset=utf-8")
+    agent = _agent(request)
+    if isinstance(asked, list):
+        return _document([agent.answer(each) for each in asked])
+    return _document(agent.answer(asked))
+
+
+def _agent(request: HttpRequest) -> jolokia.Agent:
+    caller = operations.Caller(request, _beans(request))
+
+    def execute(bean: Bean, operation: str, arguments: Any) -> Any:
+        return operations.execute(caller, bean, operation, arguments)
+
+    return jolokia.Agent(caller.beans, execute)
+
+
+def _by_path(request: HttpRequest) -> jolokia.Request:
+    carried = request.GET.get("p")
+    parts = split_decoded(carried) if carried is not None else split(_raw_path(request))
+    return jolokia.of_path(parts, request.GET.dict())
+
+
+def _raw_path(request: HttpRequest) -> str:
+    """What follows /api/jolokia, as it came over the wire."""
+    scope = getattr(request, "scope", {})
+    raw = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else quote(request.path)
+    return raw.partition("?")[0].partition("/api/jolokia")[2]
+
+
+def _by_body(request: HttpRequest) -> jolokia.Request | list[jolokia.Request]:
+    if len(request.body) > MAX_BODY:
+        raise jolokia.BadRequest(f"a body has at most {MAX_BODY:,} bytes")
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError) as error:
+        raise jolokia.BadRequest(f"the body is no JSON: {error}") from error
+    given = request.GET.dict()
+    if not isinstance(body, list):
+        return jolokia.of_body(body, given)
+    if len(body) > MAX_BULK:
+        raise jolokia.BadRequest(f"a body has at most {MAX_BULK:,} requests")
+    return [jolokia.of_body(each, given) for each in body]
+
+
+def _document(document: Any) -> HttpResponse:
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return HttpResponse(text, content_type="application/json; charset=utf-8")

@@ -1,0 +1,180 @@
+"""Ledger: this process's copy of the broker's numbers, brought up to date by asking only for what changed.
+
+It has no past and keeps no rates: monitors ask for numbers and do the rest themselves. One a process, for any number of
+monitors at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from brokerapp.errors import BrokerError
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import ConnectionStats, DestinationStats, NodeStatus, SubscriptionStats
+from console.access.roles import Sees, everything
+from console.broker.gateway import Gateway, gateway
+from console.destinations.clients.clients import Peer, narrowed, peers_now
+from console.destinations.clients.connection_list import Connection
+
+
+@dataclass(slots=True)
+class Reading:
+    """The broker's numbers at one moment; destinations in order of their names, so that lists keep their order."""
+
+    destinations: list[DestinationStats]
+    node: NodeStatus | None  #: the one whose name and listeners stand for the broker's; None: none runs
+    at: float  #: seconds since the epoch
+    _door: Gateway = field(repr=False)
+    others: Sequence[NodeStatus] = ()  #: further nodes of the broker
+    _sees: Sees = field(default=everything, repr=False)
+    _used: tuple[int, dict[str, int]] | None = None
+    _subscriptions: list[SubscriptionStats] | None = None
+    _definitions: Definitions | None = None
+    _peers: list[Peer] | None = None
+
+    @property
+    def nodes(self) -> list[NodeStatus]:
+        """All nodes that run."""
+        return [self.node, *self.others] if self.node else []
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The open connections, as far as the nodes list them."""
+        found = [Connection(node.node, ConnectionStats(**each)) for node in self.nodes for each in node.connections]
+        if self._sees is everything:
+            return found
+        known = {peer.stats.id for peer in self.peers}
+        return [each for each in found if each.stats.id in known]
+
+    @property
+    def peers(self) -> list[Peer]:
+        """The connections in full, as far as the node lists them; none while it does not answer."""
+        if self._peers is None:
+            try:
+                self._peers = narrowed(peers_now(), self._sees)
+            except BrokerError:
+                self._peers = []
+        return self._peers
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open; of those that somebody may know of, where they may not know of all."""
+        return self._of_connectors("connections") if self._sees is everything else len(self.peers)
+
+    @property
+    def accepted_connections(self) -> int:
+        """How many were made since the nodes started, likewise."""
+        return self._of_connectors("accepted") if self._sees is everything else len(self.peers)
+
+    @property
+    def connectors(self) -> list[dict[str, Any]]:
+        """The connectors by name, each as its first address, with the connections it has at all nodes."""
+        found: dict[str, dict[str, Any]] = {}
+        for node in self.nodes:
+            for each in {each["connector"]: each for each in reversed(node.listeners)}.values():
+                known = found.setdefault(each["connector"], {**each, "connections": 0, "refused": 0})
+                for count in ("connections", "refused"):
+                    known[count] += each[count]
+        return list(found.values())
+
+    def _of_connectors(self, field: str) -> int:
+        by_connector = {
+            (node.node, each["connector"]): each.get(field, 0) for node in self.nodes for each in node.listeners
+        }
+        return sum(by_connector.values())
+
+    def seen_by(self, sees: Sees) -> Reading:
+        """The same with those destinations only, and with the connections and subscriptions that use them."""
+        self._sees = sees
+        self.destinations = [each for each in self.destinations if sees(each.destination)]
+        return self
+
+    def of_kind(self, kind: Kind) -> list[DestinationStats]:
+        """The destinations of one kind."""
+        return [each for each in self.destinations if each.destination.kind is kind]
+
+    # -- what costs a question of its own is asked when somebody wants to know it
+
+    @property
+    def used(self) -> tuple[int, dict[str, int]]:
+        """Bytes of all messages in the store, and by destination (native name)."""
+        if self._used is None:
+            self._used = self._door.run(self._door.admin.used())
+            if self._sees is not everything:
+                seen = {name: used for name, used in self._used[1].items() if self._sees(Destination.parse(name))}
+                self._used = sum(seen.values()), seen
+        return self._used
+
+    @property
+    def subscriptions(self) -> list[SubscriptionStats]:
+        """Named subscriptions in order of their names."""
+        if self._subscriptions is None:
+            found = self._door.run(self._door.admin.subscriptions())
+            seen = (_narrowed(each, self._sees) for each in found)
+            self._subscriptions = sorted(filter(None, seen), key=lambda each: each.subscription.key)
+        return self._subscriptions
+
+    @property
+    def definitions(self) -> Definitions:
+        """The definitions in force."""
+        if self._definitions is None:
+            self._definitions = self._door.definitions()
+        return self._definitions
+
+
+def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats | None:
+    """The subscription with those of its topics that somebody sees; None when that is none of them."""
+    topics = tuple(filter(sees, each.subscription.topics))
+    if topics == each.subscription.topics:
+        return each
+    return replace(each, subscription=replace(each.subscription, topics=topics)) if topics else None
+
+
+class Ledger:
+    """Follows the broker through one gateway, when asked."""
+
+    def __init__(self, door: Gateway) -> None:
+        self._door = door
+        self._lock = threading.Lock()
+        self._stats: dict[Destination, DestinationStats] = {}
+        self._version = 0
+        self._node: str | None = None
+
+    def read(self) -> Reading:
+        """The numbers as they are now: nodes tell them once a second. Raises StoreUnavailable."""
+        nodes = self._door.nodes()
+        node, others = (nodes[0], nodes[1:]) if nodes else (None, [])
+        with self._lock:
+            self._follow(node.node if node else None)
+            destinations = sorted(self._stats.values(), key=lambda each: each.destination.name)
+        return Reading(destinations, node, time.time(), self._door, others)
+
+    def _follow(self, node: str | None) -> None:
+        """Ask for what changed, or for all when another node counts, or none does."""
+        since = self._version if node is not None and node == self._node else 0
+        version, changed, gone = self._door.run(self._door.admin.stats(since))
+        if since == 0 or version < since:
+            self._stats = {each.destination: each for each in changed}
+        else:
+            self._stats.update((each.destination, each) for each in changed)
+            for destination in gone:
+                self._stats.pop(destination, None)
+        self._version, self._node = version, node
+
+
+_ledger: Ledger | None = None
+_opening = threading.Lock()
+
+
+def ledger() -> Ledger:
+    """This process's ledger, opened with the first call."""
+    global _ledger
+    with _opening:
+        if _ledger is None or _ledger._door is not gateway():
+            _ledger = Ledger(gateway())
+        return _ledger

@@ -1,0 +1,1 @@
+"""Browses messages, reads their trace, and groups dead letters."""

@@ -1,0 +1,48 @@
+"""Editing a message that is there: it is sent changed, and the old one goes in the same moment. For page and API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import BrowsedMessage
+from console.access.masking import masked
+from console.access.permissions import Verb, require
+from console.audit import trail
+from console.broker.gateway import gateway
+from console.messages.jobs import job_service
+from console.messages.jobs.models import Replacement
+
+
+def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessage:
+    """The message, for somebody who may see all of it. Raises Http404, RequestRefused, PermissionDenied."""
+    require(request, Verb.READ, queue)
+    found = gateway().message(queue, seq).messages
+    if not found:
+        raise Http404(job_service.gone(queue, seq))
+    masked(request.user, found[0], queue).check_whole()
+    return found[0]
+
+
+def send_instead(
+    request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: TestSend, reason: str
+) -> dict[str, Any]:
+    """Send `changed` in place of the message; the `id` of what was sent, and its `places`. Raises RequestRefused."""
+    if not reason:
+        raise RequestRefused("say why: the reason stands in the record of the message")
+    for each in Destination.parse_list(changed.destination):
+        require(request, Verb.EDIT, each)
+    user = request.user.get_username()
+    with trail.recording(request, "edit", queue, before={"message": message.id, "reason": reason}) as change:
+        answer = gateway().edit(queue, message.seq, changed.to_json(), user)
+        answer["places"] = list(map(str, answer["places"]))
+        change.after = {"message": answer["id"], "places": answer["places"]}
+    Replacement.objects.create(
+        queue=str(queue), message_id=message.id, new_id=answer["id"], places=", ".join(answer["places"]),
+        edited_by=user, reason=reason,
+    )  # fmt: skip
+    return answer

@@ -1,0 +1,1 @@
+"""Pages about messages, dead letters and message jobs."""

@@ -1,0 +1,50 @@
+"""The search of the bar: destinations by name at once, messages by id and indexed properties a moment later."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from brokerapp.model.destination import NAMED_KINDS, QUALIFIER
+from console.access.masking import masked
+from console.access.permissions import Verb, may, needs, visible
+from console.broker.mirror import mirror
+from console.messages.search.lookup import search
+
+MAX_FOUND = 50
+
+
+@require_GET
+@needs(Verb.SEE)
+def find(request: HttpRequest) -> HttpResponse:
+    """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name.
+
+    Messages are looked for by a second request, which takes its time.
+    """
+    text = request.GET.get("q", "").strip()
+    sees = visible(request.user, Verb.SEE)
+    everything = sorted(each for each in mirror().current().stats if each.kind in NAMED_KINDS and sees(each))
+    name = text.partition(QUALIFIER)[2] or text  # of a fully qualified name, the queue's
+    found = [each for each in everything if name.lower() in each.name.lower()]
+    exact = [each for each in found if each.name == name]
+    if text and (len(found) == 1 or len(exact) == 1):
+        one = (exact or found)[0]
+        return redirect(one.kind, name=one.name)
+    context = {
+        "text": text, "found": found[:MAX_FOUND], "total": len(found), "may_browse": may(request.user, Verb.BROWSE),
+    }  # fmt: skip
+    return render(request, "messages/search/global_search.html", context)
+
+
+@require_GET
+@needs(Verb.BROWSE)
+def messages(request: HttpRequest) -> HttpResponse:
+    """Messages with this id, correlation id or value of an indexed property, within one's scopes."""
+    text = request.GET.get("q", "").strip()[:300]
+    stats = list(mirror().current().stats.values())
+    found = None
+    if text:
+        sees = visible(request.user, Verb.BROWSE)
+        found = search(text, stats, sees, lambda message, place: masked(request.user, message, place))
+    return render(request, "messages/search/global_search_result.html", {"text": text, "found": found})

@@ -1,0 +1,130 @@
+"""Jobs on messages: the list, one with its outcomes, and what is done to one."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from brokerapp.errors import RequestRefused
+from console.access.permissions import Verb, may, needs, visible
+from console.messages.jobs import failed_again, job_service, requests
+from console.messages.jobs.models import Job, JobOutcome
+
+State, Outcome = Job.State, JobOutcome.Outcome
+
+#: Rows of a page: of the list of jobs, and of the outcomes of one.
+PAGE, OUTCOMES = 30, 100
+#: Jobs looked at for one page: those of queues beyond one's scope are passed over.
+LOOKED_AT = 1_000
+#: What the list can be narrowed to.
+CHIPS: dict[str, tuple[str, Q]] = {
+    "": ("All", Q()),
+    "open": ("Under way", ~Q(state__in=Job.FINAL)),
+    "asked": ("To approve", Q(state=State.ASKED)),
+    "trouble": ("With failures", Q(failed__gt=0) | Q(state=State.FAILED)),
+}
+
+
+@require_GET
+@needs(Verb.BROWSE)
+def listing(request: HttpRequest) -> HttpResponse:
+    """Jobs on queues that one may browse, newest first."""
+    sees = visible(request.user, Verb.BROWSE)
+    chip = request.GET.get("show", "") if request.GET.get("show", "") in CHIPS else ""
+    page = int(asked) if (asked := request.GET.get("page", "1")).isdecimal() and len(asked) < 6 else 1
+    text = request.GET.get("q", "").strip()
+    holds = Q(name__icontains=text) | Q(queue__icontains=text) | Q(asked_by__icontains=text)
+    found = [
+        job for job in job_service.listed(Job.objects.filter(CHIPS[chip][1], holds))[:LOOKED_AT] if sees(job.source)
+    ]
+    start = (max(1, page) - 1) * PAGE
+    shown = found[start : start + PAGE]
+    return render(
+        request,
+        "messages/jobs/list.html",
+        {
+            "rows": [(job, job_service.cells_of(job)) for job in shown],
+            "chips": [(label, _url(show=name, q=text), name == chip) for name, (label, _) in CHIPS.items()],
+            "chip": chip,
+            "text": text,
+            "previous": _url(show=chip, q=text, page=page - 1) if page > 1 else "",
+            "next": _url(show=chip, q=text, page=page + 1) if len(found) > start + PAGE else "",
+        },
+    )
+
+
+def _url(**parts: str | int) -> str:
+    return "?" + urlencode({name: value for name, value in parts.items() if value and value != 1})
+
+
+@require_GET
+@needs(Verb.BROWSE)
+def detail(request: HttpRequest, job_id: str) -> HttpResponse:
+    """One job, with what became of each message."""
+    job = _existing(request, job_id)
+    outcome = request.GET.get("outcome", "")
+    after = int(text) if (text := request.GET.get("after", "0")).isdecimal() and len(text) < 19 else 0
+    rows = job.outcomes.filter(seq__gt=after)
+    if outcome in Outcome.values:
+        rows = rows.filter(outcome=outcome)
+    rows = list(rows[: OUTCOMES + 1])
+    more = len(rows) > OUTCOMES
+    counts = {value: job.outcomes.filter(outcome=value).count() for value in Outcome.values}
+    context = {
+        "job": job, "cells": job_service.cells_of(job) | failed_again.cells_of(job), "outcome": outcome, "after": after,
+        "changes": job_service.edit_told(job, request.user),
+        "rows": [(row, job_service.detail_of(row, visible(request.user))) for row in rows[:OUTCOMES]],
+        "next": _url(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",
+        "outcomes": [
+            (Outcome(value).label, count, _url(outcome=value), value == outcome)
+            for value, count in counts.items()
+            if count
+        ],
+        "parts": job.parts.all(),
+        **(_to_approve(request, job) if job.state == State.ASKED else {}),
+    }  # fmt: skip
+    return render(request, "messages/jobs/job.html", context)
+
+
+def _to_approve(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """What who approves it has to see before."""
+    wish = requests.wish_of(job)
+    chosen = requests.chosen(wish)
+    lacked = [verb for verb in job_service.verbs_to("approve", job) if not may(request.user, verb, job.source)]
+    return {
+        "approval": (lacked or [Verb.BULK])[0].name.lower(),
+        "wish": wish, "chosen": chosen, "radius": requests.blast_radius(request, wish, chosen),
+        "preview": requests.preview_of(request, wish, chosen),
+    }  # fmt: skip
+
+
+@require_POST
+@needs(Verb.BROWSE)
+def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
+    """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it."""
+    job = _existing(request, job_id)
+    job, is_done = requests.control(request, job, action, _rate(request.POST.get("rate", "")))
+    if not is_done:
+        messages.error(request, f"It is {State(job.state).label.lower()} already.")
+    return redirect("job", job_id=job.id)
+
+
+def _rate(text: str) -> int:
+    if text.strip() in ("", "0"):
+        return 0
+    if not (text.isdecimal() and len(text) < 7):
+        raise RequestRefused(f"rate: {text[:40]!r} is no number of messages a second")
+    return int(text)
+
+
+def _existing(request: HttpRequest, job_id: str) -> Job:
+    job = get_object_or_404(Job, id=job_id)
+    if not may(request.user, Verb.BROWSE, job.source):
+        raise Http404("There is no such job.")
+    return job

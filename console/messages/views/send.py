@@ -1,0 +1,135 @@
+"""Send test messages: a form with typed properties, templates, and where what was sent went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from brokerapp.engine.editing.message_properties import TYPES
+from brokerapp.engine.editing.operator_message import MAX_BODY
+from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused, TooLarge
+from brokerapp.model.destination import Destination
+from console.access import redaction
+from console.access.permissions import Verb, needs, require, visible
+from console.access.roles import Sees, everything
+from console.audit import trail
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.messages.jobs.message_form import FIELDS, Draft
+from console.messages.jobs.models import Template
+
+#: Templates one user may keep.
+MAX_TEMPLATES = 100
+#: Bytes of the body that a template may have: templates stay in the database, and pages list them.
+MAX_TEMPLATE_BODY = 1024 * 1024
+#: Names offered while one types.
+MAX_OFFERED = 1_000
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.SEND)
+def send(request: HttpRequest) -> HttpResponse:
+    """The form; posted, it sends, or keeps a template."""
+    draft, error, sent, status = _draft(request), "", None, 200
+    if request.method == "POST":
+        try:
+            if request.POST.get("do") == "keep":
+                return _keep(request, draft)
+            sent = _send(request, draft)
+        except BrokerError as refused:
+            error = redaction.said(str(refused), visible(request.user))
+            status = 413 if isinstance(refused, TooLarge) else 400
+    sees = visible(request.user, Verb.SEND)
+    names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_OFFERED]
+    context = {
+        "draft": draft.with_room(), "fields": [(name, draft.fields.get(name, "")) for name in FIELDS],
+        "types": list(TYPES), "templates": _templates(request), "error": error, "sent": sent, "max_body": MAX_BODY,
+        "destinations": [each.name if each.is_queue else each.stomp for each in names],
+    }  # fmt: skip
+    return render(request, "messages/send.html", context, status=status)
+
+
+def _draft(request: HttpRequest) -> Draft:
+    if request.method == "POST":
+        return Draft.read(request.POST)
+    if (number := request.GET.get("template", "")).isdecimal():
+        template = next((each for each in _templates(request) if each.pk == int(number)), None)
+        if template is not None:
+            return Draft.from_json(template.form)
+    return Draft(destination=request.GET.get("to", ""))
+
+
+def _send(request: HttpRequest, draft: Draft) -> dict[str, Any]:
+    message, count = draft.message(), draft.how_many
+    targets = Destination.parse_list(message.destination)
+    for each in targets:
+        require(request, Verb.SEND, each)
+    about = {"count": count, "bytes": len(message.body), "properties": dict(message.properties)}
+    with trail.recording(request, "send", targets[0], before=about) as change:
+        answer = gateway().send(message.to_json(), count, request.user.get_username())
+        change.after = {"first": answer["id"], "queues": answer["queues"]}
+    stats, sees = mirror().current().stats, visible(request.user)
+    queues = [Destination.parse(name) for name in answer["queues"]]
+    topics = [(Destination.parse(name), listeners) for name, listeners in answer["topics"]]
+    return {
+        "id": answer["id"],
+        "count": answer["count"],
+        "places": (len(queues), len(topics)),
+        "queues": [(each, stats.get(each)) for each in queues if sees(each)],
+        "topics": [(each, listeners) for each, listeners in topics if sees(each)],
+        "unnamed": sum(not sees(each) for each in (*queues, *(topic for topic, _ in topics))),
+        "hops": [hop for hop in answer["hops"] if sees(Destination.parse(hop[0])) and sees(Destination.parse(hop[2]))],
+        "waits": any(name.startswith("AMQ_SCHEDULED_") for name in message.properties),
+    }
+
+
+# -- templates
+
+
+def _templates(request: HttpRequest) -> list[Template]:
+    """One's own, and those shared by others for what one may send to."""
+    found = Template.objects.filter(Q(owner=request.user) | Q(shared=True)).select_related("owner")
+    sees = visible(request.user, Verb.SEND)
+    return [each for each in found if each.owner == request.user or _is_for(each, sees)]
+
+
+def _is_for(template: Template, sees: Sees) -> bool:
+    try:
+        return all(map(sees, Destination.parse_list(Draft.from_json(template.form).destination)))
+    except InvalidDestination:  # begun without one, or with a slip: it names nothing that is not everybody's
+        return sees is everything
+
+
+def _keep(request: HttpRequest, draft: Draft) -> HttpResponse:
+    name = request.POST.get("template-name", "").strip()
+    if not name:
+        raise RequestRefused("give the template a name")
+    if len(name) > 100:
+        raise RequestRefused(f"template name: {len(name)} characters are more than 100")
+    if (size := len(draft.body.encode())) > MAX_TEMPLATE_BODY:
+        raise TooLarge(f"The body has {size:,} bytes. At most {MAX_TEMPLATE_BODY:,} bytes can be saved in a template.")
+    if Template.objects.filter(owner=request.user).exclude(name=name).count() >= MAX_TEMPLATES:
+        raise RequestRefused(f"you have {MAX_TEMPLATES} templates, as many as there can be: delete one first")
+    shared = request.POST.get("template-shared") == "true"
+    with trail.recording(request, "keep template", name):
+        template, _ = Template.objects.update_or_create(
+            owner=request.user, name=name, defaults={"form": draft.to_json(), "shared": shared}
+        )
+    messages.success(request, f"The template {name} is kept.")
+    return redirect(f"{request.path}?template={template.pk}")
+
+
+@require_POST
+@needs(Verb.SEND)
+def forget(request: HttpRequest, template_id: int) -> HttpResponse:
+    """Delete a template of one's own."""
+    template = get_object_or_404(Template, pk=template_id, owner=request.user)
+    with trail.recording(request, "delete template", template.name):
+        template.delete()
+    messages.success(request, f"The template {template.name} is deleted.")
+    return redirect("send")

@@ -1,0 +1,1 @@
+"""Health and history of the broker's numbers."""

@@ -1,0 +1,1 @@
+"""REST operations on health and history."""

@@ -1,0 +1,181 @@
+"""Watching: how the broker is in one sentence, what needs attention, and its numbers over time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+from console.access.permissions import require, visible
+from console.access.roles import Verb
+from console.api.common.inputs import Seconds
+from console.api.common.operations import operation
+from console.api.common.paging import PageQuery, page_of
+from console.broker.mirror import mirror
+from console.broker.snapshot import seen_by
+from console.metrics import health, rollup_history
+from console.metrics.charts.chart_data import chart_of
+from console.metrics.charts_history import Window
+from console.metrics.views.depths import Moment
+
+router = Router(tags=["watching"])
+
+#: Things that need attention, the most harmful ones, that one answer names.
+MOST = 100
+
+
+class AttentionOut(Schema):
+    """One thing that needs attention."""
+
+    destination: str
+    urgency: Literal["note", "look", "act"]
+    label: str
+    sentence: str
+
+
+class TotalsOut(Schema):
+    """Sums over what the caller sees. Rates are of queues, messages a second."""
+
+    queues: int
+    topics: int
+    pending: int = Field(description="Messages in queues, dead letters apart")
+    dead: int
+    in_flight: int
+    consumers: int
+    enqueue: float
+    dequeue: float
+    topic_enqueue: float
+
+
+class OverviewOut(Schema):
+    """The state of the broker."""
+
+    state: Literal["good", "look", "act", "lost"]
+    sentence: str
+    totals: TotalsOut
+    attention: list[AttentionOut] = Field(description=f"Those that affect the most messages first, {MOST} at most")
+    attention_total: int
+
+
+class HistoryQuery(Schema):
+    """Of what, and of when."""
+
+    destination: str = Field("", description="As `queue://orders`; empty: of the whole broker")
+    window: Literal["15m", "1h", "24h", "7d", "30d"] = "15m"
+    from_: Seconds | None = Field(None, alias="from", description="Seconds since 1970; with `to` instead of a window")
+    to: Seconds | None = None
+
+
+class PointOut(Schema):
+    """Where things stood; of a topic nothing is pending."""
+
+    time_ms: int
+    pending: float | None
+    rate_in: float
+    rate_out: float
+
+
+class EventOut(Schema):
+    """What happened in that time."""
+
+    time_ms: int
+    kind: Literal["node", "routing", "change", "alert"]
+    text: str
+
+
+class HistoryOut(Schema):
+    """Points of a chart, oldest first; where nothing was recorded there is a gap."""
+
+    start_ms: int
+    end_ms: int
+    points: list[PointOut]
+    events: list[EventOut]
+
+
+class DepthOut(Schema):
+    """How deep a queue or subscription was, and is now; null: it is there no more."""
+
+    destination: str
+    depth: int
+    now: int | None
+
+
+class DepthsOut(Schema):
+    """The depths of a moment, the deepest first. `noted`: when they were written down; null: nothing is known of it."""
+
+    noted: datetime | None
+    items: list[DepthOut]
+    total: int
+    page: int
+    pages: int
+
+
+class DepthsQuery(PageQuery):
+    """Of when."""
+
+    at: str = Field(description="A moment, as `2026-11-21T07:00Z`")
+
+
+@operation(router, "GET", "/overview", Verb.SEE, response=OverviewOut)
+def get_overview(request: HttpRequest) -> Any:
+    """How the broker is, and what needs attention."""
+    picture, sees = mirror().current(), visible(request.user)
+    found = health.findings(picture, sees)
+    seen = seen_by(picture, sees)
+    verdict = health.verdict(seen, found)
+    attention = [
+        {
+            "destination": str(each.destination),
+            "urgency": each.urgency.name.lower(),
+            "label": each.label,
+            "sentence": each.sentence,
+        }
+        for each in found[:MOST]
+    ]
+    return {
+        "state": verdict.state,
+        "sentence": verdict.sentence,
+        "totals": asdict(seen.totals),
+        "attention": attention,
+        "attention_total": len(found),
+    }
+
+
+@operation(router, "GET", "/history", Verb.SEE, response=HistoryOut)
+def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -> Any:
+    """Depth and rates over time, of the broker or of one destination."""
+    destination = Destination.parse(query.destination) if query.destination else None
+    if destination is not None:
+        require(request, Verb.SEE, destination)
+    chart = chart_of(request, Window.read(request.GET, time.time()), destination)
+    names = ("time_ms", "pending", "rate_in", "rate_out")
+    return {
+        "start_ms": chart["start"],
+        "end_ms": chart["end"],
+        "points": [dict(zip(names, mark, strict=True)) for mark in chart["marks"]],
+        "events": [{"time_ms": at, "kind": kind, "text": text} for at, kind, text, _url in chart["events"]],
+    }
+
+
+@operation(router, "GET", "/depths", Verb.SEE, response=DepthsOut)
+def get_depths(request: HttpRequest, query: Annotated[DepthsQuery, Query()]) -> Any:
+    """Depths as they were at a moment."""
+    moment = Moment.read(query.at, datetime.now(UTC), "UTC")
+    if moment.wrong:
+        raise RequestRefused(f"at: {moment.wrong}")
+    found, stats = rollup_history.rollups().depths_at(int(moment.at.timestamp())), mirror().current().stats
+
+    def now(destination: Destination) -> int | None:
+        return stats[destination].QueueSize if destination in stats else None
+
+    rows = rollup_history.depths_then(found.of, now, visible(request.user)) if found else []
+    page = page_of(rows, query)
+    items = [{"destination": str(each.destination), "depth": each.depth, "now": each.now} for each in page["items"]]
+    return {**page, "items": items, "noted": datetime.fromtimestamp(found.noted, UTC) if found else None}

@@ -1,0 +1,41 @@
+"""How the archive of recorded traffic stands, for pages: up to when it goes, and what was lost on the way."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.conf import settings
+
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.integrity import set_aside
+from analytics.archive.manifest import SetAside
+
+#: Seconds behind now after which one is told that the archiver does not keep up, or does not run.
+LATE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """The archive of this broker."""
+
+    events: int
+    lost_batches: int  #: that the store let go before they were archived; of about 16,000 events, fewer when quiet
+    unreadable_batches: int
+    as_of: datetime | None  #: everything before is archived
+    set_aside: list[SetAside]  #: files that are damaged, missing or foreign, and not read
+
+    @property
+    def is_late(self) -> bool:
+        """Whether much is not archived yet: the store keeps only the newest batches meanwhile."""
+        return self.as_of is not None and time.time() - self.as_of.timestamp() > LATE_SECONDS
+
+
+def archived() -> Archived:
+    """As it stands now."""
+    archive = BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name)
+    commit, as_of_us = archive.commit, archive.as_of_us
+    as_of = None if as_of_us is None else datetime.fromtimestamp(as_of_us / 1e6, UTC)
+    aside = set_aside(archive.folder)
+    return Archived(commit.events, commit.lost_batches, commit.unreadable_batches, as_of, aside)

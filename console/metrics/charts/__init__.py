@@ -1,0 +1,1 @@
+"""Builds the data of charts of depth and rates."""

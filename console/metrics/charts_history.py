@@ -1,0 +1,221 @@
+"""The history as pages show it: a window of time, marks for a chart, a line in a table's cell. Pure but for `past`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from analytics.rollups.queries import width_for
+from analytics.rollups.store import HOUR, KEPT
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.time_series import COARSE, FINE, Point, Resolution, Whole, points, wholes
+from brokerapp.store.history_rings import WHOLE
+from console.broker.gateway import Gateway
+
+#: The windows a page offers: what the URL calls them, what the page does, and how many seconds they are.
+WINDOWS: dict[str, tuple[str, int]] = {
+    "15m": ("15 min", 900), "1h": ("1 h", 3600), "24h": ("24 h", 86400), "7d": ("7 d", 7 * 86400),
+    "30d": ("30 d", 30 * 86400),
+}  # fmt: skip
+DEFAULT = "15m"
+#: Parameters of a URL that say it.
+OF_WINDOW = frozenset({"window", "from", "to"})
+#: The shortest window that a brush may choose, seconds.
+SHORTEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time a chart shows: the last so many seconds, or from one moment to another."""
+
+    name: str  #: of WINDOWS; "" for one of its own
+    start: int  #: seconds since the epoch
+    end: int
+    resolution: Resolution  #: how finely it is shown: as finely as what is kept reaches
+
+    @staticmethod
+    def read(query: Mapping[str, str], now: float) -> Window:
+        """The window in a URL; what makes no sense there falls back to the default."""
+        start, end = (_moment(query.get(name, "")) for name in ("from", "to"))
+        oldest = int(now) - KEPT[HOUR]
+        if start is not None and end is not None and oldest <= start and start + SHORTEST <= end <= now + FINE.step:
+            return Window("", start, end, _resolution(start, end, now))
+        name = query.get("window", DEFAULT)
+        name = name if name in WINDOWS else DEFAULT
+        start = int(now) - WINDOWS[name][1]
+        return Window(name, start, int(now), _resolution(start, int(now), now))
+
+    @property
+    def is_rolled_up(self) -> bool:
+        """Whether it reaches further back than the store's history, so that rollups tell of it."""
+        return self.resolution not in (FINE, COARSE)
+
+    def rolled_up(self, now: float) -> Window:
+        """The same time as rollups tell of it: of what has no history in the store any more."""
+        return replace(self, resolution=_rollups(self.start, self.end, now))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it moves on with time."""
+        return bool(self.name)
+
+    @property
+    def seconds(self) -> int:
+        """How long it is."""
+        return self.end - self.start
+
+    @property
+    def query(self) -> str:
+        """As a URL's query; "" for the default."""
+        if not self.is_live:
+            return "?" + urlencode({"from": self.start, "to": self.end})
+        return "" if self.name == DEFAULT else f"?window={self.name}"
+
+    @property
+    def carried(self) -> str:
+        """The same beside other parameters: what somebody looks at goes along from page to page."""
+        return self.query.removeprefix("?")
+
+    @property
+    def start_text(self) -> str:
+        """When it begins, as the pages of messages want it: to the second, whatever their zone."""
+        return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _resolution(start: int, end: int, now: float) -> Resolution:
+    for each in (FINE, COARSE):
+        if int(now) - start <= each.span:  # windows begin at whole seconds: a fraction reaches no further back
+            return each
+    return _rollups(start, end, now)
+
+
+def _rollups(start: int, end: int, now: float) -> Resolution:
+    width = width_for(start, end, now)
+    return Resolution("rollups", width, KEPT[width] // width)
+
+
+def _moment(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 12 else None
+
+
+Mark = list[float | None]  #: milliseconds, pending, messages a second in and out
+
+
+def marks_of_whole(kept: Iterable[Whole], window: Window) -> list[Mark]:
+    """The broker's points as a chart's. A step without a point is a gap, which the chart leaves open."""
+    step = window.resolution.step
+    return [
+        [each.at * 1000, each.pending, round(each.arrived / step, 2), round(each.left / step, 2)]
+        for each in kept
+        if window.start <= each.at <= window.end + step
+    ]
+
+
+def marks_of(kept: Sequence[Point], looked: Sequence[Whole], window: Window, pending: int | None) -> list[Mark]:
+    """A destination's points as a chart's: it stood still where it has none, as long as somebody looked.
+
+    `pending`: what it holds now; None when it is gone.
+    """
+    step = window.resolution.step
+    by_time = {each.at: each for each in kept}
+    before = next((each for each in reversed(kept) if each.at < window.start), None)
+    first = next((each for each in kept if each.at >= window.start), None)
+    level = _level_before(first, before, pending)
+    marks: list[Mark] = []
+    for moment in (each.at for each in looked if window.start <= each.at <= window.end + step):
+        point = by_time.get(moment)
+        if point is not None:
+            level = point.pending
+        rates = (point.arrived / step, point.left / step) if point else (0.0, 0.0)
+        marks.append([moment * 1000, level, *(round(each, 2) for each in rates)])
+    return marks
+
+
+def _level_before(first: Point | None, before: Point | None, pending: int | None) -> int:
+    """What was pending before the first point of a window."""
+    if before is not None:
+        return before.pending
+    if first is not None:
+        return max(0, first.pending - first.arrived + first.left)
+    return pending or 0
+
+
+#: The box of a sparkline, in its own units, the seconds it shows and the places it has.
+SPARK_WIDTH, SPARK_HEIGHT = 100, 24
+SPARK_SECONDS, SPARK_PLACES = 3600, 50
+
+
+def spark(kept: Sequence[Point], looked: Sequence[Whole], now: float, kind: Kind, level: float) -> str:
+    """The last hour as an SVG path's line: the depth of a queue, what came to a topic. `level`: it is now.
+
+    A place in which nobody looked is a gap, as in a chart: the broker stood, or nothing was recorded yet.
+    """
+    values = _levels(kept, now, int(level)) if kind is Kind.QUEUE else _arrivals(kept, now)
+    seen = {*_places(looked, now), SPARK_PLACES - 1}  # the present is always looked at
+    top = max(values[place] for place in seen) * 1.15 or 1
+    step = SPARK_WIDTH / (SPARK_PLACES - 1)
+    heights = {place: (SPARK_HEIGHT - 2) * (1 - values[place] / top) + 1 for place in seen}
+
+    def is_corner(place: int) -> bool:
+        return not heights.get(place - 1) == heights[place] == heights.get(place + 1)
+
+    stretches = ["M" + " ".join(f"{place * step:.0f},{heights[place]:.0f}" for place in run if is_corner(place))
+                 for run in _runs(sorted(seen))]  # fmt: skip
+    return "".join(each if " " in each else f"{each}h0" for each in stretches)  # one place alone is a dot
+
+
+def _runs(places: Sequence[int]) -> list[list[int]]:
+    """Ascending numbers in stretches without a gap."""
+    stretches: list[list[int]] = []
+    for place in places:
+        if not stretches or place != stretches[-1][-1] + 1:
+            stretches.append([])
+        stretches[-1].append(place)
+    return stretches
+
+
+def spark_area(line: str) -> str:
+    """What lies below a sparkline, as a path: each stretch goes down, back and up. live.js does the same."""
+    return re.sub(r"M(\d+),[^M]*", rf"\g<0>V{SPARK_HEIGHT}H\1Z", line)
+
+
+def _places(kept: Sequence[Point] | Sequence[Whole], now: float) -> dict[int, list]:
+    """Points of the last hour by the place of a sparkline that they are in, ascending."""
+    start, width = now - SPARK_SECONDS, SPARK_SECONDS / SPARK_PLACES
+    places: dict[int, list] = {}
+    for each in kept:
+        if each.at >= start:
+            places.setdefault(min(SPARK_PLACES - 1, int((each.at - start) / width)), []).append(each)
+    return places
+
+
+def _levels(kept: Sequence[Point], now: float, level: int) -> list[float]:
+    places = _places(kept, now)
+    before = next((each for each in reversed(kept) if each.at < now - SPARK_SECONDS), None)
+    first = next((points[0] for points in places.values()), None)
+    current = _level_before(first, before, level)
+    values: list[float] = []
+    for place in range(SPARK_PLACES):
+        current = places[place][-1].pending if place in places else current
+        values.append(current)
+    values[-1] = level
+    return values
+
+
+def _arrivals(kept: Sequence[Point], now: float) -> list[float]:
+    places = _places(kept, now)
+    return [float(sum(point.arrived for point in places.get(place, ()))) for place in range(SPARK_PLACES)]
+
+
+def past(door: Gateway, resolution: Resolution, destinations: Sequence[Destination]) -> list[list[Point]]:
+    """What is kept of these destinations."""
+    found = door.run(door.admin.rings.read(resolution, [str(each) for each in destinations])) if destinations else []
+    return [points(each) for each in found]
+
+
+def past_of_whole(door: Gateway, resolution: Resolution) -> list[Whole]:
+    """What is kept of the broker."""
+    return wholes(door.run(door.admin.rings.read(resolution, [WHOLE]))[0])

@@ -1,0 +1,139 @@
+"""The past over days, as charts and pages show it, from the rollups that the archiver keeps; and by the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.conf import settings
+
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.model.wording import signed
+from analytics.rollups.counters import Cell
+from analytics.rollups.log_histogram import early, percentile
+from analytics.rollups.queries import WHOLE, Past, Point
+from analytics.rollups.store import MINUTE, OTHERS, TEMPORARY
+from brokerapp.model.destination import Destination
+from console.metrics.charts_history import Mark, Window
+
+#: Destinations whose past is summed for who does not see all: each takes some milliseconds.
+MOST_TOGETHER = 50
+#: Seconds without a note of any depth after which one wonders whether the broker ran: each full hour has one unless all
+#: queues are empty.
+QUIET_SECONDS = 3700
+PARTS = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+
+
+def rollups() -> Past:
+    """What the archiver counted of this broker."""
+    return Past(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
+
+
+def marks(past: Past, window: Window, destination: Destination | None, is_gone: bool = False) -> list[Mark]:
+    """A chart's points, each at the end of its stretch of time, as those of the store's history; that which runs still
+    is told as far as it came. A stretch in which the broker recorded nothing is a gap; of what is gone, all that
+    follows the last that happened there."""
+    return _marks(past, window, [WHOLE if destination is None else str(destination)], is_gone)
+
+
+def marks_together(past: Past, window: Window, destinations: Sequence[Destination]) -> list[Mark]:
+    """The points of these, of the first MOST_TOGETHER of them, summed."""
+    return _marks(past, window, [str(each) for each in destinations[:MOST_TOGETHER]])
+
+
+def _marks(past: Past, window: Window, names: list[str], is_gone: bool = False) -> list[Mark]:
+    begin, end, width = window.start, window.end, window.resolution.step
+    levels = past.depths_before(begin, names)
+    level, last = sum(levels.values()), 0
+    together = {start: [0, 0, 0] for start, *_ in past.flows(begin, end, width, [WHOLE])}  # came, left, rose
+    for start, name, came, left, depth in past.flows(begin, end, width, names):
+        sums, last = together.setdefault(start, [0, 0, 0]), start
+        sums[0] += came
+        sums[1] += left
+        if depth is not None:
+            sums[2] += depth - levels.get(name, 0)
+            levels[name] = depth
+    now = int(time.time())
+    found: list[Mark] = []
+    for start, (came, left, rose) in together.items():
+        passed = min(width, now - start)
+        if (is_gone and start > last) or passed < MINUTE:  # of a minute that runs too little is counted yet
+            break
+        level += rose
+        found.append([(start + passed) * 1000, level, round(came / passed, 2), round(left / passed, 2)])
+    return found if names else []
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long the acks of one consumer, or of all, took: milliseconds from the broker to the ack."""
+
+    consumer: str  #: "": all
+    acked: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    early: int = 0  #: of these, so many bear a time before the message's arrival, and no percentile counts them
+    early_ms: float = 0.0  #: by how much at most: so much the clocks of nodes differ
+
+
+def delays(past: Past, start: int, end: int, width: int, destination: Destination) -> list[Delays]:
+    """Of all consumers of a destination together, then of each, the slowest first; none without an ack."""
+    name = str(destination)
+    found = [_delays(past.points(start, end, width, name, each), each) for each in past.consumers(name)]
+    consumers = sorted((each for each in found if each.acked), key=lambda each: each.p95 or 0, reverse=True)
+    together = _delays(past.points(start, end, width, name), "")
+    return [together, *consumers] if together.acked else []
+
+
+def _delays(points: Iterable[Point], consumer: str) -> Delays:
+    cell = Cell()
+    for each in points:
+        cell.add(each.cell)
+    latency = cell.latency
+    parts = {name: percentile(latency.items(), part) for name, part in PARTS.items()}
+    in_ms = {name: None if us is None else us / 1000 for name, us in parts.items()}
+    before = early(latency.items())
+    return Delays(consumer, sum(latency.values()), **in_ms, early=before.count, early_ms=before.most_us / 1000)
+
+
+def delays_over_time(points: Iterable[Point]) -> dict[str, list]:
+    """Times and percentiles of each stretch that had acks, as a chart's series."""
+    series: dict[str, list] = {"at": [], **{name: [] for name in PARTS}}
+    for point in points:
+        latency = point.cell.latency.items()
+        if percentile(latency, 1) is not None:
+            series["at"].append(datetime.fromtimestamp(point.start, UTC).isoformat())
+            for name, part in PARTS.items():
+                series[name].append(round(percentile(latency, part) / 1000, 3))
+    return series
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """One queue or subscription at a past moment."""
+
+    destination: Destination
+    depth: int
+    now: int | None  #: what it holds now; None when it is gone
+
+    @property
+    def change(self) -> str:
+        """How many more wait now, with a sign."""
+        return signed((self.now or 0) - self.depth)
+
+
+def depths_then(
+    noted: dict[str, int], now: Callable[[Destination], int | None], sees: Callable[[Destination], bool]
+) -> list[Then]:
+    """Those that held anything and may be seen, the deepest first."""
+    found = []
+    for name, depth in noted.items():
+        if name in (OTHERS, TEMPORARY):  # they are not told apart
+            continue
+        destination = Destination.parse(name)
+        if sees(destination):
+            found.append(Then(destination, depth, now(destination)))
+    return sorted(found, key=lambda each: (-each.depth, str(each.destination)))

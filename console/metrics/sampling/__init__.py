@@ -1,0 +1,1 @@
+"""Samples the broker's numbers periodically, in one process of all."""

@@ -1,0 +1,1 @@
+"""Overview, chart and depth pages."""

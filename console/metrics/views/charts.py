@@ -1,0 +1,24 @@
+"""A page's chart again, when its tab comes back after it lost the socket, or shows a day of which a minute went by."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_GET
+
+from brokerapp.model.destination import Destination, Kind
+from console.access.permissions import Verb, named, needs
+from console.metrics.charts.chart_data import chart_of, window_of
+
+
+@require_GET
+@needs(Verb.SEE)
+def chart(request: HttpRequest) -> JsonResponse:
+    """The chart of the broker."""
+    return JsonResponse(chart_of(request, window_of(request)))
+
+
+@require_GET
+@needs(Verb.SEE, named)
+def destination_chart(request: HttpRequest, kind: str, name: str) -> JsonResponse:
+    """The chart of one destination."""
+    return JsonResponse(chart_of(request, window_of(request), Destination(Kind(kind), name)))

@@ -1,0 +1,94 @@
+"""Time travel: where all depths stood at a past moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from analytics.rollups.store import DEPTHS_KEPT
+from brokerapp.model.destination import Destination
+from console.access.permissions import Verb, needs, visible
+from console.broker.mirror import mirror
+from console.metrics import rollup_history
+from console.ui.preferences import timezones
+
+PAGE_SIZE = 100
+#: How a moment stands in the URL and in the browser's field, beside its zone: to the minute.
+_FORM = "%Y-%m-%dT%H:%M"
+#: The steps that the page offers: what they are called, and minutes.
+_STEPS = (("−1 d", -1440), ("−1 h", -60), ("−1 min", -1), ("+1 min", 1), ("+1 h", 60), ("+1 d", 1440))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the URL asks for."""
+
+    at: datetime
+    wrong: str = ""  #: why it was not that
+
+    @staticmethod
+    def read(text: str, now: datetime, zone: str = "") -> Moment:
+        """An hour ago without a text. A text that is no moment that can be told of says why."""
+        hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
+        if not text:
+            return Moment(hour_ago)
+        at = timezones.read(text, zone)
+        if at is None:
+            return Moment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm.")
+        if at > now:
+            return Moment(hour_ago, "That moment is yet to come.")
+        if at < now - timedelta(seconds=DEPTHS_KEPT):
+            return Moment(hour_ago, f"Depths are kept for {DEPTHS_KEPT // 86400} days.")
+        return Moment(at)
+
+    @property
+    def text(self) -> str:
+        """As the URL says it, by the clock of its reader."""
+        return _text(self.at)
+
+    def steps(self, now: datetime) -> list[tuple[str, str]]:
+        """Moments near this one that can be asked for: what the step is called, and the moment."""
+        earliest = now - timedelta(seconds=DEPTHS_KEPT)
+        moments = [(label, self.at + timedelta(minutes=minutes)) for label, minutes in _STEPS]
+        return [(label, _text(at)) for label, at in moments if earliest <= at <= now]
+
+
+def _text(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime(_FORM)
+
+
+@require_GET
+@needs(Verb.SEE)
+def depths(request: HttpRequest) -> HttpResponse:
+    """The depths at the moment `at`, beside those of now."""
+    now = datetime.now(UTC)
+    moment = Moment.read(request.GET.get("at", ""), now, request.GET.get("zone", ""))
+    found = rollup_history.rollups().depths_at(int(moment.at.timestamp()))
+    stats = mirror().current().stats
+
+    def depth_now(destination: Destination) -> int | None:
+        known = stats.get(destination)
+        return None if known is None else known.QueueSize
+
+    rows = rollup_history.depths_then(found.of, depth_now, visible(request.user)) if found else []
+    pages = Paginator(rows, PAGE_SIZE)
+    return render(
+        request,
+        "metrics/depths.html",
+        {
+            "moment": moment,
+            "steps": moment.steps(now),
+            "noted": found and datetime.fromtimestamp(found.noted, UTC),
+            "is_old": bool(found) and int(moment.at.timestamp()) - found.noted >= rollup_history.QUIET_SECONDS,
+            "page": pages.get_page(request.GET.get("page")),
+            "total": sum(each.depth for each in rows),
+            "deepest": max((each.depth for each in rows), default=0),
+            "latest": _text(now),
+        },
+    )

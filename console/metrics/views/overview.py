@@ -1,0 +1,48 @@
+"""Overview: is the broker well, and what changed."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from console.access.permissions import Verb, needs, visible
+from console.alerts import active_alerts
+from console.audit import trail
+from console.broker.live.channels import Topic, overview_cells
+from console.broker.mirror import mirror
+from console.broker.task_queue import ask
+from console.metrics.charts.chart_data import chart_of, window_of
+from console.metrics.charts_history import WINDOWS
+
+
+@require_GET
+@needs(Verb.SEE)
+def overview(request: HttpRequest) -> HttpResponse:
+    """The first page."""
+    picture, window = mirror().current(), window_of(request)
+    cells = overview_cells(picture, Topic("overview"), visible(request.user))
+    return render(
+        request,
+        "metrics/overview.html",
+        {
+            "cells": {**cells, **active_alerts.cells(request.user)},
+            "window": window,
+            "windows": [(name, label, name == window.name) for name, (label, _) in WINDOWS.items()],
+            "chart": chart_of(request, window),
+            "stomp_host": settings.SLUICE.bind,
+            "stomp_port": settings.SLUICE.stomp_port,
+        },
+    )
+
+
+@require_POST
+@needs(Verb.DEMO)
+def start_demo(request: HttpRequest) -> HttpResponse:
+    """Have a worker run the demo."""
+    with trail.recording(request, "demo", "broker"):
+        ask("console.demo")
+    messages.success(request, "The demo is starting: a small order business will send its first messages in a moment.")
+    return redirect("overview")

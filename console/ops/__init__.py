@@ -1,0 +1,1 @@
+"""Processes of an installation: supervisor, broker host, settings and demo."""

@@ -1,0 +1,126 @@
+"""Hosts a broker node in the web process (SLUICE_HOST_NODE=1), with Django's users as the broker's."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import check_password, make_password
+from django.db import close_old_connections
+
+from brokerapp.engine.policy.authorization import Principal
+from brokerapp.errors import BrokerError
+from console.access.permission_version import changes_here
+from console.access.permissions import grants_of
+from console.accounts.rate_limit import RateLimit
+from console.broker.gateway import close_gateway
+from console.broker.live.run_notices import close_notices
+from console.broker.mirror import close_mirror, mirror
+from console.metrics.sampling.sampler import close_watch, watch
+from console.ops.preload import load_pages, load_results_soon
+
+logger = logging.getLogger(__name__)
+
+Authenticate = Callable[[str, str], Awaitable[Principal | None]]
+
+
+async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
+    """ASGI's lifespan: the node, where one is hosted, lives as long as the process serves pages."""
+    node = None
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            try:
+                node = await _start_node() if os.environ.get("SLUICE_HOST_NODE") == "1" else None
+            except Exception as error:  # top of the process: whatever stops the node must stop the start, and say why
+                # What the broker says is enough, as when the store is stopped while a node starts on it.
+                logger.error("the broker node did not start: %s", error, exc_info=not isinstance(error, BrokerError))
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+            # From now on, not from the first visitor on: the charts of the first page have a past.
+            await sync_to_async(mirror, thread_sensitive=False)()
+            await sync_to_async(watch, thread_sensitive=False)()
+            await sync_to_async(load_pages, thread_sensitive=False)()
+            if settings.SLUICE.warms_up:
+                load_results_soon()
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            if node is not None:
+                await node.stop()
+            await sync_to_async(close_watch, thread_sensitive=False)()
+            close_notices()
+            close_mirror()
+            close_gateway()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+async def _start_node() -> Any:
+    from brokerapp.runtime import bootstrap  # a console without a node needs none of it
+
+    node = await bootstrap.start_node(settings.SLUICE, Authenticator())
+    logger.info("the broker node listens on %s", ", ".join(node.addresses))
+    return node
+
+
+class Authenticator:
+    """Whether login and passcode are those of an active user, and who that is to the broker.
+
+    A password hash takes long on purpose. Answers are remembered for a short while, under a keyed digest, so that a
+    storm of reconnecting clients costs one hash a user, but no longer than until rights are changed in this process.
+    Whoever tries passwords for a name from one address gets GUESSES answers at once and then one in SLOWLY seconds;
+    others of that name, and from there with a password that is remembered, do not notice.
+    """
+
+    #: Seconds an answer is remembered: a yes, and a no.
+    YES, NO = 60.0, 5.0
+    MAX_ANSWERS = 10_000
+    GUESSES, SLOWLY = 20, 10.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._key = os.urandom(32)
+        self._answers: dict[bytes, tuple[float, Principal | None]] = {}
+        self._changes = changes_here()
+        self._guesses = RateLimit(1 / self.SLOWLY, self.GUESSES, clock)
+
+    async def __call__(self, login: str | None, passcode: str | None, address: str = "") -> Principal | None:
+        """The principal, or None."""
+        if login is None or passcode is None:
+            return None
+        if self._changes != changes_here():  # somebody's password, account or role is another one
+            self._changes = changes_here()
+            self._answers.clear()
+        digest = hmac.digest(self._key, f"{len(login)}:{login}{passcode}".encode(), hashlib.sha256)
+        until, principal = self._answers.get(digest, (0.0, None))
+        if self._clock() < until:
+            return principal
+        if self._guesses.wait(f"{login}\n{address}"):
+            logger.warning("too many passwords are tried for %r from %s", login, address)
+            return None
+        principal = await sync_to_async(self._check, thread_sensitive=False)(login, passcode)
+        if len(self._answers) >= self.MAX_ANSWERS:
+            self._answers.clear()
+        self._answers[digest] = (self._clock() + (self.YES if principal else self.NO), principal)
+        return principal
+
+    def _check(self, login: str, passcode: str) -> Principal | None:
+        try:
+            user = get_user_model().objects.filter(username=login, is_active=True).first()
+            if user is None:
+                make_password(passcode)  # an unknown name must take as long as a wrong password
+                return None
+            if not check_password(passcode, user.password):
+                return None
+            # Over STOMP a right is for everything or not at all: a role with scopes gives none.
+            return Principal(login, frozenset(grant.role for grant in grants_of(user) if not grant.scopes))
+        finally:
+            close_old_connections()

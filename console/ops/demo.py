@@ -1,0 +1,287 @@
+"""Demo: a small order business that lives for a while on a running broker, over real STOMP connections.
+
+    shop --> topic VirtualTopic.Orders --> queue Consumer.Billing.VirtualTopic.Orders  --> billing --> queue Invoices
+                                       --> queue Consumer.Shipping.VirtualTopic.Orders --> shipping        |
+                                       --> queue Consumer.Audit.VirtualTopic.Orders    --> audit        printing
+
+Billing refuses orders with an expired card, which become dead letters. Audit is slower than the shop and falls behind.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+import stomp
+from django.conf import settings
+from stomp.exception import StompException
+from stomp.utils import Frame
+
+from console.accounts import initial_admin
+from console.ops.processes import reachable
+
+ORDERS = "/topic/VirtualTopic.Orders"
+INVOICES = "/queue/Invoices"
+INVOICED = ("correlation-id", "customer", "amount", "region")  # what an invoice takes over from its order
+DEAD_LETTERS = "ActiveMQ.DLQ"
+
+SECONDS = 120.0  # how long it runs when nobody says
+DAY_SECONDS = 60.0  # the business has its morning rush and its night within a minute
+QUIET_RATE, BUSY_RATE, BURST_RATE = 4.0, 24.0, 40.0  # orders a second
+BURST_EVERY_SECONDS, BURST_SECONDS = 17.0, 2.0
+BEAT_SECONDS = 0.1  # orders are sent in small groups, this often
+ANSWER_SECONDS = 10.0  # for the broker to confirm a subscription
+CLOSING_SECONDS = 5.0  # for the last receipts and for those who keep up to finish
+HEART_BEAT_MS = 10_000
+EXPIRED_CARD_EVERY = 25  # orders
+
+REGIONS = {"eu": 5, "us": 3, "apac": 2}  # with their weights
+ARTICLES = {"lamp": 49.0, "desk": 320.0, "chair": 145.0, "shelf": 89.0, "rug": 210.0}
+CUSTOMERS = 40
+
+
+class DemoFailed(Exception):
+    """The demo could not be carried out: why, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Consumers that share one queue. Each needs `seconds` for a message and holds at most `prefetch` of them."""
+
+    name: str
+    queue: str
+    consumers: int
+    seconds: float
+    prefetch: int = 10
+
+
+BILLING = Pool("Billing", "/queue/Consumer.Billing.VirtualTopic.Orders", consumers=2, seconds=0.02)
+SHIPPING = Pool("Shipping", "/queue/Consumer.Shipping.VirtualTopic.Orders", consumers=3, seconds=0.05)
+AUDIT = Pool("Audit", "/queue/Consumer.Audit.VirtualTopic.Orders", consumers=1, seconds=0.2, prefetch=5)
+PRINTING = Pool("Printing", INVOICES, consumers=1, seconds=0.01)
+POOLS = (PRINTING, BILLING, SHIPPING, AUDIT)
+
+
+def orders_per_second(elapsed: float) -> float:
+    """How many orders come in a second, `elapsed` seconds after the start: days with their waves, and bursts."""
+    if elapsed % BURST_EVERY_SECONDS > BURST_EVERY_SECONDS - BURST_SECONDS:
+        return BURST_RATE
+    wave = (1 + math.sin(2 * math.pi * elapsed / DAY_SECONDS)) / 2  # it opens in mid-morning
+    return QUIET_RATE + (BUSY_RATE - QUIET_RATE) * wave
+
+
+def order(number: int, dice: random.Random) -> tuple[dict[str, str], str]:
+    """The headers and the JSON body of an order."""
+    [region] = dice.choices(list(REGIONS), REGIONS.values())
+    lines = [
+        {"article": article, "quantity": dice.randint(1, 4), "price": ARTICLES[article]}
+        for article in dice.sample(sorted(ARTICLES), dice.randint(1, 3))
+    ]
+    amount = sum(line["quantity"] * line["price"] for line in lines)
+    express = dice.random() < 0.2
+    headers = {
+        "persistent": "true",
+        "priority": "8" if express else "4",
+        "correlation-id": f"order-{number:06}",
+        "type": "order",
+        "region": region,
+        "customer": f"C-{dice.randrange(CUSTOMERS):04}",
+        "amount": f"{amount:.2f}",
+        "express": str(express).lower(),
+        "card": "expired" if number % EXPIRED_CARD_EVERY == EXPIRED_CARD_EVERY // 2 else "valid",
+    }
+    return headers, json.dumps({"order": number, "lines": lines, "amount": amount, "currency": "EUR"})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened: orders confirmed by the broker, and what each pool acknowledged or refused."""
+
+    seconds: float
+    orders: int
+    done: Counter[str]
+    refused: int
+
+    def __str__(self) -> str:
+        billed, shipped, printed, audited = (self.done[pool.name] for pool in (BILLING, SHIPPING, PRINTING, AUDIT))
+        return " ".join(
+            [
+                f"In {self.seconds:.0f} s the shop published {self.orders} orders to the topic VirtualTopic.Orders.",
+                f"Billing took {billed} and refused {self.refused} with an expired card:",
+                f"those are dead letters in {DEAD_LETTERS}, but for what somebody sent again meanwhile.",
+                f"Shipping took {shipped}, and {printed} invoices were printed from the queue Invoices.",
+                f"Audit, which is too slow, took {audited} and left {self.orders - audited}",
+                "in Consumer.Audit.VirtualTopic.Orders. Look at Queues in the console: browse the backlog and the dead",
+                "letters, filter them with a selector such as card = 'expired' or amount > 1000;",
+                "and start the analysis of traffic by destination.",
+            ]
+        )
+
+
+class Business:
+    """The connections of the demo and what they have done. Every connection is served by a thread of stomp.py."""
+
+    def __init__(self, host: str, port: int, login: str, passcode: str) -> None:
+        self._address, self._credentials = (host, port), (login, passcode)
+        self._connections: list[stomp.StompConnection12] = []
+        self.closing = threading.Event()
+        self.trouble: str | None = None
+        self.done: Counter[str] = Counter()
+        self.refused = 0
+        self.sent = self.confirmed = 0
+        self._counting = threading.Lock()
+
+    def open(self) -> stomp.StompConnection12:
+        """One more connection. Raises DemoFailed."""
+        connection = stomp.StompConnection12(
+            [self._address],
+            heartbeats=(HEART_BEAT_MS, HEART_BEAT_MS),
+            reconnect_attempts_max=1,
+            auto_content_length=False,  # so that bodies are text to those who tell by this header
+        )
+        connection.set_listener("trouble", Trouble(self))
+        try:
+            connection.connect(*self._credentials, wait=True)
+        except (StompException, OSError) as error:
+            where = "{}:{}".format(*self._address)
+            raise DemoFailed(self.trouble or f"no STOMP connection to {where}") from error
+        self._connections.append(connection)
+        return connection
+
+    def employ(self, pool: Pool) -> None:
+        """Let the consumers of this pool begin to work; the broker knows them when this returns."""
+        for _ in range(pool.consumers):
+            connection = self.open()
+            worker = Worker(self, pool, connection)
+            connection.set_listener("worker", worker)
+            limits = {"activemq.prefetchSize": str(pool.prefetch)}
+            connection.subscribe(pool.queue, id="1", ack="client-individual", headers=limits, receipt="subscribed")
+            if not worker.subscribed.wait(ANSWER_SECONDS):
+                raise DemoFailed(self.trouble or f"no answer to a subscription to {pool.queue} in {ANSWER_SECONDS:g} s")
+
+    def count(self, name: str) -> None:
+        """One message more done by the pool of this name."""
+        with self._counting:
+            self.done[name] += 1
+
+    def close(self) -> None:
+        """End all connections; what is not acknowledged goes back to its queue."""
+        self.closing.set()
+        for connection in self._connections:
+            with suppress(StompException, OSError):
+                connection.disconnect()
+
+
+class Trouble(stomp.ConnectionListener):
+    """Notes what the broker refuses, and a connection that ends before its time."""
+
+    def __init__(self, business: Business) -> None:
+        self._business = business
+
+    def on_error(self, frame: Frame) -> None:
+        self._business.trouble = f"the broker refused: {frame.headers.get('message') or frame.body}"
+
+    def on_disconnected(self) -> None:
+        if not self._business.closing.is_set():
+            self._business.trouble = self._business.trouble or "the broker closed a connection"
+
+
+class Confirmations(stomp.ConnectionListener):
+    """Counts receipts: the orders that the broker has promised to keep."""
+
+    def __init__(self, business: Business) -> None:
+        self._business = business
+
+    def on_receipt(self, frame: Frame) -> None:
+        self._business.confirmed += 1
+
+
+class Worker(stomp.ConnectionListener):
+    """One consumer of a pool."""
+
+    def __init__(self, business: Business, pool: Pool, connection: stomp.StompConnection12) -> None:
+        self._business, self._pool, self._connection = business, pool, connection
+        self.subscribed = threading.Event()
+
+    def on_receipt(self, frame: Frame) -> None:
+        self.subscribed.set()
+
+    def on_message(self, frame: Frame) -> None:
+        business, headers = self._business, frame.headers
+        if business.closing.wait(self._pool.seconds):
+            return  # not acknowledged: somebody else will get it
+        with suppress(StompException):  # the connection is gone: so is the right to acknowledge
+            if self._pool is BILLING and headers.get("card") == "expired":
+                self._connection.nack(headers["ack"])
+                business.refused += 1
+                return
+            if self._pool is BILLING:
+                self._connection.send(INVOICES, frame.body, "application/json", headers=invoice_headers(headers))
+            self._connection.ack(headers["ack"])
+            business.count(self._pool.name)
+
+
+def invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
+    """The headers of an order's invoice. An order that somebody else sent may have none of what the shop's have."""
+    kept = {name: order_headers[name] for name in INVOICED if name in order_headers}
+    return kept | {"persistent": "true", "type": "invoice"}
+
+
+def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Outcome:
+    """Run the business for so many seconds. Ctrl-C ends it earlier, as cleanly. Raises DemoFailed."""
+    started = time.monotonic()
+    business = Business(host, port, login, passcode)
+    try:
+        for pool in POOLS:  # before the first order: a virtual topic copies to the consumer queues that exist
+            business.employ(pool)
+        _publish(business, seconds)
+        _let_finish(business)
+    except (StompException, OSError) as error:
+        raise DemoFailed(f"the connection to {host}:{port} was lost") from error
+    finally:
+        business.close()
+    return Outcome(time.monotonic() - started, business.confirmed, business.done, business.refused)
+
+
+def run_here(seconds: float = SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> Outcome:
+    """Run the business on this installation's broker, as its first admin unless told otherwise. Raises DemoFailed."""
+    passcode = passcode or initial_admin.kept_password()
+    if passcode is None:
+        raise DemoFailed(f"no password for {login}: {initial_admin.password_file()} does not exist")
+    here = settings.SLUICE
+    return run(reachable(here.bind), here.stomp_port, login, passcode, seconds=seconds)
+
+
+def _publish(business: Business, seconds: float) -> None:
+    """Send orders as they come in, for so long or until Ctrl-C."""
+    shop = business.open()
+    shop.set_listener("confirmations", Confirmations(business))
+    dice, due = random.Random(), 0.0
+    started = last = time.monotonic()
+    with suppress(KeyboardInterrupt):
+        while (now := time.monotonic()) < started + seconds:
+            due, last = due + orders_per_second(now - started) * (now - last), now
+            while due >= 1:
+                due -= 1
+                business.sent += 1
+                headers, body = order(business.sent, dice)
+                shop.send(ORDERS, body, "application/json", headers=headers, receipt=headers["correlation-id"])
+            if business.trouble:
+                raise DemoFailed(f"{business.trouble}, after {business.confirmed} confirmed orders")
+            time.sleep(BEAT_SECONDS)
+
+
+def _let_finish(business: Business) -> None:
+    """Wait for the last receipts and for the pools that keep up, within reason."""
+    deadline = time.monotonic() + CLOSING_SECONDS
+    while time.monotonic() < deadline:
+        billed = business.done[BILLING.name] + business.refused
+        if min(business.confirmed, billed, business.done[SHIPPING.name]) >= business.sent:
+            return
+        time.sleep(BEAT_SECONDS)

@@ -1,0 +1,180 @@
+"""The processes that make one installation of Sluice, in the order they start, and the ports they need."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, answers
+from brokerapp.system.environment import EXTRA_PORTS, Environment
+from console.ops.supervisor import Part
+
+ASK_SECONDS = 1.0
+CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
+WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
+
+SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
+
+SHORT_TASKS = 2  # at once; the demo is a task that lasts
+DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY = "celery --quiet -A"
+#: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
+UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
+WORKER_ENVIRONMENT = UNCHECKED | {
+    # A worker that is told to end must not finish an analysis first: that may take an hour. It gets the few seconds of
+    # worker_soft_shutdown_timeout and hands back what it has not done.
+    "REMAP_SIGTERM": "SIGQUIT",
+    # Celery warns about workers of root because of pickled tasks; ours are JSON.
+    "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
+}
+#: What Celery says of the signal that the supervisor sends it: a second Ctrl-C means something else here.
+WORKER_UNSAID = re.compile(r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown")
+#: Where in Spark something happened, and that a client went while it was being answered.
+SPARK_UNSAID = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
+#: That browsers' tabs come and go; one that is refused is shown.
+WEB_UNSAID = re.compile(r'"WebSocket [^"]*" \[accepted\]$|^INFO:\s+connection (open|closed)$')
+WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
+
+
+def parts(environment: Environment) -> list[Part]:
+    """The process table. The store comes first and ends last; the web process hosts the broker node."""
+    store = Part(
+        "store",
+        _module("brokerapp.store.server.embedded", str(environment.store)),
+        ready=lambda: answers(environment.store),
+        is_needed=True,
+        grace=STOP_PATIENCE_SECONDS,
+    )
+    address = f"--host {environment.bind} --port {environment.console_port}"
+    closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
+    # Nobody is believed who says for whom they ask, but the proxies that are named: locks and the audit trail go by it.
+    proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
+    serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
+
+    def worker(queue: str, processes: int) -> Part:
+        command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
+        return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, unsaid=WORKER_UNSAID)
+
+    server = _module("analytics.spark.server")
+    spark = Part("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
+                 unsaid=SPARK_UNSAID)  # fmt: skip
+    others = [
+        # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
+        *([] if environment.spark_remote else [spark]),
+        worker("spark", environment.analyses_at_once),
+        Part(
+            "web",
+            _module(f"uvicorn console.asgi:application {address} {serving}"),
+            environment={"SLUICE_HOST_NODE": "1"},
+            ready=lambda: console_answers(environment) and stomp_connects(environment),
+            grace=WEB_GRACE_SECONDS,
+            unsaid=WEB_UNSAID,
+        ),
+        Part(
+            "monitor",
+            _module(
+                f"uvicorn console.exporters.server.asgi:application --host {environment.bind} "
+                f"--port {environment.monitor_port} --lifespan off --no-access-log {closing}"
+            ),
+            ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
+        ),
+        Part("archiver", _module("analytics.archive.archiver")),
+        worker("default", SHORT_TASKS),
+        Part(
+            "beat",
+            _module(f"{CELERY} console.celery_beat beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"),
+            environment=UNCHECKED,
+        ),
+    ]
+    return [store, *others] if environment.owns_store else others
+
+
+def _module(line: str, *more: str) -> list[str]:
+    """The command `python -m LINE MORE...`; what may hold spaces comes as one of `more`."""
+    return [sys.executable, "-m", *line.split(), *more]
+
+
+# -- ports
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A TCP port of this installation: who uses it and which variable moves it."""
+
+    number: int
+    use: str
+    variable: str
+
+
+def ports(environment: Environment) -> list[Port]:
+    """Every port the processes listen on."""
+    return [
+        Port(environment.console_port, "the console", "SLUICE_PORT"),
+        Port(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
+        *(Port(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
+        Port(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
+        *([] if environment.spark_remote else [Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
+    ]
+
+
+def port_troubles(bind: str, wanted: list[Port]) -> Iterator[str]:
+    """A sentence for every port that cannot be had, saying how to move it."""
+    users: dict[int, str] = {}
+    for port in wanted:
+        way_out = f"set {port.variable} to another one"
+        if port.number in users:
+            yield f"port {port.number} is meant for both {users[port.number]} and {port.use}: {way_out}"
+        elif trouble := _trouble(bind, port.number):
+            yield f"port {port.number} on {bind}, meant for {port.use}, {trouble}: {way_out}"
+        users.setdefault(port.number, port.use)
+
+
+def _trouble(bind: str, number: int) -> str | None:
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
+        try:
+            probe.bind((bind, number))
+            probe.listen()
+        except OSError as error:
+            return "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+    return None
+
+
+# -- whether they work
+
+
+def console_answers(environment: Environment) -> bool:
+    """Whether an HTTP request to the console gets an answer that is no server error."""
+    return answers_http(environment.bind, environment.console_port, "/")
+
+
+def answers_http(bind: str, port: int, path: str) -> bool:
+    """Whether an HTTP request there gets an answer that is no server error."""
+    connection = http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
+    try:
+        connection.request("HEAD", path)
+        return connection.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def stomp_connects(environment: Environment) -> bool:
+    """Whether the STOMP port accepts connections."""
+    try:
+        socket.create_connection((reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def reachable(bind: str) -> str:
+    """The address to call for a server bound to `bind`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)

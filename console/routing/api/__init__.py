@@ -1,0 +1,1 @@
+"""REST operations on routing definitions and drafts."""

@@ -1,0 +1,153 @@
+"""Trying out routing: the way a message would take, and what a selector says of it. Nothing is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from brokerapp.selectors.explain import Clause
+from console.access.permissions import touched, visible
+from console.access.roles import Verb
+from console.api.common.inputs import Count, RequestBody
+from console.api.common.operations import operation
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.broker.snapshot import seen_by
+from console.routing.definitions.visibility import known
+from console.routing.drafts import draft_service
+from console.routing.map.findings import orphans
+from console.routing.preview import route_test
+from console.routing.preview.route_preview import Step
+from console.routing.preview.sample_message import MAX_BODY, Specimen
+
+router = Router(tags=["routing"])
+
+
+class TriedMessage(RequestBody):
+    """A message that nobody sends."""
+
+    destination: str
+    headers: dict[str, str] = {}
+    body: str = Field("", max_length=MAX_BODY)
+
+    def specimen(self) -> Specimen:
+        """As the pages have it."""
+        return Specimen(self.destination, body=self.body, values=self.headers)
+
+
+class Way(TriedMessage):
+    """A message whose way is asked for."""
+
+    draft: Count | None = Field(None, description="By whose definitions; without: by those in force")
+
+
+class ClauseOut(Schema):
+    """A condition, what it comes to (null: unknown), why, and the conditions it is made of."""
+
+    text: str
+    value: bool | None
+    reason: str
+    clauses: list[ClauseOut]
+
+
+class StepOut(Schema):
+    """What applied at a destination, to where, and what came of it."""
+
+    at: str
+    target: str
+    depth: int
+    outcome: bool | None
+    by: str
+    words: str
+    selector: str
+    clause: ClauseOut | None
+
+
+class PlaceOut(Schema):
+    """Where a copy comes to in the end."""
+
+    destination: str
+    seen_as: str
+    exists: bool
+    sentence: str
+
+
+class WayOut(Schema):
+    """A message's way."""
+
+    steps: list[StepOut]
+    places: list[PlaceOut]
+    unnamed: int = Field(description="Places beside these, which you may not see")
+    untold: int = Field(description="Steps that are left out")
+    problem: str
+
+
+class Tested(TriedMessage):
+    """A selector, and the message it is tried on."""
+
+    destination: str = ""
+    selector: str
+    strict: bool = Field(False, description="Typed as ActiveMQ does it")
+
+
+@operation(router, "POST", "/preview", Verb.SEE, response=WayOut)
+def preview_route(request: HttpRequest, wanted: Way) -> Any:
+    """The way a message would take; nothing is sent."""
+    draft = draft_service.living(str(wanted.draft), touched(request.user)) if wanted.draft is not None else None
+    if wanted.draft is not None and draft is None:
+        raise Http404(f"There is no open draft {wanted.draft}.")
+    found = route_test.tried(request, wanted.specimen(), draft).found
+    places = [
+        {"destination": str(e.destination), "seen_as": str(e.seen_as), "exists": e.exists, "sentence": e.sentence}
+        for e in found.places
+    ]
+    return {
+        "steps": list(map(_step, found.steps)),
+        "places": places,
+        "unnamed": found.unnamed,
+        "untold": found.untold,
+        "problem": found.problem,
+    }
+
+
+@operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
+def test_selector(request: HttpRequest, wanted: Tested) -> Any:
+    """What a selector says of a message: each clause true, false or unknown, and why."""
+    return clause_out(route_test.tested(wanted.selector, wanted.specimen(), wanted.strict))
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "at": str(step.at), "target": str(step.target), "depth": step.depth, "outcome": step.outcome, "by": step.by,
+        "words": step.words, "selector": step.selector, "clause": step.clause and clause_out(step.clause),
+    }  # fmt: skip
+
+
+def clause_out(clause: Clause) -> dict[str, Any]:
+    parts = list(map(clause_out, clause.clauses))
+    return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
+
+
+class FindingOut(Schema):
+    """Something of the routing that nobody seems to need."""
+
+    sort: str
+    title: str
+    sentence: str
+    definition: str
+    destination: str | None
+    urgent: bool
+
+
+@operation(router, "GET", "/findings", Verb.SEE, response=list[FindingOut])
+def list_findings(request: HttpRequest) -> Any:
+    """What nobody seems to need: unread queues, rules that never match, targets that others shadow."""
+    stats = seen_by(mirror().current(), visible(request.user)).stats
+    return [
+        {"sort": each.sort.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
+         "destination": str(each.destination) if each.destination else None, "urgent": each.urgent}
+        for each in orphans(known(gateway().definitions(), touched(request.user)), stats)
+    ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Compares definitions and finds the destinations that they affect."""

@@ -1,0 +1,123 @@
+"""Facts: a definition as named values, so that two or three of them can be set side by side. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any
+
+from brokerapp.config.parsing.attributes import spelt
+from brokerapp.model.definitions import Composite, Leg, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
+from brokerapp.model.destination import Destination
+from console.routing.definitions.changes import Change, Clash, Item, kind_of
+
+#: What kinds of definitions are called.
+LABELS: dict[str, str] = {
+    "virtualTopic": "Virtual topic",
+    "compositeQueue": "Composite queue",
+    "compositeTopic": "Composite topic",
+    "mirroredQueue": "Mirrored queues",
+    "policyEntry": "Destination policy",
+    "redeliveryPolicy": "Redelivery policy",
+    "redelivery": "Redelivery",
+}
+
+
+def title_of(item: Item) -> str:
+    """What people call it."""
+    match item:
+        case VirtualTopic():
+            return item.name
+        case Composite():
+            return item.destination.name
+        case MirroredQueue():
+            return "every queue"
+        case PolicyEntry() | RedeliveryPolicy():
+            return str(item.destination)
+    return "what becomes of messages that are given up"
+
+
+def label_of(item: Item) -> str:
+    """Its kind in words."""
+    return LABELS[kind_of(item)]
+
+
+def facts(item: Item | None) -> dict[str, str]:
+    """All it says, by name, its defaults too; what is not said (None, nothing) is left out."""
+    return {} if item is None else dict(_facts(item))
+
+
+def _facts(record: Any, within: str = ""):
+    for each in fields(record):
+        name, value = within + spelt(each.name), getattr(record, each.name)
+        if value is None or value == ():
+            continue
+        if each.name == "legs":
+            yield from _legs(value)
+        elif each.name == "options":
+            yield from value
+        elif is_dataclass(value):
+            yield from _facts(value, f"{name}.")
+        else:
+            yield name, _text(value)
+
+
+def _legs(legs: tuple[Leg, ...]):
+    seen: dict[Destination, int] = {}
+    for leg in legs:
+        seen[leg.destination] = seen.get(leg.destination, 0) + 1
+        again = f" ({seen[leg.destination]})" if seen[leg.destination] > 1 else ""
+        yield f"forwardTo {leg.destination}{again}", leg.selector or "everything"
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value as it was, as others made it (of clashes), and as it shall be; empty where it is not said."""
+
+    name: str
+    was: str
+    now: str
+    theirs: str = ""
+    is_disputed: bool = False  #: both sides changed it, to different values
+
+
+def rows_of(change: Change) -> list[Row]:
+    """What a change changes."""
+    if change.before is None or change.after is None:  # new or gone: no list of defaults
+        was, now = (set_facts(item) if item is not None else {} for item in (change.before, change.after))
+    else:
+        was, now = facts(change.before), facts(change.after)
+    names = dict.fromkeys((*was, *now))
+    return [Row(name, was.get(name, ""), now.get(name, "")) for name in names if was.get(name) != now.get(name)]
+
+
+def rows_of_clash(clash: Clash) -> list[Row]:
+    """What either side changed: base, theirs and mine."""
+    was, now, theirs = facts(clash.change.before), facts(clash.change.after), facts(clash.theirs)
+    rows = []
+    for name in dict.fromkeys((*was, *theirs, *now)):
+        sides = was.get(name, ""), now.get(name, ""), theirs.get(name, "")
+        if len(set(sides)) > 1:
+            rows.append(Row(name, *sides, is_disputed=len(set(sides)) == 3))
+    return rows
+
+
+def set_facts(item: Item) -> dict[str, str]:
+    """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is still named."""
+    said = _beyond_defaults(item)
+    for each in fields(item):
+        name, part = spelt(each.name), getattr(item, each.name)
+        if is_dataclass(part) and not isinstance(part, Destination):
+            said = {known: value for known, value in said.items() if not known.startswith(f"{name}.")}
+            own = _beyond_defaults(part) | ({"kind": part.kind} if hasattr(part, "kind") else {})
+            said |= {f"{name}.{inner}": value for inner, value in own.items()} or {name: "as by default"}
+    return said
+
+
+def _beyond_defaults(record: Any) -> dict[str, str]:
+    needed = [each.name for each in fields(record) if each.default is MISSING and each.default_factory is MISSING]
+    plain = facts(type(record)(**{name: getattr(record, name) for name in needed}))
+    return {name: value for name, value in facts(record).items() if plain.get(name) != value}

@@ -1,0 +1,109 @@
+"""Matching: which of the destinations that exist a definition is about, told while it is typed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.engine.routing.consumer_queues import topic_behind
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.model.definitions import Composite, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from console.routing.definitions.changes import Item
+from console.ui.formatting.number_format import counted
+
+#: Names that are shown of those that match.
+MAX_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Destinations of one sort that a definition meets: under which field of the form, in a sentence, by name."""
+
+    field: str
+    sentence: str
+    found: list[Destination] = field(default_factory=list)
+
+    @property
+    def named(self) -> list[Destination]:
+        """The first of them."""
+        return self.found[:MAX_NAMED]
+
+    @property
+    def more(self) -> int:
+        """How many are not named."""
+        return max(0, len(self.found) - MAX_NAMED)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target of a composite, and whether anything is there."""
+
+    destination: Destination
+    sentence: str
+    exists: bool
+
+
+def matched(item: Item, existing: Iterable[Destination]) -> list[Matched]:
+    """What a definition meets of the destinations that exist."""
+    existing = sorted(existing)
+    match item:
+        case VirtualTopic():
+            topics = topics_of(item.name, existing)
+            queues = [each for each in existing if each.kind is Kind.QUEUE and topic_behind(item, each.name)]
+            return [
+                Matched("name", _sentence(topics, "existing topic"), topics),
+                Matched("prefix", _sentence(queues, "consumer queue"), queues),
+            ]
+        case Composite():
+            return [Matched("name", _own(item.destination, existing))]
+        case MirroredQueue():
+            queues = [each for each in existing if each.kind is Kind.QUEUE]
+            return [Matched("prefix", f"{counted(len(queues), 'queue')} would be mirrored now", queues)]
+        case PolicyEntry() | RedeliveryPolicy():
+            return [about(item.destination, existing)]
+    return []
+
+
+def about(pattern: Destination, existing: Iterable[Destination], field: str = "name") -> Matched:
+    """The destinations that match a pattern."""
+    found = [each for each in existing if each.kind is pattern.kind and matches(pattern.name, each.name)]
+    return Matched(field, _sentence(found, f"existing {pattern.kind}"), found)
+
+
+def topics_of(pattern: str, existing: Iterable[Destination]) -> list[Destination]:
+    """The topics that a virtual topic is about: those of advisories never are."""
+    return [
+        each
+        for each in existing
+        if each.kind is Kind.TOPIC and pattern and matches(pattern, each.name) and not is_advisory(each)
+    ]
+
+
+def targets_of(item: Item, stats: Mapping[Destination, DestinationStats]) -> list[Target]:
+    """The targets of a composite, each with what is there now."""
+    if not isinstance(item, Composite):
+        return []
+    return [_target(leg.destination, stats.get(leg.destination)) for leg in item.legs]
+
+
+def _target(destination: Destination, stats: DestinationStats | None) -> Target:
+    if stats is None:
+        return Target(destination, "does not exist yet: it comes with the first message", exists=False)
+    reads = counted(stats.ConsumerCount, "consumer" if destination.is_queue else "subscriber")
+    held = f", {counted(stats.QueueSize, 'message')}" if destination.is_queue else ""
+    return Target(destination, f"exists: {reads}{held}", exists=True)
+
+
+def _own(destination: Destination, existing: list[Destination]) -> str:
+    if destination in existing:
+        return f"this {destination.kind} exists: what is sent to it goes to the targets from then on"
+    return f"this {destination.kind} does not exist yet: it comes with the first message"
+
+
+def _sentence(found: list[Destination], noun: str) -> str:
+    if not found:
+        return f"no {noun} matches yet"
+    return f"{counted(len(found), noun)} {'matches' if len(found) == 1 else 'match'}"

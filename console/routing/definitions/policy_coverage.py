@@ -1,0 +1,39 @@
+"""Which policy holds where: what each says, and how many destinations it matches and decides. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brokerapp.engine.routing.destination_trie import matches, specificity
+from brokerapp.model.definitions import PolicyEntry, RedeliveryPolicy
+from brokerapp.model.destination import Destination
+from console.routing.definitions.definition_values import set_facts
+
+Policy = PolicyEntry | RedeliveryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A policy with what it sets, and how many destinations it is for and decides."""
+
+    policy: Policy
+    says: dict[str, str]
+    matching: int
+    winning: int  #: of those: no more specific policy is for them
+
+
+def rows_of(policies: Sequence[Policy], existing: list[Destination]) -> list[Row]:
+    """Each policy with the destinations it decides: the most specific entry wins, whole."""
+    found = []
+    for policy in policies:
+        kind, own = policy.destination.kind, specificity(policy.destination.name)
+        fits = [each for each in existing if each.kind is kind and matches(policy.destination.name, each.name)]
+        better = [
+            other.destination.name
+            for other in policies
+            if other.destination.kind is kind and specificity(other.destination.name) > own
+        ]
+        winning = [each for each in fits if not any(matches(name, each.name) for name in better)]
+        found.append(Row(policy, set_facts(policy), len(fits), len(winning)))
+    return found

@@ -1,0 +1,59 @@
+"""Reach: which nodes route by a version of the definitions, as each of them reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest
+
+from brokerapp.model.stats_records import NodeStatus
+from console.broker.gateway import gateway
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The live nodes by what they route by: the version in question, or another one (None: not reported)."""
+
+    version: int
+    current: tuple[str, ...]
+    behind: tuple[tuple[str, int | None], ...]
+
+    @staticmethod
+    def of(version: int, nodes: Iterable[NodeStatus]) -> Reach:
+        """How far a version has got."""
+        found = [(each.name, each.definitions) for each in nodes]
+        current = tuple(name for name, routes_by in found if routes_by == version)
+        return Reach(version, current, tuple(each for each in found if each[1] != version))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every live node routes by it; without any, none does."""
+        return bool(self.current) and not self.behind
+
+    @property
+    def sentence(self) -> str:
+        """What a page says of it."""
+        if not self.current and not self.behind:
+            return f"Version {self.version} is saved. No node is running; nodes apply it when they start."
+        if self.is_complete:
+            return f"Version {self.version} is active on all nodes."
+        others = ", ".join(_behind(*each) for each in self.behind)
+        whole = len(self.current) + len(self.behind)
+        return f"Version {self.version} is active on {len(self.current)} of {whole} nodes. Not yet: {others}."
+
+
+def _behind(name: str, routes_by: int | None) -> str:
+    return f"{name} (version {routes_by})" if routes_by is not None else f"{name} (version not reported)"
+
+
+def reach_of(version: int) -> Reach:
+    """How far a version has got, by what the nodes report now."""
+    return Reach.of(version, gateway().nodes())
+
+
+def announce(request: HttpRequest, version: int, done: str = "") -> None:
+    """Tell who applied a version what was done and how far it got."""
+    reach = reach_of(version)
+    (messages.success if reach.is_complete else messages.warning)(request, f"{done} {reach.sentence}".strip())

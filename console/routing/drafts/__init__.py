@@ -1,0 +1,1 @@
+"""Drafts of routing changes: stored, discussed and applied."""

@@ -1,0 +1,57 @@
+"""Drafts of the routing: changes somebody prepares, talks about and asks for before they are put in force."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from console.routing.definitions.changes import Change
+
+
+class Draft(models.Model):
+    """Several changes that are put in force together."""
+
+    class State(models.TextChoices):
+        """Where a draft stands; the last two are final."""
+
+        OPEN = "open"
+        ASKED = "asked"  #: somebody with the right to apply is asked to
+        APPLIED = "applied"
+        DROPPED = "dropped"
+
+    LIVING = (State.OPEN, State.ASKED)
+
+    name = models.CharField(max_length=120)
+    author = models.CharField(max_length=150)
+    changes = models.JSONField(default=list)  #: of Change.to_json
+    base_version = models.PositiveIntegerField()  #: of the definitions it was begun with
+    revision = models.PositiveIntegerField(default=0)  #: grows with each change of the draft itself
+    state = models.CharField(max_length=16, choices=State, default=State.OPEN, db_index=True)
+    applied_version = models.PositiveIntegerField(null=True)
+    decided_by = models.CharField(max_length=150, blank=True)  #: who applied or dropped it
+    created = models.DateTimeField(auto_now_add=True)
+    changed = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-changed", "-id"]
+
+    @property
+    def is_living(self) -> bool:
+        """Whether it can still be changed."""
+        return self.state in self.LIVING
+
+    def read(self) -> list[Change]:
+        """Its changes. Raises DefinitionRefused when this version of the broker does not know what they hold."""
+        return [Change.from_json(each) for each in self.changes]
+
+
+class DraftRemark(models.Model):
+    """What somebody said about a draft, or did with it."""
+
+    draft = models.ForeignKey(Draft, on_delete=models.CASCADE, related_name="remarks")
+    author = models.CharField(max_length=150)
+    time = models.DateTimeField(auto_now_add=True)
+    what = models.CharField(max_length=32)  #: `said`, `began`, `changed`, `asked`, `returned`, ...
+    text = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["time", "id"]

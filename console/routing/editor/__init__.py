@@ -1,0 +1,1 @@
+"""Forms that edit definitions and policies."""

@@ -1,0 +1,1 @@
+"""Computes the routing map: graph, layout, traffic and findings."""

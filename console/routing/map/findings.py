@@ -1,0 +1,236 @@
+"""Orphans: rules that do nothing, queues nobody reads, what shadows what; each with the next step. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.engine.routing.destination_trie import DestinationMap, covers, matches
+from brokerapp.errors import RequestRefused
+from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.destination import ANY_ELEMENT, SEPARATOR, Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.selectors import compile_selector
+from brokerapp.selectors.tree import And, Compare, Literal, Node, Property
+from console.routing.definitions.destination_matches import topics_of
+from console.routing.definitions.policy_coverage import Policy, rows_of
+from console.routing.map.graph import consumer_queues_by_topic
+from console.ui.formatting.number_format import counted
+
+Stats = Mapping[Destination, DestinationStats]
+
+
+class Sort(StrEnum):
+    """What is the matter; the value is the title of its group."""
+
+    UNREAD = "Consumer queues nobody reads"
+    STRAY = "Queues named like consumer queues that no virtual topic feeds"
+    NO_QUEUES = "Virtual topics without consumer queues"
+    SHADOWED = "Targets and rules that others shadow"
+    NEVER = "Rules that can never match"
+    DEAD_TARGET = "Targets where nobody is"
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """One thing nobody seems to need, and what one can do: the definition to edit, or the destination to open."""
+
+    sort: Sort
+    title: str
+    sentence: str
+    definition: str = ""
+    destination: Destination | None = None
+    urgent: bool = field(default=False)  #: messages wait or are lost because of it
+
+
+def orphans(definitions: Definitions, stats: Stats) -> list[Orphan]:
+    """All of them, by sort, the urgent ones first."""
+    found = [
+        *_of_virtual_topics(definitions, stats),
+        *_strays(definitions, stats),
+        *_of_composites(definitions, stats),
+        *_of_policies(definitions.policies, stats),
+        *_of_policies(definitions.redelivery.policies, stats),
+    ]
+    order = list(Sort)
+    return sorted(found, key=lambda each: (order.index(each.sort), not each.urgent, each.title))
+
+
+# -- virtual topics
+
+
+def _of_virtual_topics(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
+    every = [each for each in definitions.virtual_destinations if isinstance(each, VirtualTopic)]
+    unread: set[str] = set()
+    for each in every:
+        by_topic = consumer_queues_by_topic(each, sorted(stats))
+        existing = {topic.name for topic in topics_of(each.name, stats)}
+        for topic, queues in by_topic.items():
+            if not queues and topic in existing and not _has_composite(definitions, topic):
+                yield Orphan(
+                    Sort.NO_QUEUES, topic, f"{each.name} covers it, but no queue {each.prefix}{topic}{each.postfix}"
+                    " exists: what is sent reaches subscribers only. A queue begins with its first consumer.",
+                    each.id, Destination.topic(topic),
+                )  # fmt: skip
+            unread.update(queues)
+        if is_advisory(Destination.topic(each.name)):
+            yield Orphan(Sort.NEVER, each.name, "Advisories are never copied by virtual topics.", each.id)
+        yield from _shadowed_virtual_topic(each, every)
+    for name in sorted(unread):
+        queue = Destination.queue(name)
+        numbers = stats[queue]
+        if numbers.ConsumerCount == 0:
+            grows = _waiting(numbers.QueueSize) if numbers.QueueSize else "It is empty"
+            yield Orphan(
+                Sort.UNREAD, name, f"{grows}, and every message to its topic adds a copy. Start a consumer, or delete"
+                " the queue.", destination=queue, urgent=bool(numbers.QueueSize),
+            )  # fmt: skip
+
+
+def _waiting(count: int) -> str:
+    return f"{counted(count, 'message')} {'waits' if count == 1 else 'wait'}"
+
+
+def _has_composite(definitions: Definitions, topic: str) -> bool:
+    return any(
+        isinstance(each, Composite) and each.destination == Destination.topic(topic)
+        for each in definitions.virtual_destinations
+    )
+
+
+def _shadowed_virtual_topic(each: VirtualTopic, every: list[VirtualTopic]) -> Iterator[Orphan]:
+    for other in every:
+        same = (each.prefix, each.postfix, _effects(each)) == (other.prefix, other.postfix, _effects(other))
+        if other is not each and same and covers(other.name, each.name):
+            yield Orphan(
+                Sort.SHADOWED, each.name, f"{other.name} does the same for all that it matches: this one adds nothing.",
+                each.id,
+            )  # fmt: skip
+
+
+def _effects(each: VirtualTopic) -> tuple[bool, ...]:
+    return each.selector_aware, each.local, each.drop_on_resource_limit, each.set_original_destination
+
+
+def _strays(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
+    """Queues with the prefix of a family whose topic no virtual topic of the family covers."""
+    every = [each for each in definitions.virtual_destinations if isinstance(each, VirtualTopic)]
+    families = {each.prefix for each in every if ANY_ELEMENT in each.prefix and each.prefix.endswith(SEPARATOR)}
+    for queue in sorted(stats):
+        if queue.kind is not Kind.QUEUE:
+            continue
+        for prefix in families:
+            depth = prefix.count(SEPARATOR)
+            elements = queue.name.split(SEPARATOR)
+            head = SEPARATOR.join(elements[:depth])
+            topic = SEPARATOR.join(elements[depth:])
+            if not topic or not matches(prefix.rstrip(SEPARATOR), head):
+                continue
+            if not any(each.prefix == prefix and matches(each.name, topic) for each in every):
+                yield Orphan(
+                    Sort.STRAY, queue.name, f"It looks like a consumer queue of the topic {topic}, which no virtual"
+                    f" topic with the prefix {prefix} covers: nothing comes. Define one, or rename the queue.",
+                    destination=queue,
+                )  # fmt: skip
+
+
+# -- composites
+
+
+def _of_composites(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
+    forwarding: DestinationMap[bool] = DestinationMap()
+    virtual: DestinationMap[bool] = DestinationMap()
+    for each in definitions.virtual_destinations:
+        match each:
+            case Composite():
+                forwarding.add(str(each.destination), True)
+            case VirtualTopic():
+                virtual.add(each.name, True)
+    for each in definitions.virtual_destinations:
+        if not isinstance(each, Composite):
+            continue
+        title, targets = each.destination.name, {leg.destination for leg in each.legs}
+        for leg in each.legs:
+            yield from _of_leg(each, leg, title)
+        for target in sorted(targets):
+            goes_on = bool(forwarding.find(str(target))) or (not target.is_queue and bool(virtual.find(target.name)))
+            yield from _dead_target(each, target, stats.get(target), title, goes_on)
+        present = stats.get(each.destination)
+        if each.forward_only and not each.send_when_not_matched and present is not None and present.ConsumerCount:
+            yield Orphan(
+                Sort.SHADOWED, title, f"{counted(present.ConsumerCount, 'consumer')} of it get nothing:"
+                " forwardOnly sends everything on.", each.id, each.destination, urgent=True,
+            )  # fmt: skip
+
+
+def _of_leg(composite: Composite, leg: Leg, title: str) -> Iterator[Orphan]:
+    name = f"{title} → {leg.destination.name}"
+    if leg.selector and not can_hold(leg.selector):
+        yield Orphan(Sort.NEVER, name, f"No message matches {leg.selector}", composite.id)
+    others = [each for each in composite.legs if each is not leg and each.destination == leg.destination]
+    if leg.selector and any(each.selector is None for each in others):
+        yield Orphan(
+            Sort.SHADOWED, name, f"The same target is there without a selector: what {leg.selector} matches gets there"
+            " twice.", composite.id,
+        )  # fmt: skip
+    elif any(each.selector == leg.selector for each in others) and leg is not composite.legs[0]:
+        yield Orphan(Sort.SHADOWED, name, "It is there twice, and so is each message.", composite.id)
+
+
+def _dead_target(
+    composite: Composite, target: Destination, present: DestinationStats | None, title: str, goes_on: bool
+) -> Iterator[Orphan]:
+    if goes_on or (present is not None and present.ConsumerCount):
+        return
+    name = f"{title} → {target.name}"
+    if target.is_queue:
+        held = present.QueueSize if present is not None else 0
+        sentence = f"{_waiting(held)} there" if held else "Nothing is there yet"
+        yield Orphan(
+            Sort.DEAD_TARGET, name, f"{sentence}, and nobody consumes. Start a consumer, or take the target away.",
+            composite.id, target if present is not None else None, urgent=bool(held),
+        )  # fmt: skip
+    else:
+        yield Orphan(
+            Sort.DEAD_TARGET, name, "Nobody has subscribed to this topic: what is forwarded there is gone.",
+            composite.id, target if present is not None else None, urgent=True,
+        )  # fmt: skip
+
+
+def can_hold(selector: str) -> bool:
+    """Whether a selector may be true of some message, as far as that can be told without one."""
+    try:
+        compiled = compile_selector(selector)
+    except RequestRefused:
+        return False
+    if not compiled.properties and "XPATH" not in selector.upper():
+        return compiled.evaluate({}) is True
+    return not _contradicts(compiled.tree)
+
+
+def _contradicts(node: Node) -> bool:
+    """Whether a conjunction asks a property to be two different constants."""
+    if not isinstance(node, And):
+        return False
+    wanted: dict[str, object] = {}
+    for each in node.operands:
+        match each:
+            case Compare("=", Property(name), Literal(value)) | Compare("=", Literal(value), Property(name)):
+                if wanted.setdefault(name, value) != value:
+                    return True
+    return False
+
+
+# -- policies
+
+
+def _of_policies(policies: tuple[Policy, ...], stats: Stats) -> Iterator[Orphan]:
+    """A policy that matches destinations, all of which have a more specific one."""
+    for row in rows_of(policies, list(stats)):
+        if row.matching and not row.winning:
+            yield Orphan(
+                Sort.SHADOWED, str(row.policy.destination), f"{counted(row.matching, 'destination')} match, and each"
+                " has a more specific policy: this one holds nowhere now.", row.policy.id,
+            )  # fmt: skip

@@ -1,0 +1,261 @@
+"""The picture of the routing: what the definitions make of the destinations that exist. Pure.
+
+Messages go from left to right: producers, a destination, the rules that act on it, their targets, and so on, to the
+consumers. What is shown is bounded (`view.py` chooses, `layout.py` places).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from brokerapp.engine.routing.consumer_queues import topic_behind
+from brokerapp.engine.routing.destination_trie import DestinationMap
+from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from console.routing.definitions.destination_matches import topics_of
+
+#: Bounds the picture: targets shown of one source, and sources shown of one definition, unless they are asked for.
+MAX_TARGETS, MAX_SOURCES = 14, 10
+#: The same around what somebody looks at closely.
+MAX_TARGETS_CLOSE = 100
+
+
+class Role(StrEnum):
+    """What a node stands for."""
+
+    DESTINATION = "destination"
+    RULE = "rule"
+    PRODUCERS = "producers"
+    CONSUMERS = "consumers"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One thing in the picture. `layer` and `row` are set by the layout."""
+
+    key: str  #: of a destination its native form
+    role: Role
+    title: str
+    destination: Destination  #: what its numbers are of
+    is_ghost: bool = False  #: a pattern or a remainder, no destination that exists
+    keeps_nothing: bool = False  #: a forward-only composite
+    definition: VirtualDestination | None = None  #: of a rule
+    number: int = 0
+    layer: int = 0
+    row: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    width: int = 0
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has numbers that can be watched."""
+        return not self.is_ghost
+
+
+@dataclass(slots=True, eq=False)
+class Edge:
+    """Messages going from one node to another; its thickness is the arrivals of `measured`."""
+
+    source: Node
+    target: Node
+    measured: Node
+    selector: str = ""
+    definition: str = ""
+    path: str = ""  #: set by the layout
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes and edges; width and height are set by the layout."""
+
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+
+    @property
+    def destinations(self) -> list[str]:
+        """The destinations shown, in native form, whose numbers can be watched."""
+        return sorted({str(each.destination) for each in self.nodes if each.is_measured and each.role != Role.RULE})
+
+    def part(self, nodes: Collection[Node]) -> Graph:
+        """The picture of these nodes alone."""
+        kept = set(nodes)
+        edges = [each for each in self.edges if each.source in kept and each.target in kept]
+        return Graph([each for each in self.nodes if each in kept], edges)
+
+
+# -- what feeds what
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One way in which messages come to a destination."""
+
+    source: Destination
+    definition: VirtualDestination
+    selector: str | None = None
+
+
+def feeders_of(destination: Destination, definitions: Definitions) -> list[Feed]:
+    """Every definition that sends copies to this destination, with where they come from."""
+    return list(_feeders(destination, definitions))
+
+
+def _feeders(destination: Destination, definitions: Definitions) -> Iterator[Feed]:
+    for each in definitions.virtual_destinations:
+        match each:
+            case VirtualTopic() if destination.kind is Kind.QUEUE:
+                if topic := topic_behind(each, destination.name):
+                    yield Feed(Destination.topic(topic), each)
+            case Composite():
+                yield from (
+                    Feed(each.destination, each, leg.selector) for leg in each.legs if leg.destination == destination
+                )
+            case MirroredQueue() if destination.kind is Kind.TOPIC:
+                name = destination.name
+                if name.startswith(each.prefix) and name.endswith(each.postfix):
+                    queue = name[len(each.prefix) : len(name) - len(each.postfix)]
+                    if queue:
+                        yield Feed(Destination.queue(queue), each)
+
+
+def consumer_queues_by_topic(
+    definition: VirtualTopic, existing: Collection[Destination], queues: DestinationMap[str] | None = None
+) -> dict[str, list[str]]:
+    """The topics a virtual topic is about, those known by their consumer queues only too, each with its queues."""
+    found: dict[str, list[str]] = {each.name: [] for each in topics_of(definition.name, existing)}
+    if queues is not None and not definition.postfix:
+        names = queues.find(definition.prefix + definition.name)
+    else:
+        names = [each.name for each in existing if each.kind is Kind.QUEUE]
+    for name in names:
+        if topic := topic_behind(definition, name):
+            found.setdefault(topic, []).append(name)
+    return found
+
+
+# -- building
+
+
+class _Builder:
+    def __init__(
+        self, stats: Mapping[Destination, DestinationStats], max_targets: int, close_to: Destination | None
+    ) -> None:
+        self.stats, self.max_targets, self.close_to = stats, max_targets, close_to
+        self.existing = sorted(stats)
+        self.queues: DestinationMap[str] = DestinationMap()
+        for each in self.existing:
+            if each.kind is Kind.QUEUE:
+                self.queues.add(each.name, each.name)
+        self.nodes: dict[str, Node] = {}
+        self.edges: list[Edge] = []
+
+    def node(self, destination: Destination, title: str = "", is_ghost: bool = False) -> Node:
+        key = f"{'pattern ' if is_ghost else ''}{destination}"
+        return self._node(key, Role.DESTINATION, title or destination.name, destination, is_ghost)
+
+    def _node(self, key: str, role: Role, title: str, destination: Destination, is_ghost: bool = False) -> Node:
+        if key not in self.nodes:
+            self.nodes[key] = Node(key, role, title, destination, is_ghost, number=len(self.nodes))
+        return self.nodes[key]
+
+    def rule(self, definition: VirtualDestination, source: Node, title: str) -> Node:
+        rule = self._node(
+            f"{definition.id}@{source.key}", Role.RULE, title, source.destination, is_ghost=source.is_ghost
+        )
+        if rule.definition is None:
+            rule.definition = definition
+            self.edges.append(Edge(source, rule, source, definition=definition.id))
+        return rule
+
+    def target(self, rule: Node, target: Node, selector: str | None = None) -> None:
+        assert rule.definition is not None
+        self.edges.append(Edge(rule, target, target, selector or "", rule.definition.id))
+
+    def add(self, definition: VirtualDestination) -> None:
+        match definition:
+            case Composite():
+                source = self.node(definition.destination)
+                source.keeps_nothing = definition.forward_only
+                rule = self.rule(definition, source, "forwards")
+                for leg in definition.legs:
+                    self.target(rule, self.node(leg.destination), leg.selector)
+            case VirtualTopic():
+                self._virtual_topic(definition)
+            case MirroredQueue():
+                source = self.node(Destination.queue(">"), "every queue", is_ghost=True)
+                title = f"{definition.prefix}…{definition.postfix}"
+                target = self.node(Destination.topic(title), title, is_ghost=True)
+                self.target(self.rule(definition, source, "mirrors"), target)
+
+    def _virtual_topic(self, definition: VirtualTopic) -> None:
+        found = consumer_queues_by_topic(definition, self.existing, self.queues)
+        shown = sorted(found)[:MAX_SOURCES]
+        if self.close_to is not None:
+            shown += [
+                topic
+                for topic, queues in found.items()
+                if topic not in shown and (topic == self.close_to.name or self.close_to.name in queues)
+            ]
+        for topic in shown:
+            rule = self.rule(definition, self.node(Destination.topic(topic)), "copies")
+            queues = sorted(found[topic])
+            for queue in self._few(queues):
+                self.target(rule, self.node(Destination.queue(queue)))
+            if (rest := len(queues) - self.max_targets) > 0:
+                ghost = Destination.queue(f"{definition.prefix}{topic}{definition.postfix}")
+                self.target(rule, self.node(ghost, f"and {rest} more queues", is_ghost=True))
+        if not found:
+            source = self.node(Destination.topic(definition.name), is_ghost=True)
+            target = Destination.queue(f"{definition.prefix}{definition.name}{definition.postfix}")
+            self.target(self.rule(definition, source, "copies"), self.node(target, is_ghost=True))
+
+    def _few(self, queues: list[str]) -> list[str]:
+        few = queues[: self.max_targets]
+        if self.close_to is not None and self.close_to.name in queues[self.max_targets :]:
+            few[-1] = self.close_to.name
+        return few
+
+    def add_ends(self) -> None:
+        """Who sends to and who reads from the destinations shown."""
+        fed = {each.target for each in self.edges}
+        forwarding = {each.source for each in self.edges}
+        for node in list(self.nodes.values()):
+            if node.role is not Role.DESTINATION or node.is_ghost:
+                continue
+            stats = self.stats.get(node.destination)
+            if node not in fed or (stats is not None and stats.ProducerCount):
+                ends = self._node(f"producers@{node.key}", Role.PRODUCERS, "", node.destination)
+                self.edges.append(Edge(ends, node, node))
+            reads = stats is not None and stats.ConsumerCount
+            if reads or (node.destination.is_queue and not node.keeps_nothing and node not in forwarding):
+                ends = self._node(f"consumers@{node.key}", Role.CONSUMERS, "", node.destination)
+                self.edges.append(Edge(node, ends, ends))
+
+
+def graph_of(
+    definitions: Definitions, stats: Mapping[Destination, DestinationStats], close_to: Destination | None = None
+) -> Graph:
+    """The whole picture, not placed yet; `close_to` is shown with all that belongs to it, whatever the bounds."""
+    builder = _Builder(stats, MAX_TARGETS_CLOSE if close_to else MAX_TARGETS, close_to)
+    for definition in definitions.virtual_destinations:
+        builder.add(definition)
+    if close_to is not None and str(close_to) not in builder.nodes and close_to in stats:
+        builder.node(close_to)
+    builder.add_ends()
+    return Graph(list(builder.nodes.values()), builder.edges)
+
+
+def neighbours(graph: Graph) -> dict[Node, list[Node]]:
+    """What each node is joined to, either way."""
+    found: dict[Node, list[Node]] = defaultdict(list)
+    for edge in graph.edges:
+        found[edge.source].append(edge.target)
+        found[edge.target].append(edge.source)
+    return found

@@ -1,0 +1,140 @@
+"""Where everything in the picture stands: layers from left to right, within a layer near what it is joined to. Pure.
+
+A node's layer is the longest way to it. Groups that would overlap are spread around their common middle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import ceil
+
+from console.routing.map.graph import Edge, Graph, Node, Role, neighbours
+
+#: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
+WIDTHS = {Role.DESTINATION: 240, Role.RULE: 112, Role.PRODUCERS: 118, Role.CONSUMERS: 128}
+#: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter, of
+#: a name in one line and in two.
+NARROWEST, BESIDE_NAME, LETTER, SMALL_LETTER = 150, 94, 7.6, 6.6
+NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
+#: Between two layers, without and with selectors written along the way.
+GAP, GAP_LABELLED = 30, 172
+#: How far an edge goes before it is on the height of its target.
+BEND = 36
+#: Sweeps that bring connected nodes to the same height.
+SWEEPS = 4
+
+
+def place(graph: Graph) -> None:
+    """Give every node its place and every edge its path."""
+    _layer(graph)
+    layers = _rows(graph)
+    _columns(graph, layers)
+    for node in graph.nodes:
+        node.y = round(MARGIN + node.row * ROW, 1)
+    for edge in graph.edges:
+        edge.path = _path(edge)
+    graph.width = max((node.x + node.width for node in graph.nodes), default=0) + MARGIN
+    graph.height = max((node.y for node in graph.nodes), default=0) + NODE_HEIGHT + MARGIN
+
+
+def _layer(graph: Graph) -> None:
+    # Definitions have no loops; were there one, the bound on rounds would still end this.
+    for node in graph.nodes:  # the first layer is for producers
+        node.layer = 1 if node.role is Role.DESTINATION else 0
+    for _ in range(len(graph.nodes)):
+        moved = False
+        for edge in graph.edges:
+            if edge.target.layer <= edge.source.layer and edge.target is not edge.source:
+                edge.target.layer, moved = edge.source.layer + 1, True
+        if not moved:
+            break
+    for edge in graph.edges:  # producers stand right before what they send to
+        if edge.source.role is Role.PRODUCERS:
+            edge.source.layer = edge.target.layer - 1
+
+
+def _rows(graph: Graph) -> dict[int, list[Node]]:
+    joined = neighbours(graph)
+    layers: dict[int, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        layers[node.layer].append(node)
+    for nodes in layers.values():
+        for row, node in enumerate(nodes):
+            node.row = row
+    for _ in range(SWEEPS):
+        for number in sorted(layers, reverse=True):
+            _settle(layers[number], joined)
+    if layers:  # the consumers once more: each stands straight behind what it reads
+        _settle(layers[max(layers)], joined)
+    top = min((node.row for node in graph.nodes), default=0)
+    for node in graph.nodes:
+        node.row -= top
+    return layers
+
+
+def _columns(graph: Graph, layers: dict[int, list[Node]]) -> None:
+    labelled = {edge.target.layer for edge in graph.edges if edge.selector}
+    x = float(MARGIN)
+    for number in sorted(layers):
+        for node in layers[number]:
+            node.width = _width(node, layers[number])
+        widest = max(node.width for node in layers[number])
+        if number != min(layers):
+            x += GAP_LABELLED if number in labelled else GAP
+        for node in layers[number]:
+            # producers stand at the right edge of their layer, near what they send to
+            node.x = x + (widest - node.width if node.role is Role.PRODUCERS else 0)
+        x += widest
+
+
+def _width(node: Node, layer: list[Node]) -> int:
+    if node.role is not Role.DESTINATION:
+        return WIDTHS[node.role]
+    longest = max(len(each.title) for each in layer if each.role is Role.DESTINATION)
+    return max(NARROWEST, min(WIDTHS[node.role], ceil(BESIDE_NAME + LETTER * longest)))
+
+
+def lines(node: Node) -> tuple[str, ...]:
+    """A destination's name as it is written in its node: in one line, or in two of smaller letters.
+
+    These break after a dot. What is too long for both is cut short in the middle: what tells names apart is in front.
+    """
+    name, room = node.title, node.width - BESIDE_NAME
+    if len(name) * LETTER <= room:
+        return (name,)
+    small = int(room / SMALL_LETTER)
+    dots = [at + 1 for at, letter in enumerate(name) if letter == "." and at + 1 <= small]
+    head = name[: dots[-1]] if dots else name[:small]
+    rest = name[len(head) :]
+    return head, rest if len(rest) <= small else f"{rest[: small * 2 // 3]}…{rest[-(small - small * 2 // 3 - 1) :]}"
+
+
+def _path(edge: Edge) -> str:
+    half = NODE_HEIGHT / 2
+    x1, y1 = edge.source.x + edge.source.width, edge.source.y + half
+    x2, y2 = edge.target.x, edge.target.y + half
+    level = min(x1 + BEND, x2)
+    # It bends at once and then runs straight to its target: the selector is written along that stretch.
+    return f"M{x1:g},{y1:g} C{x1 + BEND * 0.6:g},{y1:g} {x1 + BEND * 0.4:g},{y2:g} {level:g},{y2:g} H{x2:g}"
+
+
+def _settle(nodes: list[Node], joined: dict[Node, list[Node]]) -> None:
+    """Move each node of a layer to the middle of what it is connected to, one row apart from the others at least."""
+    wish = {node: _mean([each.row for each in joined[node]], node.row) for node in nodes}
+    ordered = sorted(nodes, key=lambda node: wish[node])
+    groups: list[list[Node]] = []
+    for node in ordered:
+        groups.append([node])
+        while len(groups) > 1 and _start(groups[-2], wish) + len(groups[-2]) > _start(groups[-1], wish):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    for group in groups:
+        for offset, node in enumerate(group):
+            node.row = _start(group, wish) + offset
+
+
+def _start(group: list[Node], wish: dict[Node, float]) -> float:
+    return _mean([wish[node] - offset for offset, node in enumerate(group)], 0.0)
+
+
+def _mean(values: list[float], default: float) -> float:
+    return sum(values) / len(values) if values else default

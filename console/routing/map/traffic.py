@@ -1,0 +1,76 @@
+"""Flow: how much goes through each destination of the picture now, and how it is. Pure; texts and grades by name.
+
+A grade is a word for how something is (`good`, `idle`, `look`, `act`), a stream one for how much passes (`s0` to `s5`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.stats_records import DestinationStats
+from console.broker.snapshot import Picture, Rates
+from console.metrics.health import Urgency, findings_of
+from console.ui.formatting import number_format
+
+#: The widest stream is from so many messages a second on, each one before from a tenth as many on ... down to any.
+STREAMS = 5
+_GRADES = {Urgency.NOTE: "look", Urgency.LOOK: "look", Urgency.ACT: "act"}
+
+
+def stream(rate: float) -> str:
+    """How wide a way is drawn on which so many messages a second pass: one step wider for ten times as many."""
+    return f"s{min(STREAMS, int(math.log10(rate)) + 2) if rate >= 1 else 1 if rate > 0 else 0}"
+
+
+def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
+    """All that the picture of the routing shows of a destination."""
+    stats = picture.stats.get(destination)
+    if stats is None:
+        return {
+            "text": "–", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _writers(0),
+            "consumers": _readers(destination, 0), "reading": "idle",
+            "says": "is not there now: it comes with the first message",
+        }  # fmt: skip
+    rates = picture.rates(destination)
+    is_queue = destination.kind is Kind.QUEUE
+    return {
+        "text": number_format.short(stats.QueueSize) if is_queue else f"{number_format.rate(rates.enqueue)}/s",
+        "grade": _grade(picture, stats, rates),
+        "in": stream(rates.enqueue),
+        "out": stream(rates.dequeue if is_queue else rates.dispatch),
+        "count": stats.EnqueueCount,
+        "producers": _writers(stats.ProducerCount),
+        "consumers": _readers(destination, stats.ConsumerCount),
+        "reading": _reading(stats),
+        "says": _sentence(stats, rates),
+    }
+
+
+def _grade(picture: Picture, stats: DestinationStats, rates: Rates) -> str:
+    if (found := findings_of(stats, picture)) and stats.destination.kind is Kind.QUEUE:
+        return _GRADES[max(each.urgency for each in found)]
+    return "good" if rates.enqueue or rates.dequeue or rates.dispatch else "idle"
+
+
+def _reading(stats: DestinationStats) -> str:
+    if stats.ConsumerCount:
+        return "good"
+    return "look" if stats.QueueSize else "idle"
+
+
+def _readers(destination: Destination, count: int) -> str:
+    noun = "consumer" if destination.is_queue else "subscriber"
+    return number_format.counted(count, noun) if count else f"no {noun}"
+
+
+def _writers(count: int) -> str:
+    return number_format.counted(count, "producer") if count else "no producer"
+
+
+def _sentence(stats: DestinationStats, rates: Rates) -> str:
+    parts = [f"{number_format.rate(rates.enqueue)} messages a second arrive"]
+    if stats.destination.is_queue:
+        parts.insert(0, f"{number_format.whole(stats.QueueSize)} pending")
+    parts += [_readers(stats.destination, stats.ConsumerCount), _writers(stats.ProducerCount)]
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Previews the route of a message, and tests drafts on recorded traffic."""

@@ -1,0 +1,54 @@
+"""Trying: the way of a message that nobody sends, and a selector on it, as far as its asker may know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination, Kind
+from brokerapp.selectors import compile_selector
+from brokerapp.selectors.explain import Clause, explain
+from console.access.permissions import Verb, require, touched, visible
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.broker.snapshot import seen_by
+from console.routing.definitions.changes import applied
+from console.routing.definitions.visibility import known, known_way
+from console.routing.drafts.models import Draft
+from console.routing.preview.route_preview import Preview, Stats, preview_of, why_not
+from console.routing.preview.sample_message import Specimen
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of it, by which definitions; `reasons`: why it does not come to a place, where that was asked."""
+
+    found: Preview
+    definitions: Definitions
+    reasons: list | None = None
+
+
+def known_stats(request: HttpRequest) -> Stats:
+    """The numbers of what one sees."""
+    return seen_by(mirror().current(), visible(request.user)).stats
+
+
+def tried(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: str = "") -> Trial:
+    """The way of the message by what is in force, or by a draft's definitions. Raises BrokerError, PermissionDenied."""
+    require(request, Verb.SEE, specimen.target)
+    asked = Destination.parse(why, Kind.QUEUE) if why else None
+    if asked is not None:
+        require(request, Verb.SEE, asked)
+    current = gateway().definitions()
+    definitions = applied(current, draft.read()) if draft else current
+    told = gateway().explain(specimen.target, specimen.values, specimen.body, definitions if draft else None)
+    definitions = known(definitions, touched(request.user))
+    found = preview_of(known_way(told, visible(request.user)), specimen, definitions, known_stats(request))
+    return Trial(found, definitions, why_not(asked, found, specimen.target, definitions) if asked else None)
+
+
+def tested(selector: str, specimen: Specimen, is_strict: bool) -> Clause:
+    """The selector on the message, clause by clause. Raises SelectorSyntaxError."""
+    return explain(compile_selector(selector, is_strict), specimen.seen({"destination": specimen.destination}))

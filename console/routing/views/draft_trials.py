@@ -1,0 +1,100 @@
+"""Try a draft on recorded traffic: choose a window, run, and compare with what is in force."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from csp.decorators import csp_update
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from brokerapp.errors import BrokerError
+from console.access.permissions import Verb, needs, touched, visible
+from console.access.roles import everything
+from console.analyses import run_service
+from console.audit import trail
+from console.models import AnalysisRun
+from console.routing.drafts import draft_service
+from console.routing.drafts.models import Draft
+from console.routing.preview import draft_trials
+from console.ui.staticfiles import PLOTLY_STYLES
+
+
+@require_GET
+@needs(Verb.SEE)
+@csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
+def trial(request: HttpRequest, draft_id: int, run_id: str | None = None) -> HttpResponse:
+    """The latest trial of a draft, or the one that is named; how it goes, or what it found."""
+    draft = _existing(request, draft_id)
+    every = draft_trials.of_draft(draft)
+    run = next(iter(every), None) if run_id is None else get_object_or_404(_trials_of(draft), pk=run_id)
+    context = {
+        "draft": draft, "run": run, "earlier": [each for each in every if each != run],
+        "windows": draft_trials.windows(), "usual": run.request.get("window") if run else draft_trials.USUAL_WINDOW,
+    }  # fmt: skip
+    context["sees_all"] = visible(request.user) is everything
+    if run is not None:
+        context |= {"cells": run_service.cells_of(run), "is_old": run.request.get("revision") != str(draft.revision)}
+        context |= _found(request, run)
+    return render(request, "routing/drafts/trial.html", context)
+
+
+def _found(request: HttpRequest, run: AnalysisRun) -> dict:
+    """The result as this user may see it."""
+    result = run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None
+    if result is None:
+        return {}
+    sees = visible(request.user)
+    window = result["window"]
+    return {
+        "result": result,
+        "shown": draft_trials.shown(result, sees) if result["tables"] else None,
+        "since": _time(window["since_us"]), "until": _time(window["until_us"]),
+        "fresh": _time(result.get("freshness_us")), "began": run_service.began_of(result),
+        "missing": run_service.missing_of(result),
+    }  # fmt: skip
+
+
+def _time(us: int | None) -> datetime | None:
+    return datetime.fromtimestamp(us / 1e6, UTC) if us else None
+
+
+def _trials_of(draft: Draft):
+    return AnalysisRun.objects.filter(kind=draft_trials.KIND, request__draft=str(draft.pk))
+
+
+def _existing(request: HttpRequest, draft_id: int) -> Draft:
+    found = get_object_or_404(Draft, pk=draft_id)
+    if not draft_service.is_known(found, touched(request.user)):
+        raise Http404("There is no such draft.")
+    return found
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def start(request: HttpRequest, draft_id: int) -> HttpResponse:
+    """Judge the draft as it stands."""
+    draft = _existing(request, draft_id)
+    window = request.POST.get("window", "")
+    try:
+        with trail.recording(request, "try draft", draft.name) as change:
+            run = draft_trials.start(draft, window, request.user.get_username())
+            change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
+    except BrokerError as error:
+        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return redirect("draft-trials", draft_id=draft.pk)
+    return redirect("draft-trial", draft_id=draft.pk, run_id=run.id)
+
+
+@require_POST
+@needs(Verb.ANALYSE)
+def cancel(request: HttpRequest, draft_id: int, run_id: str) -> HttpResponse:
+    """Stop judging."""
+    draft = _existing(request, draft_id)
+    run = get_object_or_404(_trials_of(draft), pk=run_id)
+    if not run.is_final:
+        with trail.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
+            run_service.cancel(run, request.user.get_username())
+    return redirect("draft-trial", draft_id=draft.pk, run_id=run.id)

@@ -1,0 +1,34 @@
+"""Findings: what of the routing nobody seems to need, each with the next step."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from console.access.permissions import Verb, needs, touched, visible
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.broker.snapshot import seen_by
+from console.routing.definitions.visibility import known
+from console.routing.map.findings import Sort, orphans
+
+PAGE_SIZE = 50
+
+
+@require_GET
+@needs(Verb.SEE)
+def findings(request: HttpRequest) -> HttpResponse:
+    """All findings by sort, of one sort where `sort` names it."""
+    stats = seen_by(mirror().current(), visible(request.user)).stats
+    found = orphans(known(gateway().definitions(), touched(request.user)), stats)
+    wanted = request.GET.get("sort", "")
+    chips = [(each.name.lower(), each, sum(one.sort is each for one in found)) for each in Sort]
+    shown = [each for each in found if each.sort.name.lower() == wanted] if wanted else found
+    page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
+    groups = [(sort, list(each)) for sort, each in groupby(page.object_list, key=lambda one: one.sort)]
+    context = {"groups": groups, "page": page, "chips": chips, "wanted": wanted, "total": len(found)}
+    return render(request, "routing/findings.html", context)

@@ -1,0 +1,260 @@
+"""Routing: the map of virtual and composite destinations, as a picture and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_GET
+
+from brokerapp.model.definition_codec import virtual_destination_to_json
+from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.model.destination import Destination, Kind
+from console.access.permissions import Verb, needs, touched, visible
+from console.access.roles import Sees
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.broker.snapshot import Picture, seen_by
+from console.routing.definitions.changes import applied, between, id_of
+from console.routing.definitions.definition_values import label_of, title_of
+from console.routing.definitions.rollout import Reach
+from console.routing.definitions.versions import latest, undo_of
+from console.routing.definitions.visibility import known
+from console.routing.drafts import draft_service
+from console.routing.drafts.models import Draft
+from console.routing.editor.forms import OPTIONS
+from console.routing.map.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
+from console.routing.map.layout import NODE_HEIGHT, lines
+from console.routing.map.map_page import ViewQuery, view_of
+from console.routing.map.traffic import flow_of
+
+#: Characters of a selector that fit along a way.
+LABEL_FITS = 20
+_ICONS = {Role.RULE: "routing", Role.PRODUCERS: "upload", Role.CONSUMERS: "download"}
+#: Rows of the table on a page.
+TABLE_ROWS = 100
+
+
+@require_GET
+@needs(Verb.SEE)
+def routing(request: HttpRequest) -> HttpResponse:
+    """The definitions in force, or as a draft would have them, over the destinations that exist."""
+    query = ViewQuery.read(request.GET)
+    picture, sees = seen_by(mirror().current(), visible(request.user)), touched(request.user)
+    current = gateway().definitions()
+    draft = _draft(query.draft, sees)
+    definitions = known(applied(current, draft.read()) if draft else current, sees)
+    current = known(current, sees)
+    changed = {id_of(each.after) for each in between(current, definitions) if each.after is not None}
+    context: dict[str, Any] = {
+        "query": query, "definitions": definitions, "current": current, "draft": draft,
+        "undo": undo_of(latest(sees)), "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
+        "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
+        "reach": Reach.of(current.version, gateway().nodes()),
+    }  # fmt: skip
+    if query.table:
+        context |= _table(definitions, query, picture)
+        return render(request, "routing/map/map.html", context)
+    view = view_of(definitions, picture.stats, query)
+    context |= {
+        "view": view,
+        "nodes": [_drawn(each, picture, query) for each in view.graph.nodes],
+        "edges": [_way(each, picture, changed, query.fresh) for each in view.graph.edges],
+        "height": NODE_HEIGHT,
+        "words": _in_words(view.graph), "legend": _legend(view.graph, changed, query.fresh),
+        "focused": _about(view.focused, picture) if view.focused else None,
+        "pages": _pages(query, view.page, view.pages),
+        "nearer": query.url(steps=max(1, query.steps - 2)), "farther": query.url(steps=query.steps + 2),
+        "everything": query.url(focus="", q="", steps=""),
+    }  # fmt: skip
+    return render(request, "routing/map/map.html", context)
+
+
+def _draft(text: str, sees: Sees) -> Draft | None:
+    draft = draft_service.living(text, sees)
+    if draft is None and text.isdecimal():
+        raise Http404(f"There is no open draft {text}.")
+    return draft
+
+
+def _pages(query: ViewQuery, page: int, pages: int) -> dict[str, Any]:
+    return {
+        "page": page, "pages": pages,
+        "previous": query.url(page=page - 1) if page > 1 else "",
+        "next": query.url(page=page + 1) if page < pages else "",
+    }  # fmt: skip
+
+
+# -- the picture
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A node as the template draws it."""
+
+    node: Node
+    icon: str
+    lines: tuple[str, ...]  #: what is written in it
+    number: str  #: beside it
+    number_cell: str  #: name of the live cell of what is written or of the number
+    grade: str
+    grade_cell: str
+    says: str  #: for those who do not see the picture
+    link: str
+
+
+def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
+    flow, row = flow_of(picture, node.destination), str(node.destination)
+    link = query.url(focus=node.key, q="")
+    icon = _ICONS.get(node.role, "queue" if node.destination.is_queue else "topic")
+    if node.role is Role.DESTINATION:
+        stats = picture.stats.get(node.destination)
+        icon = "dlq" if stats is not None and stats.DLQ else icon
+        says = f"{node.destination.kind} {node.title}" + (
+            "" if node.is_ghost else f", {flow['says']}{', forwards only' if node.keeps_nothing else ''}"
+        )
+        holds = stats is not None and stats.QueueSize > 0  # from before it only forwarded
+        number = "" if node.is_ghost or (node.keeps_nothing and not holds) else str(flow["text"])
+        cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
+        return Drawn(node, icon, lines(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
+    if node.role is Role.RULE:
+        assert node.definition is not None
+        says = f"{label_of(node.definition)} {title_of(node.definition)}"
+        return Drawn(node, icon, (node.title,), "", "", "rule", "", says, link)
+    which = "producers" if node.role is Role.PRODUCERS else "consumers"
+    grade, cell = ("idle", "") if which == "producers" else (str(flow["reading"]), f"{row}#reading")
+    says = f"{flow[which]} of {node.destination.name}"
+    href = reverse(node.destination.kind, kwargs={"name": node.destination.name})
+    return Drawn(node, icon, (str(flow[which]),), "", f"{row}#{which}", grade, cell, says, href)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An edge as the template draws it."""
+
+    edge: Edge
+    grade: str
+    grade_cell: str
+    stream: str
+    stream_cell: str
+    count: int | str
+    row: str
+    label: str
+    label_x: float
+    label_y: float
+    is_draft: bool
+    is_fresh: bool
+
+
+def _way(edge: Edge, picture: Picture, changed: set[str], fresh: str) -> Way:
+    flow, row = flow_of(picture, edge.measured.destination), str(edge.measured.destination)
+    side = "out" if edge.target.role is Role.CONSUMERS else "in"
+    measured = edge.measured.is_measured
+    grade = "reading" if side == "out" else "grade"
+    label = edge.selector if len(edge.selector) <= LABEL_FITS else f"{edge.selector[: LABEL_FITS - 1]}…"
+    return Way(
+        edge,
+        str(flow[grade]) if measured else "idle",
+        f"{row}#{grade}" if measured else "",
+        str(flow[side]) if measured else "s0",
+        f"{row}#{side}" if measured else "",
+        flow["count"] if measured else "",
+        row if measured else "",
+        label,
+        edge.target.x - 10,
+        edge.target.y + NODE_HEIGHT / 2 - 7,
+        is_draft=edge.definition in changed,
+        is_fresh=bool(fresh) and edge.definition == fresh,
+    )
+
+
+def _legend(graph: Graph, changed: set[str], fresh: str) -> list[tuple[str, str]]:
+    """What colours and lines mean, as a name and words; what is rare is told only where it is drawn."""
+    drawn = {edge.definition for edge in graph.edges}
+    always = [("good", "flows"), ("idle", "idle"), ("look", "waits or grows"), ("act", "dead letters")]
+    rare = [
+        ("fresh", "just applied, nothing came yet", bool(fresh) and fresh in drawn),
+        ("draft", "of the draft", bool(changed & drawn)),
+        ("forward", "only forwards, keeps nothing", any(node.keeps_nothing for node in graph.nodes)),
+        ("ghost", "stands for others, or for none yet", any(node.is_ghost for node in graph.nodes)),
+    ]
+    return always + [(name, words) for name, words, is_drawn in rare if is_drawn]
+
+
+def _in_words(graph: Graph) -> list[str]:
+    """The picture as sentences, one for each rule."""
+    targets: dict[Node, list[str]] = {}
+    for edge in graph.edges:
+        if edge.source.role is Role.RULE:
+            where = f" where {edge.selector}" if edge.selector else ""
+            name = f"{edge.target.destination.kind} {edge.target.title}"
+            targets.setdefault(edge.source, []).append(name + where)
+    sources = {edge.target: edge.source for edge in graph.edges if edge.target.role is Role.RULE}
+    return [
+        f"{sources[rule].destination.kind} {sources[rule].title} {rule.title} to {', '.join(found)}."
+        for rule, found in targets.items()
+        if rule in sources
+    ]
+
+
+def _about(node: Node, picture: Picture) -> dict[str, Any]:
+    """What is said beside the picture about the node that is looked at."""
+    destination = node.destination
+    about = {"node": node, "title": node.title, "definition": node.definition, "says": ""}
+    if node.definition is not None:
+        return about | {"title": title_of(node.definition), "label": label_of(node.definition)}
+    exists = destination in picture.stats
+    return about | {
+        "label": str(destination.kind),
+        "says": str(flow_of(picture, destination)["says"]) if node.is_measured else "",
+        "row": str(destination) if exists else "",
+        "open": reverse(destination.kind, kwargs={"name": destination.name}) if exists else "",
+        "browse": reverse("messages", kwargs={"name": destination.name})
+        if exists and destination.kind is Kind.QUEUE
+        else "",
+        "preview": "?" + urlencode({"destination": str(destination)}) if node.is_measured else "",
+    }
+
+
+# -- the table
+
+
+def _table(definitions: Definitions, query: ViewQuery, picture: Picture) -> dict[str, Any]:
+    """All definitions, filtered by a part of their name, target or selector, by pages."""
+    rows = [_described(each, list(picture.stats)) for each in definitions.virtual_destinations]
+    wanted = query.text.lower()
+    rows = [row for row in rows if wanted in f"{row['title']} {row['targets']}".lower()]
+    pages = max(1, -(-len(rows) // TABLE_ROWS))
+    page = min(query.page, pages)
+    return {"rows": rows[(page - 1) * TABLE_ROWS : page * TABLE_ROWS], "pages": _pages(query, page, pages)}
+
+
+def _described(definition: VirtualDestination, existing: list[Destination]) -> dict[str, Any]:
+    """A definition as a row: its title, what it does in words, the options that differ from their defaults."""
+    row = {
+        "definition": definition,
+        "label": label_of(definition),
+        "title": title_of(definition),
+        "options": _changed_options(definition),
+    }
+    match definition:
+        case VirtualTopic():
+            found = consumer_queues_by_topic(definition, existing)
+            queues = f"{definition.prefix}{definition.name}{definition.postfix}"
+            meets = (len(found), sum(map(len, found.values())))
+            return row | {"icon": "topic", "targets": [("queue", queues, None)], "meets": meets}
+        case Composite():
+            legs = [(leg.destination.kind, leg.destination.name, leg.selector) for leg in definition.legs]
+            return row | {"icon": definition.destination.kind, "targets": legs}
+        case MirroredQueue():
+            topics = f"{definition.prefix}*{definition.postfix}"
+            return row | {"icon": "queue", "targets": [("topic", topics, None)]}
+
+
+def _changed_options(definition: VirtualDestination) -> list[str]:
+    changed = virtual_destination_to_json(definition)
+    return [f"{OPTIONS[name].name}={str(value).lower()}" for name, value in changed.items() if name in OPTIONS]

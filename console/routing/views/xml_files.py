@@ -1,0 +1,105 @@
+"""Routing as files: import of an ActiveMQ XML by way of a report and a draft, export of the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from brokerapp.config import Outcome, export_xml, import_definitions
+from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
+from brokerapp.model.definitions import Definitions, Redelivery
+from console.access import redaction
+from console.access.permissions import Verb, needs, touched, visible
+from console.audit import trail
+from console.broker.gateway import gateway
+from console.routing.definitions.changes import SWITCHES, Change, Item, between, definitions_of, items_of
+from console.routing.definitions.definition_values import rows_of
+from console.routing.definitions.visibility import completed, known
+from console.routing.drafts import draft_service
+from console.routing.drafts.actions import may_draft
+
+#: Characters of a file that is read.
+MAX_FILE = 1_000_000
+#: What to do with the definitions that stand: put the file's in their place, or add the file's to them.
+MODES = ("merge", "replace")
+
+
+@require_http_methods(["GET", "POST"])
+@needs(Verb.DRAFT)
+def import_file(request: HttpRequest) -> HttpResponse:
+    """First the report on the file and what would change; then, if wanted, a draft with just that."""
+    context = {"text": "", "mode": "merge", "error": ""}
+    if request.method == "GET":
+        return render(request, "routing/editor/xml_import.html", context)
+    mode = request.POST.get("mode")
+    context |= {"text": _text_of(request), "mode": mode if mode in MODES else "merge"}
+    try:
+        if len(context["text"]) > MAX_FILE:
+            raise ConfigurationRefused(f"the file has more than {MAX_FILE:,} characters")
+        adds = context["mode"] == "merge"
+        found, report = import_definitions(context["text"], adds=adds)
+        current = gateway().definitions()
+        sees = touched(request.user)
+        proposed = merged(current, found) if adds else completed(found, current, sees)
+        changes = between(current, proposed)
+        may_draft(request, changes)
+        if "draft" in request.POST and changes:
+            return _keep(request, current, changes)
+        outcomes = Counter(each.what for each in report)
+        context |= {
+            "report": report, "outcomes": [(what, outcomes[what]) for what in Outcome if outcomes[what]],
+            "read": True, "changes": [(each, rows_of(each)) for each in changes],
+            "kept": _kept(known(current, sees), proposed),
+        }  # fmt: skip
+    except BrokerError as error:
+        context |= {"error": redaction.said(str(error), visible(request.user)), "wrong": _wrong_selector(error)}
+    return render(request, "routing/editor/xml_import.html", context, status=400 if context["error"] else 200)
+
+
+def _wrong_selector(error: BrokerError) -> SelectorSyntaxError | None:
+    """The selector for which a file is refused, if it is one."""
+    return error.__cause__ if isinstance(error.__cause__, SelectorSyntaxError) else None
+
+
+def _text_of(request: HttpRequest) -> str:
+    upload = request.FILES.get("file")
+    if upload is None:
+        return request.POST.get("text", "").strip()
+    return upload.read(4 * MAX_FILE).decode("utf-8", errors="replace")
+
+
+def merged(current: Definitions, found: Definitions) -> Definitions:
+    """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
+    added = items_of(found)
+    if found.redelivery == Redelivery():  # the file says nothing about it
+        del added[SWITCHES]
+    return definitions_of({**items_of(current), **added}.values(), current.version)
+
+
+def _kept(current: Definitions, proposed: Definitions) -> list[Item]:
+    """What is in force already, and stays as it is."""
+    before = items_of(current)
+    return [each for id, each in items_of(proposed).items() if id != SWITCHES and before.get(id) == each]
+
+
+def _keep(request: HttpRequest, current: Definitions, changes: list[Change]) -> HttpResponse:
+    author, name = request.user.get_username(), "Import of an ActiveMQ configuration"
+    with trail.recording(request, "import", name) as record:
+        draft = draft_service.begin(author, name, changes, current.version)
+        record.after = draft.changes
+    messages.success(request, "Kept in a draft. Nothing is in force yet.")
+    return redirect("draft", draft_id=draft.pk)
+
+
+@require_GET
+@needs(Verb.SEE)
+def export_file(request: HttpRequest) -> HttpResponse:
+    """The definitions in force as an activemq.xml."""
+    text = export_xml(known(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
+    headers = {"Content-Disposition": 'attachment; filename="activemq.xml"'}
+    return HttpResponse(text, content_type="application/xml; charset=utf-8", headers=headers)

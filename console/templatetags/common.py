@@ -1,0 +1,194 @@
+"""Tags and filters that every template has."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+from django import template
+from django.templatetags.static import static
+from django.urls import get_script_prefix, reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from brokerapp.errors import InvalidDestination
+from brokerapp.model.destination import NAMED_KINDS, Destination
+from console.alerts import metrics
+from console.analyses import result_tables
+from console.metrics import charts_history
+from console.ui.formatting import number_format, time_format
+
+register = template.Library()
+
+#: Browsers as their words in User-Agent tell them apart, and the systems they run on; the first that is there counts.
+_BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
+_SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
+_CALLED = {"Edg": "Edge", "OPR": "Opera", "Mac OS X": "macOS"}
+
+for _filter in (
+    number_format.whole,
+    number_format.rate,
+    number_format.size,
+    number_format.span,
+    number_format.ago,
+    number_format.lately,
+    number_format.figure,
+    number_format.cell,
+    number_format.difference,
+    charts_history.spark_area,
+    time_format.day,
+    time_format.when,
+    time_format.exactly,
+    time_format.period,
+):
+    register.filter(_filter.__name__, _filter)
+
+
+register.simple_tag(time_format.period, name="period")
+
+
+@register.filter
+def counted(count: int, noun: str) -> str:
+    """{{ 3|counted:"queue" }}"""
+    return number_format.counted(count, noun)
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    """An icon of the sprite; decoration, so hidden from screen readers."""
+    return _icon(get_script_prefix(), name, extra)
+
+
+@lru_cache(maxsize=1000)  # a page has some forty, always the same
+def _icon(prefix: str, name: str, extra: str) -> SafeString:
+    """`prefix`: under which the whole console is served, which the address of the sprite begins with."""
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        extra,
+        static("console/icons.svg"),
+        name,
+    )
+
+
+@register.inclusion_tag("components/breadcrumbs.html")
+def hierarchy(destination: Destination, is_above: bool = True) -> dict[str, Any]:
+    """The way to a destination: its list, and what it shares with others element by element, as lists of those; where
+    its page is above the one that is shown, that too.
+    """
+    every, page = reverse(f"{destination.kind}s"), reverse(destination.kind, kwargs={"name": destination.name})
+    *above, last = destination.name.split(".")
+    steps = [
+        (element, f"{every}?{urlencode({'q': '.'.join(above[: place + 1]) + '.'})}")
+        for place, element in enumerate(above)
+    ]
+    title = f"{destination.kind}s".capitalize()
+    return {"list": every, "title": title, "above": steps, "last": last, "page": page if is_above else ""}
+
+
+@register.filter
+def since(moment: datetime) -> str:
+    """For how long it has been so: `4 min`."""
+    return number_format.span(max(0, int((timezone.now() - moment).total_seconds())))
+
+
+@register.filter
+def lasted(began: datetime, ended: datetime) -> str:
+    """How long something took: {{ firing.fired|lasted:firing.ended }}"""
+    return number_format.span(max(0, int((ended - began).total_seconds())))
+
+
+@register.filter
+def unbroken(text: object) -> str:
+    """Text in which no line ends between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=[^\W\d])", "\N{NO-BREAK SPACE}", str(text))
+
+
+@register.filter
+def browser(agent: str) -> str:
+    """A User-Agent in words: `Firefox on Windows`; one that is none of the usual as it is, shortened."""
+    found = [next((each for each in known if each in agent), "") for known in (_BROWSERS, _SYSTEMS)]
+    return " on ".join(_CALLED.get(each, each) for each in found) if all(found) else agent[:60]
+
+
+@register.filter
+def pretty(value: object) -> str:
+    """A JSON value over several lines; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A destination name that breaks after its dots where a line is too short for it."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.findall(r"[^.]*\.|[^.]+$", name)))
+
+
+@register.filter
+def get(mapping: dict, key: object) -> object:
+    """The value of a key that is not known before."""
+    return mapping.get(key)
+
+
+@register.filter
+def millis(moment: datetime) -> int:
+    """A moment as milliseconds since the epoch."""
+    return int(moment.timestamp() * 1000)
+
+
+@register.filter
+def millispan(ms: float) -> str:
+    """0.4 ms, 120 ms, 1.4 s, 12 min"""
+    if ms < 1000:
+        return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
+    return number_format.span(round(ms / 1000, 1))
+
+
+@register.filter
+def beside(line: Any, columns: Any) -> list[tuple]:
+    """Each number of a line of a comparison beside its column."""
+    return list(zip(line.pairs, columns, strict=True))
+
+
+@register.filter
+def underhead(unit: str) -> str:
+    """What stands below the head of a column in this unit; nothing where each value brings its own."""
+    return result_tables.UNITS.get(unit, "")
+
+
+@register.filter
+def localmoment(moment: datetime) -> str:
+    """A moment in its own time zone, and how long it is until then."""
+    return f"{time_format.weekday(moment)} ({number_format.ago(moment)})"
+
+
+@register.filter
+def iszero(text: str) -> bool:
+    """Whether a figure says nothing, so that it may stand back."""
+    return text in ("0", "0.0")
+
+
+@register.filter
+def moment(seconds: float) -> datetime:
+    """Seconds since the epoch as a time."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@register.filter
+def amount(value: float, metric: str) -> str:
+    """A number of an alert's metric with its unit: {{ firing.worst|amount:rule.metric }}"""
+    return metrics.amount(metrics.Metric(metric), value)
+
+
+@register.filter
+def partsof(named: Destination | str) -> Destination | None:
+    """The queue or topic that a destination is, or its native form names; None for what is none."""
+    text = str(named)
+    try:
+        destination = Destination.parse(text) if "://" in text else None
+    except InvalidDestination:
+        return None
+    return destination if destination and destination.kind in NAMED_KINDS else None

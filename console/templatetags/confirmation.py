@@ -1,0 +1,38 @@
+"""Asking before something is done that cannot be undone, in templates."""
+
+from __future__ import annotations
+
+from binascii import crc32
+
+from django import template
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+
+@register.simple_block_tag(takes_context=True)
+def sure(
+    context: template.Context,
+    content: str,
+    label: str,
+    url: str,
+    about: object,
+    button: str = "",
+    name: str = "",
+    value: object = "",
+    typed: str = "",
+    look: str = "button button-danger",
+) -> SafeString:
+    """{% sure label="Delete" url=url about=rule.name %}It is judged no more.{% endsure %}
+
+    A button that opens a question, which stands above everything: `label` and what it is about, the content as words
+    about what is lost, and the button that posts to `url` (with `name`=`value`). Where `typed` is given, it must be
+    typed first; whoever answers the post has to check that too.
+    """
+    shown = {
+        "id": f"sure-{crc32(f'{url} {name} {value}'.encode()):x}", "content": content, "label": label, "url": url,
+        "title": f"{button or label} {about}?", "button": button or label, "name": name, "value": value,
+        "typed": typed, "look": look, "csrf_token": context.get("csrf_token", ""),
+    }  # fmt: skip
+    return SafeString(render_to_string("components/confirmation.html", shown))

@@ -1,0 +1,66 @@
+"""Rights in templates: whether the reader may do a thing, and a control that names the right which is missing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import template
+from django.template.base import FilterExpression, NodeList, Parser, Token
+from django.template.defaulttags import token_kwargs
+from django.utils.html import format_html
+
+from console.access.permissions import Verb, lacking, may
+
+register = template.Library()
+
+#: A control that is small: what stands in its place is as small.
+_SMALL = re.compile(r'class="[^"]*\bbutton-small\b')
+
+
+@register.simple_tag(takes_context=True, name="may")
+def may_tag(context: template.Context, verb: str, destination: Any = None) -> bool:
+    """{% may "remove" destination as ok %}: whether the reader has the right, here."""
+    return may(context["user"], Verb[verb.upper()], destination)
+
+
+class RightNode(template.Node):
+    """See `right`."""
+
+    def __init__(self, nodelist: NodeList, verb: FilterExpression, of: FilterExpression | None, label: Any) -> None:
+        self.nodelist, self._verb, self._of, self._label = nodelist, verb, of, label
+
+    def render(self, context: template.Context) -> str:
+        """The control; or it, out of use and saying why; or nothing."""
+        verb = Verb[self._verb.resolve(context).upper()]
+        destination = (self._of.resolve(context) or None) if self._of else None
+        if may(context["user"], verb, destination):
+            return self.nodelist.render(context)
+        if not self._label:
+            return ""
+        reason = lacking(verb, destination if may(context["user"], verb) else None)
+        return format_html(
+            '<button type="button" class="button{}" aria-disabled="true" title="{}">{}</button>',
+            " button-small" if _SMALL.search(self.nodelist.render(context)) else "",
+            reason,
+            self._label.resolve(context),
+        )
+
+
+@register.tag
+def right(parser: Parser, token: Token) -> RightNode:
+    """{% right "remove" destination label="Purge" %}<a ...>Purge</a>{% endright %}
+
+    Shows the control to whoever has the right (for the destination, where one is given). Others see a button with the
+    label, out of use, that names the missing right; without a label they see nothing.
+    """
+    _, *bits = token.split_contents()
+    kwargs = token_kwargs(bits[-1:], parser) if "=" in bits[-1] else {}
+    if kwargs:
+        bits.pop()
+    if not 1 <= len(bits) <= 2 or set(kwargs) - {"label"}:
+        raise template.TemplateSyntaxError('say {% right "verb" [destination] [label="..."] %}')
+    verb, of = parser.compile_filter(bits[0]), parser.compile_filter(bits[1]) if len(bits) == 2 else None
+    nodelist = parser.parse(("endright",))
+    parser.delete_first_token()
+    return RightNode(nodelist, verb, of, kwargs.get("label"))

@@ -1,0 +1,1 @@
+"""REST operations on nodes, connectors and the cluster."""

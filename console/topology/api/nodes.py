@@ -1,0 +1,37 @@
+"""Nodes of the broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from console.access.roles import Verb
+from console.api.common.operations import operation
+from console.broker.gateway import gateway
+
+router = Router(tags=["nodes"])
+
+
+class NodeOut(Schema):
+    """A live node."""
+
+    name: str
+    node: str
+    broker: str
+    started_ms: int
+    seen_ms: int
+    address: list[str]
+    listeners: list[dict[str, Any]]
+    trace: dict[str, Any]
+    store: dict[str, Any]
+    homes: dict[str, Any]
+    definitions: int | None = Field(None, description="Version of the routing that it applies; null: not reported")
+
+
+@operation(router, "GET", "", Verb.SEE, response=list[NodeOut])
+def list_nodes(request: HttpRequest) -> Any:
+    """The live nodes: where they listen, what their store holds."""
+    return gateway().nodes()

@@ -1,0 +1,177 @@
+"""Why a message does not cross a bridge: each thing that decides about it, in the order of deciding. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.errors import RequestRefused
+from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
+from brokerapp.model.destination import Destination
+from brokerapp.model.network_stats import DemandStats, WayState, WayStats
+from brokerapp.network.options.options import Terms
+from brokerapp.selectors import compile_selector
+from brokerapp.selectors.explain import Clause, explain
+from console.ui.formatting.number_format import counted
+
+_ADVISORIES = "ActiveMQ.Advisory."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The message that is asked about; `headers` None: only where it is sent to is known."""
+
+    destination: Destination
+    headers: Mapping[str, str] | None = None
+    path: Path = ()  #: brokers it has crossed
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that decides; `lets` is None where it cannot be told."""
+
+    lets: bool | None
+    sentence: str
+    clause: Clause | None = None
+
+
+def reasons(asked: Asked, terms: Terms, way: WayStats, demand: Sequence[DemandStats], own: int) -> list[Reason]:
+    """What decides, up to the first thing that keeps the message here. `own`: consumers of its queue at this broker."""
+    found: list[Reason] = []
+    for each in _all(asked, terms, way, demand, own):
+        found.append(each)
+        if each.lets is False:
+            break
+    return found
+
+
+def _all(
+    asked: Asked, terms: Terms, way: WayStats, demand: Sequence[DemandStats], own: int
+) -> Iterator[Reason]:  # fmt: skip
+    yield _connected(terms, way)
+    yield from _permitted(asked.destination, terms)
+    wanted = [each for each in demand if _is_for(each, asked.destination)]
+    yield _wanted(asked.destination, terms, way.remote, wanted)
+    yield from _travelled(asked, terms, way.remote)
+    yield from _selected(asked, wanted)
+    yield from _rivals(asked.destination, wanted, own)
+    yield Reason(True, f"Nothing keeps it here: it goes to {way.remote} when its turn in the queue comes.")
+
+
+def _connected(terms: Terms, way: WayStats) -> Reason:
+    if way.state is WayState.CONNECTED:
+        return Reason(True, f"The bridge to {way.remote} is there.")
+    if way.state is WayState.STOPPED:
+        return Reason(False, f"The connector {terms.name} is stopped: what is for others waits here.")
+    why = f": {way.last_error}" if way.last_error else ""
+    return Reason(False, f"There is no connection ({way.state}){why}. What is for others waits here.")
+
+
+def _permitted(target: Destination, terms: Terms) -> Iterator[Reason]:
+    if target.name.startswith((_ADVISORIES, RECORDS)):
+        yield Reason(False, "Advisories, and what bridges keep for themselves, never cross.")
+        return
+    if target.is_temporary and not terms.bridge_temp_destinations:
+        yield Reason(False, "It is a temporary destination, and bridgeTempDestinations is false.")
+        return
+    static = _pattern(target, terms.statically_included)
+    if (excluded := _pattern(target, terms.excluded)) is not None and not target.is_temporary:
+        if static is None or terms.exclude_static:
+            yield Reason(False, f"excludedDestinations has {excluded}.")
+            return
+        yield Reason(True, f"excludedDestinations has {excluded}, but staticallyIncludedDestinations has {static}.")
+        return
+    if static is not None:
+        yield Reason(True, f"staticallyIncludedDestinations has {static}: it crosses whoever consumes.")
+    elif terms.static_bridge:
+        yield Reason(False, "staticBridge is true, and staticallyIncludedDestinations does not have it.")
+    elif terms.dynamically_included:
+        dynamic = _pattern(target, terms.dynamically_included)
+        listed = ", ".join(map(str, terms.dynamically_included))
+        if dynamic is None:
+            yield Reason(False, f"dynamicallyIncludedDestinations has {listed}, and not this one.")
+        else:
+            yield Reason(True, f"dynamicallyIncludedDestinations has {dynamic}.")
+    else:
+        yield Reason(True, "No list leaves it out: every destination may cross for which there is demand.")
+
+
+def _pattern(target: Destination, patterns: Sequence[Destination]) -> Destination | None:
+    """The first of the patterns that names the destination."""
+    return next((each for each in patterns if each.kind is target.kind and matches(each.name, target.name)), None)
+
+
+def _is_for(demand: DemandStats, target: Destination) -> bool:
+    wanted = Destination.parse(demand.destination)
+    return wanted.kind is target.kind and matches(wanted.name, target.name)
+
+
+def _wanted(target: Destination, terms: Terms, remote: str, wanted: Sequence[DemandStats]) -> Reason:
+    if not wanted:
+        durable = " A durable subscription that nobody consumes is no demand: dynamicOnly is true." * terms.dynamic_only
+        far = "" if terms.consumer_ttl == UNLIMITED else (
+            f" Consumers of brokers behind it count up to {counted(terms.consumer_ttl, 'bridge')} away (consumerTTL)."
+        )  # fmt: skip
+        return Reason(False, f"{remote} has told of no consumer of {target}: there is no demand for it.{durable}{far}")
+    if any(each.static for each in wanted):
+        return Reason(True, "It is wanted whoever consumes.")
+    consumers = sum(len(each.consumers) for each in wanted)
+    return Reason(
+        True, f"{counted(consumers, 'consumer')} at or behind {remote} {'wants' if consumers == 1 else 'want'} it."
+    )
+
+
+def _travelled(asked: Asked, terms: Terms, remote: str) -> Iterator[Reason]:
+    if asked.headers is None:
+        yield Reason(None, "Which brokers it has crossed is not known without the message.")
+        return
+    if not asked.path:
+        yield Reason(True, "It was sent to this broker: it has crossed no bridge yet.")
+        return
+    way = ", ".join(asked.path)
+    if remote in asked.path:
+        yield Reason(
+            False,
+            f"It came from {remote} (by {way}): it goes back only where a policy says replayWhenNoConsumers.",
+        )
+        return
+    ttl = terms.message_ttl
+    if ttl != UNLIMITED and len(asked.path) >= ttl:
+        yield Reason(False, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}), and messageTTL is {ttl}.")
+        return
+    yield Reason(True, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}); it may go on.")
+
+
+def _selected(asked: Asked, wanted: Sequence[DemandStats]) -> Iterator[Reason]:
+    selectors = [each.selector for each in wanted]
+    if not all(selectors):
+        return
+    if asked.headers is None:
+        yield Reason(None, "Whether the selectors of the consumers take it is not known without the message.")
+        return
+    clauses = [clause for each in selectors if (clause := _clause(each, asked.headers)) is not None]
+    taken = next((each for each in clauses if each.value is True), None)
+    if taken is not None:
+        yield Reason(True, "A consumer's selector takes it.", taken)
+        return
+    for each in clauses[:-1]:
+        yield Reason(None, "The selector of one consumer does not take it.", each)
+    if clauses:
+        yield Reason(False, "No selector of the consumers there takes it.", clauses[-1])
+
+
+def _clause(selector: str, headers: Mapping[str, str]) -> Clause | None:
+    try:
+        return explain(compile_selector(selector), dict(headers))
+    except RequestRefused:
+        return None
+
+
+def _rivals(target: Destination, wanted: Sequence[DemandStats], own: int) -> Iterator[Reason]:
+    if target.is_queue and own and all(each.priority < 0 for each in wanted):
+        yield Reason(
+            None,
+            f"{counted(own, 'consumer')} of the queue {'is' if own == 1 else 'are'} at this broker, and served first:"
+            " the bridge consumes with a lower priority (decreaseNetworkConsumerPriority).",
+        )

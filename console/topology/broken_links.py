@@ -1,0 +1,39 @@
+"""Broken links: the ways of network connectors that should be connected and are not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brokerapp.model.network_stats import NetworkStats, WayState, WayStats
+from brokerapp.model.stats_records import NodeStatus
+from console.topology.diagram import why
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """One way of a connector that runs, to a broker that it does not reach."""
+
+    connector: str
+    remote: str  #: the broker's name, or where it should be
+    why: str  #: the last error and how many attempts failed
+
+
+def broken_links(nodes: Sequence[NodeStatus]) -> list[BrokenLink]:
+    """All of them. A connector that somebody stopped has none, nor has one whose first attempt is still under way."""
+    networks = [NetworkStats.from_json(each.network) for each in nodes if each.network]
+    found = [
+        BrokenLink(connector.name, way.remote or ", ".join(way.addresses), why(way) or str(way.state))
+        for network in networks
+        for connector in network.connectors
+        if connector.running
+        for way in connector.ways
+        if _is_broken(way)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _is_broken(way: WayStats) -> bool:
+    # While it tries again it is still down: else it would come and go here with every attempt.
+    is_trying_again = way.state is WayState.CONNECTING and way.attempts > 0
+    return is_trying_again or way.state in (WayState.WAITING, WayState.GAVE_UP)

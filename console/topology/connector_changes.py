@@ -1,0 +1,97 @@
+"""Changes of network connectors, made on a page or through the API: with the right to, and in the audit trail.
+
+A connector is about all that may cross it: who may change one has the right for everything.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest
+
+from brokerapp.errors import BrokerError, DefinitionRefused, RequestRefused
+from brokerapp.model.network_stats import ConnectorStats, NetworkStats
+from brokerapp.network.options.definition import NetworkConnector
+from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.outbound_rules import OutboundRule
+from console.access.permissions import Verb, require_everywhere
+from console.audit import trail
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+
+
+def networks() -> NetworkStats:
+    """The connectors and their bridges, as they are now. Raises StoreUnavailable."""
+    return gateway().run(gateway().admin.networks.stats())
+
+
+def connector_named(name: str, stats: NetworkStats) -> ConnectorStats:
+    """The connector of this name. Raises Http404."""
+    found = next((each for each in stats.connectors if each.name == name), None)
+    if found is None:
+        raise Http404(f"There is no network connector {name}.")
+    return found
+
+
+def put(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) -> None:
+    """Have this connector, new or in place of the one of its name. Raises DefinitionRefused, PermissionDenied."""
+    require_everywhere(request, Verb.BRIDGE)
+    known = {each.name: each.definition for each in networks().connectors}
+    name = str(definition.get("name", ""))
+    if is_new and name in known:
+        raise DefinitionRefused(f"there is a network connector {name} already")
+    _check_addresses(definition, known.get(name))
+    action = "create connector" if is_new else "change connector"
+    with trail.recording(request, action, name, before=known.get(name)) as change:
+        gateway().run(gateway().admin.networks.put(definition))
+        change.after = connector_named(name, networks()).definition
+    _settle(lambda stats: any(each.name == name for each in stats.connectors))
+
+
+def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | None) -> None:
+    """Raise RequestRefused when a host that the connector newly leads to is not allowed. One not found is no error yet:
+    a broker may come later."""
+    if former is not None and former.get("uri") == definition.get("uri"):
+        return  # from a file, or checked before
+    rule = OutboundRule.read(settings.SLUICE.outbound)
+    try:
+        terms, _ = terms_of(NetworkConnector("", str(definition.get("uri", ""))))
+    except BrokerError:  # the broker says what is wrong with it
+        return
+    for each in terms.addresses:
+        try:
+            found = socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
+        except OSError:
+            continue
+        for address in {info[4][0] for info in found}:
+            try:
+                rule.check(address)
+            except RequestRefused as error:
+                raise RequestRefused(f"uri: {each.host}: {error}") from error
+
+
+def switch(request: HttpRequest, name: str, action: str) -> None:
+    """Start, stop or remove a connector. Raises RequestRefused, PermissionDenied, Http404."""
+    require_everywhere(request, Verb.BRIDGE)
+    former, admin = connector_named(name, networks()), gateway().admin.networks
+    verb = {"start": admin.start, "stop": admin.stop, "remove": admin.remove}[action]
+    with trail.recording(request, f"{action} connector", name, before=former.definition):
+        gateway().run(verb(name))
+    _settle(lambda stats: all(_is_so(each, action) for each in stats.connectors if each.name == name))
+
+
+def _is_so(connector: ConnectorStats, action: str) -> bool:
+    return action != "remove" and connector.running is (action == "start")
+
+
+def _settle(is_so: Any) -> None:
+    """Wait a moment until the picture shows it."""
+    mirror().settle(lambda picture: is_so(_all_of([node.network for node in picture.nodes if node.network])))
+
+
+def _all_of(networks: Iterable[Mapping[str, Any]]) -> NetworkStats:
+    """The connectors that any node has: which one that is may change."""
+    return NetworkStats([each for network in networks for each in NetworkStats.from_json(network).connectors])

@@ -1,0 +1,273 @@
+"""The topology as a page draws it, and its live cells: other brokers around this one, and the lines to them. Pure.
+
+A cell is named `KEY#NAME`, KEY being that of the line, way or bridge it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
+from brokerapp.model.network_stats import BridgeStats, ConnectorStats, IncomingStats, NetworkStats, WayState, WayStats
+from brokerapp.model.stats_records import NodeStatus
+from console.destinations.placement import Standing, standing_of
+from console.ui.formatting import number_format
+
+Cells = dict[str, Any]
+#: How a way's state is coloured: good, look, act or off.
+MOODS = {
+    WayState.CONNECTED: "good", WayState.CONNECTING: "look", WayState.WAITING: "act", WayState.GAVE_UP: "act",
+    WayState.STOPPED: "off",
+}  # fmt: skip
+#: ... and that of another broker of the cluster.
+MEMBER_MOODS = {MemberState.SELF: "good", MemberState.UP: "good", MemberState.DOWN: "act", MemberState.REFUSED: "act"}
+#: What is shown where somebody does not see what all of it is about.
+UNSEEN = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line between this broker and another."""
+
+    key: str
+    kind: str  #: bridge, incoming or cluster
+    toward: str  #: where messages go: out, in or both
+    title: str  #: the connector's name, or what it is
+    connector: str  #: the name of the connector, if it is one of ours
+    cells: Cells
+
+
+@dataclass(slots=True)
+class Box:
+    """Another broker."""
+
+    name: str  #: "": it was never reached
+    address: str
+    is_left: bool = True  #: whether it only comes to us
+    lines: list[Line] = field(default_factory=list)
+    is_master: bool = False
+    in_cluster: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WayRow:
+    """A connector's way to one broker, with its bridges."""
+
+    key: str
+    way: WayStats
+    cells: Cells
+    bridges: list[tuple[str, BridgeStats, Cells]]
+
+    @property
+    def failed(self) -> datetime | None:
+        """When its last error was."""
+        return _moment(self.way.last_error_ms)
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when it is connected."""
+        return _moment(self.way.connected_ms) if self.way.state is WayState.CONNECTED else None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorCard:
+    """One network connector."""
+
+    stats: ConnectorStats
+    node: str
+    ways: list[WayRow]
+
+    @property
+    def mood(self) -> str:
+        """Of its worst way."""
+        order = ("act", "look", "good", "off")
+        return min((MOODS[each.way.state] for each in self.ways), key=order.index, default="off")
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRow:
+    """A bridge of another broker to this one."""
+
+    key: str
+    stats: IncomingStats
+    cells: Cells
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when it is there."""
+        return _moment(self.stats.connected_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """All of it."""
+
+    broker: str
+    nodes: Sequence[NodeStatus]
+    standings: dict[str, Standing]  #: of the nodes, by their sessions
+    connectors: list[ConnectorCard]
+    incoming: list[IncomingRow]
+    boxes: list[Box]
+
+    @property
+    def left(self) -> list[Box]:
+        """Brokers that only come to us."""
+        return [each for each in self.boxes if each.is_left]
+
+    @property
+    def right(self) -> list[Box]:
+        """Brokers that we go to, and those of the cluster."""
+        return [each for each in self.boxes if not each.is_left]
+
+    @property
+    def shape(self) -> str:
+        """A text that is another one when something joined, left, or was switched: then the page is drawn anew."""
+        said = [
+            [each.node for each in self.nodes],
+            [
+                (each.stats.name, each.stats.running, [(row.way.remote, len(row.bridges)) for row in each.ways])
+                for each in self.connectors
+            ],
+            [(each.stats.broker, each.stats.connection) for each in self.incoming],
+            [each.name for each in self.boxes if each.in_cluster],
+        ]
+        return f"{zlib.crc32(json.dumps(said).encode()):08x}"
+
+    @property
+    def cells(self) -> Cells:
+        """Every live cell by its name."""
+        found: Cells = {}
+        rows = [row for card in self.connectors for row in card.ways]
+        parts = [(row.key, row.cells) for row in rows]
+        parts += [(key, cells) for row in rows for key, _, cells in row.bridges]
+        parts += [(row.key, row.cells) for row in self.incoming]
+        parts += [(f"n{node}", {"mood": each.mood, "homes": each.says}) for node, each in self.standings.items()]
+        parts += [(line.key, line.cells) for box in self.boxes for line in box.lines]
+        for key, cells in parts:
+            found |= {f"{key}#{name}": value for name, value in cells.items()}
+        return found
+
+
+def drawn(
+    broker: str, nodes: Sequence[NodeStatus], cluster: ClusterStatus | None, sees_all: bool = True
+) -> Drawn:  # fmt: skip
+    """The topology as the nodes tell of it. Who does not see all destinations is told no sums of all."""
+    networks = [(node.node, NetworkStats.from_json(node.network)) for node in nodes if node.network]
+    cards = [
+        card_of(each, sees_all, node, f"{number}.{place}")
+        for number, (node, network) in enumerate(networks)
+        for place, each in enumerate(network.connectors)
+    ]
+    incoming = [
+        IncomingRow(f"i{number}.{place}", each, _incoming_cells(each, sees_all))
+        for number, (_, network) in enumerate(networks)
+        for place, each in enumerate(network.incoming)
+    ]
+    standings = {each.node: standing_of(each, sees_all) for each in nodes}
+    return Drawn(broker, nodes, standings, cards, incoming, _boxes(cards, incoming, cluster, sees_all))
+
+
+def card_of(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: str = "0.0") -> ConnectorCard:
+    """One connector with its ways."""
+    ways = []
+    for number, way in enumerate(stats.ways):
+        own = f"w{key}.{number}"
+        bridges = [(f"{own}.{each.direction}", each, _bridge_cells(each, sees_all)) for each in way.bridges]
+        ways.append(WayRow(own, way, _way_cells(way), bridges))
+    return ConnectorCard(stats, node, ways)
+
+
+def _way_cells(way: WayStats) -> Cells:
+    return {"mood": MOODS[way.state], "state": str(way.state), "why": why(way)}
+
+
+def why(way: WayStats) -> str:
+    """What stands in its way now, and when it is tried again."""
+    if way.state is WayState.CONNECTED or not way.last_error:
+        return ""
+    tried = f" after {number_format.counted(way.attempts, 'attempt')}" if way.attempts else ""
+    return f"{way.last_error}{tried}"
+
+
+def _bridge_cells(bridge: BridgeStats, sees_all: bool) -> Cells:
+    return {
+        "forwarded": _count(bridge.forwarded, sees_all),
+        "bytes": number_format.size(bridge.forwarded_bytes) if sees_all else UNSEEN,
+        "queued": _count(bridge.queued, sees_all) if bridge.direction == "out" else UNSEEN,
+        "under_way": _count(bridge.under_way, sees_all),
+        "dropped": _count(bridge.dropped_by_ttl, sees_all),
+        "duplicates": _count(bridge.duplicates, sees_all),
+        "refused": _count(bridge.refused, sees_all),
+        "demand": _count(bridge.demand, sees_all),
+    }
+
+
+def _incoming_cells(incoming: IncomingStats, sees_all: bool) -> Cells:
+    return {
+        "mood": "good", "state": "connected",
+        "received": _count(incoming.received, sees_all), "given": _count(incoming.given, sees_all),
+        "duplicates": _count(incoming.duplicates, sees_all), "dropped": _count(incoming.dropped_by_ttl, sees_all),
+    }  # fmt: skip
+
+
+def _count(number: int, sees_all: bool) -> str:
+    return number_format.whole(number) if sees_all else UNSEEN
+
+
+# -- the picture
+
+
+def _boxes(
+    cards: Iterable[ConnectorCard], incoming: Iterable[IncomingRow], cluster: ClusterStatus | None, sees_all: bool
+) -> list[Box]:  # fmt: skip
+    boxes: dict[str, Box] = {}
+    for card in cards:
+        for row in card.ways:
+            where = row.way.address or ", ".join(row.way.addresses)
+            box = boxes.setdefault(row.way.remote or where, Box(row.way.remote, where))
+            box.is_left = False
+            box.lines += _lines_of(card, row)
+    for row in incoming:
+        box = boxes.setdefault(row.stats.broker, Box(row.stats.broker, row.stats.address))
+        moved = f"{row.cells['received']} came" + (f", {row.cells['given']} given" if row.stats.given else "")
+        cells = {"mood": "good", "says": moved}
+        box.lines.append(Line(f"l{row.key}", "incoming", "in", "bridges to us", "", cells))
+    for member in cluster.members if cluster else ():
+        if member.state is MemberState.SELF:
+            continue
+        box = boxes.setdefault(member.name, Box(member.name, member.address))
+        box.is_left, box.in_cluster, box.is_master = False, True, member.is_master
+        box.lines.append(_member_line(member, sees_all))
+    return sorted(boxes.values(), key=lambda each: (each.name or each.address).lower())
+
+
+def _lines_of(card: ConnectorCard, row: WayRow) -> Iterator[Line]:
+    toward = "both" if card.stats.duplex else "out"
+    counts = [f"{cells['forwarded']} {'out' if each.direction == 'out' else 'in'}" for _, each, cells in row.bridges]
+    waiting = [cells["queued"] for _, each, cells in row.bridges if each.direction == "out" and each.queued]
+    said = ", ".join([*counts, *(f"{each} queued" for each in waiting)])
+    is_up = row.way.state is WayState.CONNECTED
+    cells = {"mood": row.cells["mood"], "says": said if is_up else str(row.way.state)}
+    yield Line(f"l{row.key}", "bridge", toward, card.stats.name, card.stats.name, cells)
+
+
+def _member_line(member: MemberStatus, sees_all: bool) -> Line:
+    """The link to another broker of the cluster; `taken` is a sum over all destinations."""
+    is_up = member.state is MemberState.UP
+    says = f"{number_format.whole(member.taken)} taken" if is_up and sees_all else str(member.state)
+    return Line(f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says})
+
+
+def _moment(ms: int) -> datetime | None:
+    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
+
+
+def properties(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a connector was told, by ActiveMQ's names, in the order of its definition; no secrets."""
+    options = definition.get("options", {})
+    return [(name, "set" if value is None else str(value)) for name, value in options.items()]

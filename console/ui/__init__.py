@@ -1,0 +1,1 @@
+"""Context, middleware and saved views that all pages share."""

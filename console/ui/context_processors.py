@@ -1,0 +1,46 @@
+"""What every page needs: the user's rights and theme, the broker's name, the entries of the rail.
+
+Parts of pages and pages that stand alone have no bar beside them: what that shows is looked up where it is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from console.access.permissions import Verb, may, rights_of, roles_of
+from console.accounts.impersonation import look_of, person
+from console.alerts import notifications
+from console.models import UserSetting
+from console.ui.navigation.command_palette import allowed
+from console.ui.navigation.menu import rail_of
+from console.ui.preferences import timezones
+from console.ui.preferences.user_settings import setting_of
+
+
+def house(request: HttpRequest) -> dict[str, Any]:
+    """Context of every page."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"theme": "auto", "zone": timezones.UTC, "broker": settings.SLUICE.broker_name}
+    rights = rights_of(user)
+    setting = setting_of(person(user))
+    return {
+        "rights": rights,
+        "signed_in": person(user).get_username(),
+        "looking": look_of(user),
+        "impersonation_ended": getattr(request, "impersonation_ended", ""),
+        "roles": ", ".join(sorted(roles_of(user))) or "no role",
+        "theme": setting.theme,
+        "themes": UserSetting.Theme.choices,
+        "single_keys": setting.single_keys,
+        "zone": timezones.current(),
+        "commands": allowed(rights),
+        "broker": settings.SLUICE.broker_name,
+        "outbox": settings.MAIL_OUTBOX,
+        "bell": SimpleLazyObject(lambda: notifications.cells(user, setting_of(user)) if may(user, Verb.SEE) else {}),
+        "rail": SimpleLazyObject(lambda: rail_of(rights, request.path)),
+    }

@@ -1,0 +1,49 @@
+"""When the broker says no: a page that says so, instead of a trace."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from brokerapp.errors import BrokerError, DestinationNotFound, StoreUnavailable
+from console.access import redaction
+from console.access.permissions import visible
+
+logger = logging.getLogger(__name__)
+
+#: What a branch of the broker's errors is to a browser; the first that fits counts.
+_ANSWERS: tuple[tuple[type[BrokerError], int, str], ...] = (
+    (DestinationNotFound, 404, "There is no such destination"),
+    (StoreUnavailable, 503, "The broker cannot be reached"),
+    (BrokerError, 409, "The broker refused this"),
+)
+
+
+class BrokerErrorMiddleware:
+    """Turns a BrokerError that a view lets pass into a page with a reference that is also in the log."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """The page for a BrokerError; None (Django's own treatment) for anything else."""
+        if not isinstance(exception, BrokerError):
+            return None
+        status, title = next((status, title) for kind, status, title in _ANSWERS if isinstance(exception, kind))
+        reference = secrets.token_hex(4)
+        logger.warning("%s %s: %s [%s]", request.method, request.path, exception, reference)
+        page = {"title": title, "sentence": _said(request, exception), "status": status, "reference": reference}
+        return render(request, "layout/error.html", page, status=status)
+
+
+def _said(request: HttpRequest, refused: BrokerError) -> str:
+    """The sentence, as far as who asked may know what it names."""
+    user = getattr(request, "user", None)
+    return redaction.said(str(refused), visible(user)) if user is not None else str(refused)

@@ -1,0 +1,1 @@
+"""Formats numbers and times, pages tables, compares JSON values; no I/O."""

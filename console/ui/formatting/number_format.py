@@ -1,0 +1,129 @@
+"""How numbers read on every page: grouped thousands, one decimal for rates, units, times in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+
+from analytics.model.wording import MINUS, client_label
+from console.ui.formatting import time_format
+
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
+
+
+def whole(value: int | float) -> str:
+    """4,210, −3"""
+    return f"{value:,.0f}".replace("-", MINUS)
+
+
+def short(value: int) -> str:
+    """4,210, 12.8k, 1.2M: five characters at most, for a picture."""
+    for length, letter in ((1_000_000, "M"), (10_000, "k")):
+        if value >= length:
+            thousands = value / (1_000 if letter == "k" else length)
+            return f"{thousands:.0f}{letter}" if thousands >= 100 else f"{thousands:.1f}{letter}"
+    return whole(value)
+
+
+def rate(value: float) -> str:
+    """12.4 (messages a second); 1,204 from a thousand on, where a decimal says nothing."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
+
+
+def size(count: int | float) -> str:
+    """1.4 MiB"""
+    value = float(count)
+    for unit in _BYTE_UNITS:
+        if value < 1024 or unit == _BYTE_UNITS[-1]:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def span(seconds: float) -> str:
+    """12 s, 4 min, 3 h, 2 d"""
+    for length, _, short in _SPANS:
+        if seconds >= length:
+            return f"{seconds / length:.0f} {short}"
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.1f} s"
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """4 min ago, in 12 min, just now"""
+    seconds = ((now or timezone.now()) - moment).total_seconds()
+    if abs(seconds) < 5:
+        return "just now"
+    return f"{span(int(seconds))} ago" if seconds > 0 else f"in {span(int(-seconds))}"
+
+
+def lately(moment: datetime) -> str:
+    """As `ago`, but nothing that changes with each second: `4 min ago`, just now."""
+    return ago(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 queue, 4,210 messages"""
+    return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
+
+
+def difference(value: float, unit: str) -> str:
+    """+1,204, in the unit of a table's column; "" for none."""
+    return f"{'+' if value > 0 else MINUS}{figure(abs(value), unit)}" if value else ""
+
+
+def part(value: float) -> str:
+    """12.4 %"""
+    return f"{value * 100:,.1f} %"
+
+
+def change(value: float) -> str:
+    """+12.4 %, −3.0 %"""
+    return f"{'+' if value > 0 else ''}{part(value)}".replace("-", MINUS)
+
+
+def moment(text: str) -> str:
+    """5 Mar 2026, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
+    found = datetime.fromisoformat(text)
+    return time_format.bare(found if found.tzinfo else found.replace(tzinfo=UTC))
+
+
+def milliseconds(value: float) -> str:
+    """2.44 ms, 413 ms, 4.1 s, 2.5 min, 3.0 h"""
+    for size_, unit in ((3_600_000, "h"), (60_000, "min"), (1000, "s")):
+        if value >= size_:
+            return f"{value / size_:,.1f} {unit}"
+    return f"{value:.3g} ms" if value < 100 else f"{value:.0f} ms"
+
+
+#: How values read in the units of a result's table (analytics.results.storage.Column).
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "bytes": size,
+    "seconds": span,
+    "part": part,
+    "change": change,
+    "times": lambda value: f"{value:,.3g}×",
+    "ms": milliseconds,
+    "time": moment,
+}
+
+
+def cell(value: Any, column: Mapping[str, str]) -> str:
+    """A cell of a result's table as its column has it: a client that gave no name is called unnamed."""
+    if column.get("about") == "client" and isinstance(value, str):
+        return client_label(value)
+    return figure(value, column["unit"])
+
+
+def figure(value: Any, unit: str) -> str:
+    """A cell of a result's table in its unit."""
+    if value is None:
+        return "–"
+    if unit in _UNITS:
+        return _UNITS[unit](value)
+    if isinstance(value, bool | str):
+        return str(value)
+    return rate(value) if isinstance(value, float) else whole(value)

@@ -1,0 +1,1 @@
+"""What users choose for themselves: settings, time zone and favourites."""

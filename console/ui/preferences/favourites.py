@@ -1,0 +1,62 @@
+"""Stars: what a user marks to find again. Queues, topics, subscriptions that are kept for a name, and clients.
+
+A subject is a kind and a name, `queue://orders`. A connection has another id each time that it is made, so its star is
+on the client-id. A subscription that has no name ends with its connection and has no star.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Kind
+from console.access.permissions import AnyUser
+from console.models import Star
+
+#: The kind of a subject that is a client rather than a destination.
+CLIENT = "client"
+#: The list in which things of each kind are found again.
+_LISTS = {Kind.QUEUE: "queues", Kind.TOPIC: "topics", Kind.SUBSCRIPTION: "subscribers", CLIENT: "connections"}
+_BETWEEN = "://"
+
+
+def of_client(name: str) -> str:
+    """The subject that is the client of this name."""
+    return f"{CLIENT}{_BETWEEN}{name}"
+
+
+def stars_of(user: AnyUser) -> frozenset[str]:
+    """The subjects that a user has starred."""
+    return frozenset(Star.objects.filter(user=user).values_list("subject", flat=True))
+
+
+def toggle(user: AnyUser, subject: str) -> bool:
+    """Star it, or take the star away; whether it is starred now. Raises RequestRefused."""
+    _parts(subject)
+    if Star.objects.filter(user=user, subject=subject).delete()[0]:
+        return False
+    Star.objects.get_or_create(user=user, subject=subject)
+    return True
+
+
+def name_of(subject: str) -> str:
+    """What a subject is called. Raises RequestRefused."""
+    return _parts(subject)[1]
+
+
+def list_with(subject: str) -> str:
+    """The list in which it is, as a URL that shows what is starred. Raises RequestRefused."""
+    kind, _ = _parts(subject)
+    return f"{reverse(_LISTS[kind])}?{urlencode({'show': 'starred'})}"
+
+
+def _parts(subject: str) -> tuple[str, str]:
+    kind, _, name = subject.partition(_BETWEEN)
+    if kind not in _LISTS or not name:
+        known = ", ".join(_LISTS)
+        raise RequestRefused(f"{subject[:80]!r} cannot be starred: expected KIND://NAME, KIND one of {known}")
+    if len(subject) > Star.MAX_SUBJECT:
+        raise RequestRefused(f"a name of {len(subject):,} characters cannot be starred: {Star.MAX_SUBJECT:,} at most")
+    return kind, name

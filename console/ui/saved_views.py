@@ -1,0 +1,39 @@
+"""Saved views: what a list shows, kept by a user under a name. Only what the list itself reads of a query is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.urls import reverse
+
+from brokerapp.model.destination import Kind
+from console.access.permissions import AnyUser
+from console.destinations.clients.clients import CONNECTIONS, SUBSCRIBERS
+from console.destinations.lists import ListQuery
+from console.models import SavedView
+
+#: Pages whose views can be kept, by their names: the query of each as it reads it itself.
+LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {
+    "queues": lambda query: ListQuery.read(Kind.QUEUE, query).url(),
+    "topics": lambda query: ListQuery.read(Kind.TOPIC, query).url(),
+    "subscribers": lambda query: SUBSCRIBERS.page((), query).url(),
+    "connections": lambda query: CONNECTIONS.page((), query).url(),
+}
+
+
+def menu_of(user: AnyUser, page: str, query: Mapping[str, str]) -> dict[str, Any]:
+    """What the menu of a list's views shows: the views, each with whether it is what is seen, and what is seen."""
+    seen = LISTS[page](query)
+    views = [(view, view.query == seen) for view in SavedView.objects.filter(user=user, page=page)]
+    return {"page_name": page, "views": views, "seen": seen, "max_name": SavedView.MAX_NAME}
+
+
+def is_full(user: AnyUser, page: str, name: str) -> bool:
+    """Whether a user has as many views of a list as may be, so that none of another name can be added."""
+    return SavedView.objects.filter(user=user, page=page).exclude(name=name).count() >= SavedView.MOST
+
+
+def url_of(page: str, query: str) -> str:
+    """Where a list shows this."""
+    return reverse(page) + query

@@ -1,0 +1,26 @@
+"""The command palette: what fits the text, of the commands somebody has and the destinations they see."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from brokerapp.model.destination import NAMED_KINDS
+from console.access.permissions import Verb, needs, rights_of, visible
+from console.broker.mirror import mirror
+from console.ui.navigation.command_palette import SHOWN, allowed, fits, found
+
+
+@require_GET
+@needs(Verb.SEE)
+def palette(request: HttpRequest) -> HttpResponse:
+    """The options below the palette's field."""
+    text = request.GET.get("q", "").strip()
+    context = {"text": text, "commands": found(text, allowed(rights_of(request.user)))}
+    if text:
+        sees = visible(request.user, Verb.SEE)
+        everything = (each for each in mirror().current().stats if each.kind in NAMED_KINDS)
+        fitting = [each for each in everything if fits(text, each.name) and sees(each)]
+        context["destinations"] = sorted(fitting, key=lambda each: (len(each.name), each.name))[:SHOWN]
+    return render(request, "layout/command_palette.html", context)

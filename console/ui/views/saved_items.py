@@ -1,0 +1,55 @@
+"""What a user keeps of lists: stars, and views under names."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
+
+from console.access.permissions import Verb, needs
+from console.models import SavedView
+from console.ui import saved_views
+from console.ui.preferences import favourites
+
+
+@require_POST
+@needs(Verb.SEE)
+def star(request: HttpRequest) -> HttpResponse:
+    """Star something, or take the star away."""
+    subject = request.POST.get("subject", "")
+    is_starred = favourites.toggle(request.user, subject)
+    if request.htmx:
+        context = {"subject": subject, "called": favourites.name_of(subject), "is_starred": is_starred}
+        response = render(request, "components/favourite.html", context)
+        return trigger_client_event(response, "starred", {"by": 1 if is_starred else -1})  # the chip counts it
+    return redirect(favourites.list_with(subject))
+
+
+@require_POST
+@needs(Verb.SEE)
+def save_view(request: HttpRequest, page: str) -> HttpResponse:
+    """Keep what a list shows under a name; one of the same name is replaced."""
+    if page not in saved_views.LISTS:
+        raise Http404(f"There is no list {page}.")
+    name = request.POST.get("name", "").strip()[: SavedView.MAX_NAME]
+    query = saved_views.LISTS[page](QueryDict(request.POST.get("query", "").lstrip("?")))
+    if not name:
+        messages.error(request, "Give the view a name.")
+    elif saved_views.is_full(request.user, page, name):
+        messages.error(request, f"You have {SavedView.MOST} views of this list: remove one first.")
+    else:
+        SavedView.objects.update_or_create(user=request.user, page=page, name=name, defaults={"query": query})
+        messages.success(request, f"The view “{name}” is yours now.")
+    return redirect(saved_views.url_of(page, query))
+
+
+@require_POST
+@needs(Verb.SEE)
+def forget_view(request: HttpRequest, view_id: int) -> HttpResponse:
+    """Keep a view no longer."""
+    view = get_object_or_404(SavedView, pk=view_id, user=request.user)
+    view.delete()
+    messages.success(request, f"The view “{view.name}” is removed.")
+    return redirect(view.page)

@@ -1,0 +1,100 @@
+"""The column Spark computes agrees with the broker's predicate, on the table of cases and on seeded random ones."""
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from brokerapp.selectors import Selector, compile_selector, number
+from brokerapp.selectors.render import render
+from tests.brokerapp.selectors.cases import CASES
+from tests.brokerapp.selectors.trees import random_condition, random_headers
+
+pytestmark = pytest.mark.spark
+
+
+def recorded(session, messages):
+    """Messages as the archive has them: the text of every property, and the numbers among them."""
+    numbers = [
+        [(name, float(value)) for name, text in each.items() if (value := number(text)) is not None]
+        for each in messages
+    ]
+    table = pa.table(
+        {
+            "id": pa.array(range(len(messages))),
+            "ps": pa.array([list(each.items()) for each in messages], pa.map_(pa.string(), pa.string())),
+            "pn": pa.array(numbers, pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    return session.createDataFrame(table)
+
+
+def values(frame, trees):
+    """For each message, what each tree comes to."""
+    from analytics.transforms.selector_column import to_column
+
+    columns = [to_column(tree).alias(f"c{i}") for i, tree in enumerate(trees)]
+    rows = frame.select("id", *columns).toArrow().to_pylist()
+    return [[row[f"c{i}"] for i in range(len(trees))] for row in sorted(rows, key=lambda row: row["id"])]
+
+
+def test_the_table_of_cases(spark):
+    selectors = sorted({text for text, _, _ in CASES})
+    headers = [headers for _, headers, _ in CASES]
+    frame = recorded(spark, headers).cache()
+    found = {}
+    for start in range(0, len(selectors), 40):
+        part = selectors[start : start + 40]
+        for message, row in enumerate(values(frame, [compile_selector(text).tree for text in part])):
+            found |= {(text, message): value for text, value in zip(part, row, strict=True)}
+    wrong = [
+        (text, headers[message], value)
+        for (text, message), value in found.items()
+        if value is not compile_selector(text).evaluate(headers[message])
+    ]
+    assert wrong == []
+    assert [found[text, message] for message, (text, _, _) in enumerate(CASES)] == [value for _, _, value in CASES]
+
+
+def test_what_asks_for_bodies_cannot_be_a_column(spark):
+    from analytics.transforms.selector_column import NotRecorded, to_column
+
+    with pytest.raises(NotRecorded, match="XPATH '//a' asks for bodies"):
+        to_column(compile_selector("n = 1 OR NOT XPATH '//a'").tree)
+
+
+#: Selectors of one job: deep ones, which Spark compiles to Java, and many simpler ones, which it reads as they are.
+COMPILED, INTERPRETED = 60, 235
+FACTORY = "spark.sql.codegen.factoryMode"
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, COMPILED), *((seed, INTERPRETED) for seed in range(1, 5))])
+def test_random_selectors_on_random_messages(spark, seed, count):
+    random = Random(seed)
+    trees = [random_condition(random, 3 if count == COMPILED else 2) for _ in range(count)]
+    headers = [random_headers(random) for _ in range(120)]
+    spark.conf.set(FACTORY, "FALLBACK" if count == COMPILED else "NO_CODEGEN")
+    try:
+        found = values(recorded(spark, headers), trees)
+    finally:
+        spark.conf.unset(FACTORY)
+    selectors = [Selector("", tree) for tree in trees]
+    expected = [[selector.evaluate(each) for selector in selectors] for each in headers]
+    wrong = [
+        (render(tree), headers[i], found[i][j], expected[i][j])
+        for i in range(len(headers))
+        for j, tree in enumerate(trees)
+        if found[i][j] is not expected[i][j]
+    ]
+    assert wrong == []
+    assert {value for row in expected for value in row} == {True, False, None}
+
+
+def test_300_alternatives_are_planned(spark):
+    tree = compile_selector(" OR ".join(f"n = {i}" for i in range(300))).tree
+    assert values(recorded(spark, [{"n": "299"}, {"n": "300"}, {}]), [tree]) == [[True], [False], [None]]
+
+
+def test_divisions_within_divisions_are_planned(spark):
+    tree = compile_selector("n / (" * 15 + "2" + ")" * 15 + " > 0").tree
+    assert values(recorded(spark, [{"n": "3"}, {"n": "0"}]), [tree]) == [[True], [None]]

@@ -1,0 +1,80 @@
+"""What a broker of a cluster makes of what its master answers and tells, over two links, in whatever order."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.cluster.change_log import Recording
+from brokerapp.cluster.peer import Peer
+from brokerapp.cluster.record import Change, Record, Recorded
+from brokerapp.cluster.settings import Member
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.network.options.address import Address
+
+DURABLE = Change.of_subscription(NamedSubscription("me", "all", (Destination.topic("news"),), None))
+GONE = Change(DURABLE.name, False, DURABLE.attributes)
+
+
+class Here:
+    """What a broker holds and does, its store, and its link to the master."""
+
+    def __init__(self):
+        self.holds, self.done, self.asked = [], [], []
+        broker = SimpleNamespace(name="x", committer=SimpleNamespace(keep_record=lambda *about: about[-1]()))
+        self.master = Peer(Member("m", Address("m", 1)))
+        self.master.came(SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"])))
+        self.recording = Recording(broker, "m", {"m": self.master}, Record(), (), self)
+        self.tell(1)
+
+    def soon(self, change):
+        self.done.append(change)
+
+    def when_done(self, then):
+        then()
+
+    def held(self):
+        return self.holds
+
+    def tell(self, version, *changes, first=True, last=True):
+        """The master tells a part of its record."""
+        entries = [[change.name, number, change.attributes] for number, change in changes]
+        self.recording.told_record("m", "r", version, entries, first=first, last=last)
+
+    def make(self, change, version):
+        """It is made here, and the master answers that it recorded it."""
+        outcome = []
+        self.recording.change(change, outcome.append)
+        self.master.confirmed(f"{self.asked[-1]} {version}")
+        assert outcome == [""]
+        self.holds.append(change)
+
+
+@pytest.mark.parametrize(
+    "record", [pytest.param((2, (2, DURABLE)), id="with it"), pytest.param((1,), id="from before it")]
+)
+def test_what_was_made_here_stays_though_the_master_tells_of_it_late(record):
+    here = Here()
+    here.make(DURABLE, 2)
+    here.tell(*record)
+    assert here.done == []
+    assert here.recording.record.entries == {DURABLE.name: Recorded(2, DURABLE.attributes)}
+
+
+def test_a_deletion_from_before_it_was_made_anew_here_is_ignored():
+    here = Here()
+    here.make(DURABLE, 3)
+    here.recording.told_change("m", "r", 2, GONE)
+    assert here.done == []
+    here.recording.told_change("m", "r", 3, DURABLE)
+    here.recording.told_change("m", "r", 4, GONE)
+    assert here.done[-1] == GONE
+    assert here.recording.record == Record("r", 4, {})
+
+
+def test_a_record_that_broke_off_while_it_was_told_is_forgotten():
+    here = Here()
+    here.tell(2, (2, DURABLE), last=False)
+    here.tell(3)
+    assert here.recording.record == Record("r", 3, {})
+    assert here.done == []

@@ -1,0 +1,128 @@
+"""What is settled before it is stored: the committer settles it when it has a number, in order, and once."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.model.message import Message
+from brokerapp.store import Committed, Limits, Unit
+
+LOG = "queue://a"
+
+
+class Store:
+    """Remembers what each batch appended and settled; answers when it may."""
+
+    def __init__(self):
+        self.batches, self.last, self.open = [], 0, asyncio.Event()
+        self.open.set()
+
+    async def commit(self, _session, batch, _limits):
+        await self.open.wait()
+        settled = [entry.seq for unit in batch.units for entry in unit.settles]
+        appended = sum(unit.count for _, unit in batch.numbered)
+        self.batches.append((appended, settled))
+        base, self.last = self.last, self.last + appended
+        return Committed(base, used=100 * self.last, held={LOG: 10 * self.last})
+
+
+@asynccontextmanager
+async def running():
+    store = Store()
+    committer = Committer(store, "s", Limits(), lambda: None)
+    task = asyncio.create_task(committer.run())
+    try:
+        async with asyncio.timeout(10):
+            yield store, committer
+    finally:
+        task.cancel()
+
+
+def given():
+    return Entry(LOG, COMING, Message("ID:1", b"", b""), size=10)
+
+
+def bringing(entry, then=lambda: None):
+    """The unit that brings it to the store."""
+
+    def done(seq, refused):
+        entry.seq = 0 if refused else seq
+        then()
+
+    return Unit([(b"x", [(LOG, "", "")])], then=done)
+
+
+async def test_an_ack_that_comes_before_its_message_is_stored_goes_into_the_batch_after():
+    async with running() as (store, committer):
+        entry = given()
+        committer.submit(bringing(entry), {LOG})
+        committer.settle([entry])
+        await committer.drain()
+        assert store.batches == [(1, []), (0, [1])]
+
+
+async def test_an_ack_that_comes_while_its_message_is_on_the_way_goes_into_the_next_batch():
+    async with running() as (store, committer):
+        entry = given()
+        store.open.clear()
+        committer.submit(bringing(entry), {LOG})
+        await asyncio.sleep(0)
+        committer.settle([entry])
+        store.open.set()
+        await committer.drain()
+        assert store.batches == [(1, []), (0, [1])]
+
+
+async def test_a_unit_that_settles_what_is_before_it_comes_in_a_later_batch_and_what_follows_it_does_too():
+    order = []
+    async with running() as (store, committer):
+        entry = given()
+        committer.submit(bringing(entry, lambda: order.append("stored")), {LOG})
+        committer.submit(Unit(settles=[entry], then=lambda *_: order.append("settled")))
+        committer.submit(Unit(then=lambda *_: order.append("barrier")))
+        await committer.drain()
+        assert store.batches == [(1, []), (0, [1])]
+        assert order == ["stored", "settled", "barrier"]
+
+
+async def test_a_unit_that_settles_what_waits_for_room_holds_nobody_up_and_it_is_settled_when_it_is_stored():
+    async with running() as (store, committer):
+        waiting, other = given(), given()
+        committer.submit(Unit(settles=[waiting, other]))
+        committer.submit(bringing(other), {LOG})
+        await committer.drain()
+        committer.submit(bringing(waiting))
+        await committer.drain()
+        assert sorted(seq for _, settled in store.batches for seq in settled) == [1, 2]
+
+
+async def test_what_is_never_stored_is_never_settled():
+    async with running() as (store, committer):
+        entry = given()
+        committer.settle([entry])
+        await committer.drain()
+        entry.seq = 0
+        committer.submit(bringing(given()), {LOG})
+        await committer.drain()
+        assert all(settled == [] for _, settled in store.batches)
+
+
+async def test_it_knows_what_is_on_its_way_to_a_log_that_did_not_get_it_early():
+    async with running() as (store, committer):
+        store.open.clear()
+        committer.submit(bringing(given()), {LOG})
+        assert not committer.brings_to(LOG)
+        assert committer.given == 1
+        await asyncio.sleep(0)
+        committer.submit(late := bringing(given()))
+        committer.submit(bringing(given()))
+        assert committer.brings_to(LOG)
+        assert committer.withdraw(lambda unit: unit is late) == [late]
+        assert committer.brings_to(LOG)
+        store.open.set()
+        await committer.drain()
+        committer.submit(Unit())
+        await committer.drain()
+        assert not committer.brings_to(LOG)
+        assert (committer.used, committer.held) == (200, {LOG: 20})

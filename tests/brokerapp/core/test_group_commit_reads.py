@@ -1,0 +1,63 @@
+"""The committer's reads: after all that was submitted before them, whatever is submitted later."""
+
+import asyncio
+
+from brokerapp.core.publishing.group_commit import MAX_UNITS, Committer
+from brokerapp.store import Committed, Limits, Unit
+
+
+class Store:
+    """Takes everything, and remembers how many messages it has."""
+
+    def __init__(self):
+        self.stored = 0
+
+    async def commit(self, _session, batch, _limits):
+        await asyncio.sleep(0)
+        base = self.stored
+        self.stored += sum(unit.count for _, unit in batch.numbered)
+        return Committed(base)
+
+    async def read(self, _log, _after, _count):
+        return [self.stored]
+
+
+def message():
+    return Unit([(b"x", [("queue://a", "", "")])])
+
+
+async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
+    store, answers = Store(), []
+    committer = Committer(store, "s", Limits(), lambda: None)
+    running = asyncio.create_task(committer.run())
+
+    def more(*_):
+        if not answers and store.stored < 100 * MAX_UNITS:
+            for _ in range(MAX_UNITS):
+                committer.submit(message())
+
+    for _ in range(3 * MAX_UNITS):
+        committer.submit(message())
+    committer.submit(Unit(then=more))
+    committer.read("queue://a", 0, 1, answers.extend)
+    committer.done = more
+    async with asyncio.timeout(30):
+        while not answers:
+            await asyncio.sleep(0)
+    running.cancel()
+    assert 3 * MAX_UNITS <= answers[0] < 20 * MAX_UNITS
+
+
+async def test_a_fault_with_one_unit_keeps_nobody_else_waiting():
+    heard = []
+    committer = Committer(Store(), "s", Limits(), lambda: None)
+    running = asyncio.create_task(committer.run())
+    committer.submit(Unit(then=lambda *_: 1 / 0))
+    committer.submit(Unit(then=lambda *_: heard.append("unit")))
+    committer.read("queue://a", 0, 1, lambda _: 1 / 0)
+    committer.read("queue://a", 0, 1, lambda _: heard.append("read"))
+    async with asyncio.timeout(30):
+        while len(heard) < 2:
+            await asyncio.sleep(0)
+    assert not running.done()
+    running.cancel()

@@ -1,0 +1,60 @@
+"""Ways of what no client sends, by hand or by itself: nothing is kept for a bridge that leads to where it came from."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.admin.handlers.bulk_moves import Transfers
+from brokerapp.core.publishing.publisher import Publishing
+from brokerapp.core.redelivery.dead_lettering import Failures
+from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.engine.policy.subscription_recovery import RETAIN
+from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.model.definitions import Definitions
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Copy, Message
+from brokerapp.model.subscription_identity import NamedSubscription
+
+TOPIC = Destination.topic("t")
+LEADS_TO_A = NamedSubscription("bridge", "NC-DS_t", (TOPIC,), leads_to="a")
+FEED = Feed(LEADS_TO_A, LEADS_TO_A.log(1), lambda *_: True)
+
+
+class FakeBroker(SimpleNamespace):
+    """As much of a broker as a message asks on its way; `kept` is where those went that were published."""
+
+    def __init__(self) -> None:
+        topology = Topology(Definitions(1, ()), lambda *_: True)
+        topology.add_feed(FEED)
+        super().__init__(
+            name="b", session="s", topology=topology, kept=[],
+            queues=SimpleNamespace(receiving=lambda _destination: None),
+            durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
+            committer=SimpleNamespace(submit=lambda unit: unit.then(1, "")),
+            storing=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
+            timers=SimpleNamespace(every=lambda *_: None),
+        )  # fmt: skip
+        self.publishing = Publishing(self)
+
+
+def moved(broker: FakeBroker, message: Message) -> None:
+    broker.kept += Transfers(broker).on_its_way(message, TOPIC).route.queues
+
+
+def buried(broker: FakeBroker, message: Message) -> None:
+    Failures(broker)._bury(message, TOPIC, ())
+
+
+def remembered(broker: FakeBroker, message: Message) -> None:
+    recovery = Recovery(broker)
+    recovery.published(message, Copy(TOPIC))
+    recovery.created(SimpleNamespace(feed=FEED, subscription=LEADS_TO_A))
+
+
+@pytest.mark.parametrize("goes", [moved, buried, remembered])
+@pytest.mark.parametrize(("path", "is_kept"), [((), True), (("z",), True), (("z", "a"), False)])
+def test_what_is_moved_fails_or_is_remembered_is_not_kept_for_the_bridge_to_where_it_came_from(goes, path, is_kept):
+    broker = FakeBroker()
+    goes(broker, Message("1", f"message-id:1\n{RETAIN}:true\n".encode(), b"x", path=path))
+    assert [each.destination for each in broker.kept] == [FEED.target] * is_kept

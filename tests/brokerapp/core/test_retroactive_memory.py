@@ -1,0 +1,25 @@
+"""How much a node remembers of its topics, all together."""
+
+from types import SimpleNamespace
+
+from brokerapp.core.subscriptions import retroactive
+from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.model.definitions import RecoveryPolicy
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Copy, Message
+from brokerapp.system import clock
+
+
+def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
+    now = 1_000
+    monkeypatch.setattr(clock, "now_ms", lambda: now)
+    monkeypatch.setattr(retroactive, "MAX_BYTES", 2_000)
+    policy = SimpleNamespace(recovery=RecoveryPolicy("timed", recover_duration=10))
+    topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: policy)
+    broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
+    found = Recovery(broker)
+    for number in range(10):
+        found.published(Message(str(number), b"message-id:x\n", b"body"), Copy(Destination.topic("t")))
+        assert [kept.message.id for _, kept, _ in found.all()] == [str(number)]
+        now += 10
+        assert not list(found.all())

@@ -1,0 +1,36 @@
+"""When a client is not read from because its sends wait for room."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.engine.clients.client import MAX_BRIDGE_WAITING_BYTES, Client
+
+FULL = MAX_BRIDGE_WAITING_BYTES
+
+
+class Reader:
+    """What the broker tells a connection: whether to read on."""
+
+    held = False
+
+    def hold(self, held):
+        self.held = held
+
+
+@pytest.mark.parametrize(
+    ("bridge", "acks", "waiting", "held"),
+    [
+        ("", (), 0, False),
+        ("", (), 1, True),
+        ("", ("auto",), FULL, False),
+        ("far", ("auto",), 1, False),
+        ("far", ("auto",), FULL, True),
+        ("far", ("auto", "client-individual"), FULL, False),
+    ],
+)
+def test_who_is_held_back_is_one_whose_acknowledgements_cannot_make_room(bridge, acks, waiting, held):
+    client = Client("1", Reader(), bridge=bridge, waiting=bool(waiting), waiting_bytes=waiting)
+    client.subscriptions = {str(number): SimpleNamespace(ack_mode=each) for number, each in enumerate(acks)}
+    client.read_or_not()
+    assert client.sink.held is held

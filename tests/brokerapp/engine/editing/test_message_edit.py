@@ -1,0 +1,108 @@
+"""What an edit is: what it changes of a message, what it leaves as it is, and what it refuses."""
+
+import pytest
+
+from brokerapp.engine.editing.message_edit import MAX_BODY, Edit
+from brokerapp.engine.editing.message_properties import check
+from brokerapp.engine.editing.resubmit_target import came_from, home_of
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+
+NOW = 1_000_000
+HEADERS = {
+    "message-id": "ID:1", "destination": "/queue/a", "timestamp": "5", "expires": "777", "priority": "7",
+    "persistent": "true", "correlation-id": "c", "region": "eu", "originalAmount": "12", "dlqDeliveryFailureCause": "x",
+    "sluice-wrote": "dlqDeliveryFailureCause", "resubmitCount": "2", "content-length": "3",
+}  # fmt: skip
+
+
+def applied(edit: Edit, headers=HEADERS, body=b"\x00\xff\r\n"):
+    return edit.applied(headers, body, "/queue/b", NOW)
+
+
+def test_an_edit_that_changes_nothing_makes_a_copy_that_only_lacks_what_the_broker_wrote():
+    copy = applied(Edit())
+    assert copy.properties == {"correlation-id": "c", "region": "eu", "originalAmount": "12"}
+    assert (copy.body, copy.is_bytes) == (b"\x00\xff\r\n", True)
+    assert (copy.destination, copy.persistent, copy.priority, copy.expires) == ("/queue/b", True, 7, 777)
+    assert not Edit().changes
+
+
+def test_properties_and_headers_are_set_and_removed_and_the_rest_stays():
+    copy = applied(Edit({"region": "us", "type": "order", "n": ""}, ("correlation-id", "never-there")))
+    assert copy.properties == {"region": "us", "originalAmount": "12", "type": "order", "n": ""}
+
+
+@pytest.mark.parametrize(("lives", "expires"), [(None, 777), (0, 0), (60, NOW + 60_000)])
+def test_a_time_to_live_begins_when_the_message_is_sent(lives, expires):
+    assert applied(Edit(lives=lives)).expires == expires
+
+
+def test_persistence_priority_and_body_are_replaced():
+    copy = applied(Edit(persistent=False, priority=0, body=b"new"))
+    assert (copy.persistent, copy.priority, copy.body, copy.is_bytes) == (False, 0, b"new", False)
+
+
+def test_it_comes_back_from_json_as_it_was():
+    edit = Edit({"a": "1"}, ("b",), True, 3, 60, b"\xff\x00", True, True)
+    assert Edit.from_json(edit.to_json()) == edit
+    assert Edit.from_json(Edit().to_json()) == Edit()
+
+
+def test_what_is_asked_is_told_without_the_body():
+    told = dict(Edit({"a": "1"}, ("b",), lives=0, body=b"secret", keeps=True).told())
+    assert told == {
+        "a": "1", "b": "removed", "lives": "for ever", "body": "6 bytes in place of the old", "originals": "stay",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (Edit({"a": "1"}, ("a",)), "'a' cannot be set and removed"),
+        (Edit({"message-id": "x"}), "'message-id' is no property"),
+        (Edit(remove=("expires",)), "'expires' is no property"),
+        (Edit({"AMQ_SCHEDULED_DELAY": "5"}), "is no property"),
+        (Edit({"resubmittedBy": "eve"}), "written by the broker"),
+        (Edit({"JMSXUserID": "eve"}), "for the broker to say"),
+        (Edit({"": "x"}), "has no name"),
+        (Edit({"a": "x\0"}), "NUL"),
+        (Edit(priority=10), "priority: 10"),
+        (Edit(lives=-1), "lives: -1"),
+        (Edit({f"n{each}": "" for each in range(65)}), "65 properties"),
+        (Edit(body=bytes(MAX_BODY + 1)), "body: 1,048,577 bytes"),
+    ],
+)
+def test_what_cannot_be_changed_so_is_refused_with_the_rule(edit, sentence):
+    with pytest.raises(RequestRefused, match=sentence):
+        edit.check()
+
+
+def test_a_dead_letter_goes_to_where_it_failed_and_any_other_message_to_where_it_is():
+    here = Destination.queue("here")
+    assert str(home_of(HEADERS, "/topic/failed", here)) == "topic://failed"
+    assert home_of({}, "/topic/sent", here) == here
+
+
+def test_a_message_that_is_resubmitted_goes_to_where_it_came_from_unless_that_was_temporary():
+    assert str(came_from("/queue/orders")) == "queue://orders"
+    assert came_from("/remote-temp-queue/ID:1") is None
+    assert came_from(None) is None
+
+
+@pytest.mark.parametrize("name", ["JMSXUserID", "resubmittedBy", "sentBy", "dlqDeliveryFailureCause", "destination"])
+def test_what_is_for_the_broker_to_say_nobody_gives(name):
+    with pytest.raises(RequestRefused, match=name):
+        check({"region": "eu", name: "x"})
+
+
+def test_a_delay_is_given_only_where_a_message_may_wait():
+    check({"AMQ_SCHEDULED_DELAY": "5", "correlation-id": "c"}, may_wait=True)
+    with pytest.raises(RequestRefused, match="AMQ_SCHEDULED_DELAY"):
+        check({"AMQ_SCHEDULED_DELAY": "5"})
+
+
+def test_so_many_are_edited_at_once_as_what_is_given_fits_into_one_commit():
+    assert Edit(priority=3).portion(200) == 200
+    assert Edit(body=bytes(MAX_BODY)).portion(200) == 8
+    assert Edit({f"n{each}": "x" * 10_000 for each in range(64)}).portion(200) == 13

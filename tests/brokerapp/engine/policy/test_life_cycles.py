@@ -1,0 +1,90 @@
+"""When destinations end, by how they began."""
+
+import pytest
+
+from brokerapp.engine.policy.life_cycles import (
+    MAX_RECONNECT_WINDOW_MS,
+    Ending,
+    Origin,
+    Use,
+    ends_at_restart,
+    ends_when_idle,
+    grace_ms,
+    is_kept_over_restarts,
+    window_ms,
+)
+from brokerapp.errors import ProtocolError
+
+ADMIN, AUTO, TEMPORARY = Origin
+
+
+@pytest.mark.parametrize(
+    ("origin", "use", "idle", "limit", "ends"),
+    [
+        (AUTO, Use(), 120_000, 120_000, True),
+        (AUTO, Use(), 119_999, 120_000, False),
+        (AUTO, Use(consumers=1), 500_000, 120_000, False),
+        (AUTO, Use(messages=1), 500_000, 120_000, False),
+        (AUTO, Use(producers=1), 500_000, 120_000, False),
+        (AUTO, Use(), 500_000, 0, False),
+        (ADMIN, Use(), 500_000, 120_000, False),
+        (TEMPORARY, Use(), 500_000, 120_000, False),
+    ],
+)
+def test_only_what_clients_made_and_nobody_uses_ends_when_it_is_idle(origin, use, idle, limit, ends):
+    assert ends_when_idle(origin, use, idle, limit) is ends
+
+
+@pytest.mark.parametrize(
+    ("origin", "messages", "is_subscription", "ends"),
+    [
+        (AUTO, 0, False, True),
+        (AUTO, 1, False, False),
+        (AUTO, 0, True, False),
+        (ADMIN, 0, False, False),
+        (TEMPORARY, 0, False, False),
+    ],
+)
+def test_a_restart_ends_what_clients_made_and_is_empty_but_for_what_they_subscribed_to(
+    origin, messages, is_subscription, ends
+):
+    assert ends_at_restart(origin, messages, is_subscription=is_subscription) is ends
+
+
+@pytest.mark.parametrize(
+    ("ending", "window", "grace"),
+    [
+        (Ending.LEFT, 50_000, 0),
+        (Ending.LOST, 50_000, 50_000),
+        (Ending.HOME_LOST, 50_000, 50_000),
+        (Ending.LOST, 0, 0),
+        (Ending.HOME_LOST, 0, 0),
+    ],
+)
+def test_temporary_destinations_outlive_a_broken_connection_only_where_it_may_come_back(ending, window, grace):
+    assert grace_ms(ending, window) == grace
+
+
+@pytest.mark.parametrize(
+    ("origin", "window", "kept"),
+    [(ADMIN, 0, True), (AUTO, 0, True), (TEMPORARY, 0, False), (TEMPORARY, 1, True)],
+)
+def test_a_temporary_destination_is_kept_over_restarts_only_if_its_client_may_reconnect(origin, window, kept):
+    assert is_kept_over_restarts(origin, window) is kept
+
+
+@pytest.mark.parametrize(
+    ("asked", "window"),
+    [
+        (None, 0), ("", 0), ("false", 0), ("0", 0), ("true", 7_000), ("20000", 20_000),
+        (str(MAX_RECONNECT_WINDOW_MS * 9), MAX_RECONNECT_WINDOW_MS),
+    ],
+)  # fmt: skip
+def test_a_client_says_whether_and_for_how_long_it_may_reconnect(asked, window):
+    assert window_ms(asked, 7_000) == window
+
+
+@pytest.mark.parametrize("asked", ["yes", "-1", "1.5", "9" * 40, "²"])
+def test_what_says_neither_is_refused_by_name(asked):
+    with pytest.raises(ProtocolError, match="reconnect:"):
+        window_ms(asked, 7_000)

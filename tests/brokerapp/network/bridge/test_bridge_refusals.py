@@ -1,0 +1,173 @@
+"""What becomes of a message that the broker at the other end of a bridge does not take, and of others of its kind."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.config import NetworkConnector
+from brokerapp.model.destination import Destination
+from brokerapp.network.bridge.bridge import Bridge, BridgeNumbers
+from brokerapp.network.bridge.demand import Change, Wanted
+from brokerapp.network.bridge.forwarder import OneByOne
+from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
+from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.size_limits import Limits
+from brokerapp.stomp.frames import Frame
+
+
+class Ends:
+    """Both ends of a bridge that is to pass on all of one destination, to a broker that takes short bodies."""
+
+    def __init__(self, wanted, dialect):
+        self.nacked, self.acked, self.due, self.unsubscribed, self.said = {}, [], [], [], []
+        source = SimpleNamespace(
+            dialect=SLUICE, subscribe=lambda id, *_: setattr(self, "subscription", id),
+            unsubscribe=self.unsubscribed.append, ack=lambda acks, _receipt: self.acked.extend(acks),
+            send=self._told, later=lambda _seconds, call: self.due.append(call),
+        )  # fmt: skip
+        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, limits=Limits(body=9))
+        terms, _ = terms_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
+        self.numbers = BridgeNumbers()
+        self.bridge = Bridge("out", source, target, "here", "there", terms, OneByOne(target, "out:"), self.numbers)
+        self.bridge.complained = self.said.append
+        self.bridge.demand.wanted["1"] = wanted
+        self.bridge._follow(Change(begin=(wanted,)))
+
+    def _told(self, command, headers):
+        assert command == "NACK"
+        self.nacked[headers["id"]] = headers["sluice-reason"]
+
+    def given(self, *acks, body=b"x", destination="/queue/q", persistent="true", **more):
+        for ack in acks:
+            headers = {"destination": destination, "message-id": ack, "ack": ack, "persistent": persistent, **more}
+            self.bridge._forward(Frame("MESSAGE", {**headers, "subscription": self.subscription}, body))
+
+    def taken(self, *acks):
+        for ack in acks:
+            assert self.bridge.confirmed(f"out:{ack}")
+
+    def refused(self, ack, **headers):
+        said = {"receipt-id": f"out:{ack}", "message": "it is odd", "code": "refused", **headers}
+        assert self.bridge.refused(Frame("ERROR", said, b""))
+
+    def wait(self):
+        """Until all is due that is to be done."""
+        due, self.due[:] = list(self.due), []
+        for each in due:
+            each()
+
+    @property
+    def kept_back(self):
+        return self.bridge.kept_back(self.bridge.demand.wanted["1"])
+
+    @property
+    def stays(self):
+        return self.bridge.stays(self.bridge.demand.wanted["1"], Destination.queue("q"))
+
+    @property
+    def is_aside(self):
+        return bool(self.bridge.intake.aside)
+
+
+def ends(destination="/queue/q", dialect=SLUICE, *, durable=False):
+    return Ends(Wanted("1", Destination.parse(destination), None, 0, ("there",), durable=durable), dialect)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "headers"),
+    [
+        (SLUICE, {}),
+        (SLUICE, {"code": "access-denied"}),
+        (SLUICE, {"code": "limit-exceeded", "message": "queue://q is full"}),
+        (ACTIVEMQ, {"message": "User us is not authorized to write to: queue://q"}),
+        (ACTIVEMQ, {"message": "Usage Manager Memory Limit reached. Stopping producer"}),
+    ],
+)
+def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(dialect, headers):
+    found = ends(dialect=dialect)
+    found.given("1", "2")
+    found.given("3", persistent="false")  # written, which proves nothing
+    found.refused("1", **headers)
+    found.taken("2")
+    assert (found.acked, found.said) == (["3", "2"], [])
+    found.wait()
+    found.refused("1", **headers)  # alone
+    assert found.stays == found.kept_back != ""
+    found.given("4")
+    found.taken("4")
+    assert (found.nacked, found.acked, found.unsubscribed) == ({}, ["3", "2", "4"], [])
+    [said] = found.said
+    assert said.startswith("there does not take message 1 of /queue/q, which waits here, for now: ")
+    assert found.kept_back.startswith("the other broker refuses it, for now (message 1 of /queue/q): ")
+    assert found.bridge.refusal("1") == found.kept_back
+    assert (found.bridge.refusal("4"), found.stays) == ("", "")
+
+
+def test_where_too_many_are_refused_alone_all_of_the_destination_stays_and_is_tried_again(monkeypatch):
+    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.MAX_ASIDE", 2)
+    found = ends()
+    found.given("1", "2", "3", "4")
+    for each in "1234":
+        found.refused(each)
+    found.wait()
+    for each in "123":
+        found.refused(each)
+    assert (found.is_aside, found.acked, found.nacked, found.unsubscribed) == (True, [], {}, ["out:1"])
+    assert found.said[-1].startswith("there does not take message 3 of /queue/q: queue://q stays here, for now: ")
+    found.wait()
+    assert not found.is_aside
+
+
+def test_of_a_pattern_each_destination_is_tried_for_itself():
+    found = ends("/queue/orders.>")
+    found.given("1", destination="/queue/orders.x")
+    found.given("2", destination="/queue/orders.y")
+    found.refused("1")
+    found.taken("2")
+    found.wait()
+    found.given("3", destination="/queue/orders.x")
+    found.given("4", destination="/queue/orders.y")
+    found.taken("4")
+    found.refused("1")
+    found.taken("3")
+    assert (found.nacked, found.acked) == ({}, ["2", "4", "3"])
+
+
+def test_what_waits_is_the_sources_again_when_nobody_wants_it_any_more():
+    found = ends()
+    found.given("1", "2")
+    found.refused("1")
+    found.bridge._follow(Change(end=(found.bridge.demand.wanted.pop("1"),)))
+    assert found.unsubscribed == []
+    found.refused("2")
+    found.wait()
+    assert (found.unsubscribed, found.nacked, found.said) == (["out:1"], {}, [])
+
+
+LONG = b"more than it takes"
+
+
+@pytest.mark.parametrize(("destination", "durable"), [("/queue/q", False), ("/topic/t", False), ("/topic/t", True)])
+def test_what_is_longer_than_the_target_says_to_take_is_rejected_without_a_try_and_says_why(destination, durable):
+    found = ends(destination, durable=durable)
+    found.given("1", body=LONG, destination=destination)
+    why = "its body has 18 bytes, and at most 9 are taken (maxDataLength)"
+    assert found.nacked == {"1": f"there never takes it: {why}"}
+    assert (found.numbers.refused, found.is_aside) == (1, False)
+    assert found.said == [f"there never takes message 1 of {destination}, which is rejected here: {why}"]
+
+
+def test_a_dead_letter_that_is_too_long_stays_in_its_queue_as_it_would_be_dropped_there():
+    found = ends()
+    found.given("1", body=LONG, dlqDeliveryFailureCause="expired")
+    found.given("2")
+    found.taken("2")
+    assert (found.nacked, found.acked, found.is_aside, found.unsubscribed) == ({}, ["2"], False, [])
+    assert "at most 9 are taken" in found.said[0]
+    assert "at most 9 are taken" in found.kept_back
+
+
+def test_a_copy_of_a_dead_letter_that_a_topic_gives_is_rejected_as_that_takes_only_a_copy():
+    found = ends("/topic/t")
+    found.given("1", body=LONG, destination="/topic/t", dlqDeliveryFailureCause="expired")
+    assert (list(found.nacked), found.is_aside) == (["1"], False)

@@ -1,0 +1,64 @@
+"""The subscriptions of a bridge at its source."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.config import NetworkConnector
+from brokerapp.model.destination import Destination
+from brokerapp.network.bridge.demand import Wanted
+from brokerapp.network.bridge.source_consumers import Intake
+from brokerapp.network.links.dialect import SLUICE
+from brokerapp.network.options.options import terms_of
+
+TOPIC = Wanted("1", Destination.topic("news"), None, 0, ("there",), durable=True)
+
+
+@pytest.fixture
+def source():
+    """The link to the source: what was subscribed, what ended, and what is to be done later."""
+    said = SimpleNamespace(dialect=SLUICE, begun=[], ended=[], due=[], send=lambda *_: None)
+    said.subscribe = lambda id, *_: said.begun.append(id)
+    said.unsubscribe = said.ended.append
+    said.later = lambda _seconds, call: said.due.append(call)
+    return said
+
+
+@pytest.fixture
+def intake(source):
+    terms, _ = terms_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
+    return Intake(source, "here", "there", terms, "out:", lambda _frame: None)
+
+
+def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_for_long(source, intake):
+    intake.begin(TOPIC)
+    intake.set_aside(TOPIC, "no right to write")
+    source.due.pop()()
+    assert source.begun == ["out:1"]  # it waits for what is under way
+    intake.unsubscribe_idle(lambda: ())
+    source.due.pop()()
+    assert (source.begun, source.ended, intake.aside) == (["out:1", "out:1"], ["out:1"], {})
+
+
+def test_a_subscription_that_the_source_refuses_is_tried_again_unless_nobody_wants_it_any_more(source, intake):
+    wanted = {TOPIC.id: TOPIC}
+    intake.begin(TOPIC)
+    assert intake.is_of_subscription("begun:1")
+    assert intake.refused("begun:1", wanted, "it has a consumer already") is TOPIC
+    assert intake.aside == {"1": "it has a consumer already"}
+    source.due.pop()()
+    assert (source.begun, source.ended, intake.aside) == (["out:1", "out:1"], [], {})
+    assert intake.refused("begun:1", {}, "it has a consumer already") is None
+    intake.refused("begun:1", wanted, "it has a consumer already")
+    intake.end(TOPIC)
+    source.due.pop()()
+    assert source.begun == ["out:1", "out:1"]
+
+
+def test_nothing_is_remembered_of_a_subscription_that_is_over(source, intake):
+    intake.begin(TOPIC)
+    assert intake.is_durable("out:1")
+    intake.end(TOPIC)
+    assert intake.is_durable("out:1")  # what comes until then
+    intake.unsubscribe_idle(lambda: ())
+    assert not intake.is_durable("out:1")

@@ -1,0 +1,45 @@
+"""The connectors in the store: nodes that change them at the same time lose nothing of each other's."""
+
+import json
+
+from brokerapp.config import NetworkConnector
+from brokerapp.network.connectors.connector_store import Registry
+
+
+class Store:
+    """One store of two nodes, of which the second acts between a read and a write of the first."""
+
+    def __init__(self):
+        self.text, self.meanwhile = "", None
+
+    async def connectors(self):
+        return self.text
+
+    async def keep_connectors(self, former, text):
+        if (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            await meanwhile()
+        if former != self.text:
+            return False
+        self.text = text
+        return True
+
+
+def connector(name):
+    return NetworkConnector(name, "tcp://127.0.0.1:1")
+
+
+async def test_what_a_node_imposes_stays_when_another_one_writes_at_that_moment():
+    store = Store()
+    one, other = Registry(store), Registry(store)
+    await one.begin([connector("old"), connector("older")], impose=True, first=True)
+    await one.begin([connector("old")], impose=True, first=False)
+    assert await one.gone() == ["older"]
+    store.meanwhile = lambda: other.begin([connector("new")], impose=True, first=False)
+    await one.forget_gone(["older"])
+    assert [each.name for each in (await one.found())[0]] == ["new"]
+    assert await one.gone() == ["old"]  # that one is still to be done
+    store.meanwhile = lambda: other.forget_gone(["old"])
+    await one.keep([connector("new")], {"new": False}, "new")
+    kept = json.loads(store.text)
+    assert (kept["running"], kept["gone"]) == ({"new": False}, [])

@@ -1,0 +1,42 @@
+"""What is said to keep messages from crossing."""
+
+from dataclasses import replace
+
+import pytest
+
+from brokerapp.engine.routing.bridge_eligibility import Verdict
+from brokerapp.model.destination import Destination
+from brokerapp.model.network_stats import WayState
+from brokerapp.network.bridge.demand import Wanted
+from brokerapp.network.connectors.diagnosis_rules import Facts, reason
+from brokerapp.network.options.address import Address
+from brokerapp.network.options.options import Terms
+
+QUEUE = Destination.queue("q")
+CROSSING = Facts(
+    Terms("bridge", (Address("b", 1),)), QUEUE, WayState.CONNECTED, "", (Wanted("1", QUEUE, None, 0, ("B",)),)
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"verdict": Verdict.CROSSES}, ""),
+        ({"state": WayState.STOPPED}, "stopped"),
+        ({"state": WayState.WAITING, "last_error": "Connection refused"}, "Connection refused"),
+        ({"wanted": ()}, "nobody consumes it there"),
+        ({"wanted": (), "terms": replace(CROSSING.terms, excluded=(QUEUE,))}, "excluded"),
+        ({"wanted": (), "terms": replace(CROSSING.terms, static_bridge=True)}, "static"),
+        ({"rests": True}, "another bridge"),
+        ({"paused": True}, "paused"),
+        ({"verdict": Verdict.TOO_FAR}, "messageTTL"),
+        ({"verdict": Verdict.CAME_FROM_THERE}, "came from"),
+        ({"is_held": True}, "holds it"),
+        ({"preferred": 2}, "2 consumers here"),
+        ({"is_full": True}, "prefetchSize"),
+    ],
+)
+def test_the_first_thing_that_stands_in_the_way_is_named(changes, words):
+    said = reason(replace(CROSSING, **changes))
+    assert said == "" if words == "" else words in said

@@ -1,0 +1,42 @@
+"""Clients of other protocols, known by their first bytes."""
+
+import pytest
+
+from brokerapp.stomp.protocol_detection import MAX_REMEMBERED, PAUSE, Reported, protocol_of
+
+#: As ActiveMQ 5.17.2 begins to speak OpenWire.
+OPENWIRE = b"\x00\x00\x01R\x01ActiveMQ\x00\x00\x00\x0c\x01\x00\x00\x01@\x00\x00\x00\r\x00\x11StackTraceEnabled"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "protocol"),
+    [
+        (OPENWIRE, "OpenWire"),
+        (b"AMQP\x00\x01\x00\x00", "AMQP"),
+        (b"AMQP\x03\x01\x00\x00", "AMQP"),
+        (b"\x10\x0c\x00\x04MQTT\x04\x02\x00<\x00\x00", "MQTT"),
+        (b"\x10\x80\x01\x00\x06MQIsdp\x03", "MQTT"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01", "TLS"),
+        (b"CONNECT\n", None),
+        (b"\n\n\0STOMP\n", None),
+        (b"", None),
+    ],
+)
+def test_a_protocol_is_known_by_its_first_bytes(beginning, protocol):
+    assert protocol_of(beginning) == protocol
+
+
+def test_a_client_that_tries_again_and_again_is_reported_once_a_minute():
+    reported = Reported()
+    assert [reported.is_due("OpenWire", "10.0.0.1", at) for at in (0.0, 1.0, PAUSE - 1, PAUSE)] == [
+        True, False, False, True,
+    ]  # fmt: skip
+    assert reported.is_due("AMQP", "10.0.0.1", 1.0)
+    assert reported.is_due("OpenWire", "10.0.0.2", 1.0)
+
+
+def test_no_more_addresses_are_remembered_than_a_limit():
+    reported = Reported()
+    for number in range(MAX_REMEMBERED * 2 + 1):
+        assert reported.is_due("OpenWire", str(number), 0.0)
+    assert len(reported._at) <= MAX_REMEMBERED

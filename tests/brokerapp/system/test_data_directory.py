@@ -1,0 +1,58 @@
+"""The data folder of a broker: who comes later finds its store there, its own or a shared one."""
+
+import socket
+import stat
+
+import pytest
+
+from brokerapp.config import read_config
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
+from brokerapp.management.commands.runbroker import Command
+from brokerapp.system.data_directory import DataFolder
+
+URL = "redis://user:secret@store.example.org:6379/0"
+
+
+def test_a_shared_store_is_found_and_its_url_is_its_owners_only(tmp_path):
+    folder = DataFolder(tmp_path)
+    (tmp_path / "redis.url").write_text("readable by others")
+    folder.remember("orders", URL)
+    assert folder.whereabouts() == (URL, "orders")
+    assert stat.S_IMODE((tmp_path / "redis.url").stat().st_mode) == 0o600
+
+
+def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
+    folder = DataFolder(tmp_path)
+    folder.remember("orders", URL)
+    folder.remember("orders")
+    folder.store.mkdir()
+    (folder.store / "store.url").write_text("unix:///own\n")
+    assert folder.whereabouts() == ("unix:///own", "orders")
+
+
+def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):
+    with pytest.raises(StoreUnavailable, match="it still starts: there is no broker"):
+        DataFolder(tmp_path).whereabouts()
+    with pytest.raises(StoreUnavailable, match="there is no folder"):
+        DataFolder(tmp_path / "nowhere").whereabouts()
+
+
+def test_of_a_broker_that_was_here_and_was_stopped_it_is_said_that_it_does_not_run(tmp_path):
+    folder = DataFolder(tmp_path)
+    folder.remember("orders")
+    with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* does not run, or it still starts"):
+        folder.whereabouts()
+
+
+async def test_a_start_that_is_refused_as_its_port_is_taken_leaves_no_folder(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config = tmp_path / "activemq.xml"
+        config.write_text(
+            '<broker xmlns="http://activemq.apache.org/schema/core"><transportConnectors>'
+            f'<transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors></broker>'
+        )
+        options = {"data": tmp_path / "data", "redis": None}
+        with pytest.raises(ConfigurationRefused, match=f"'stomp' cannot listen on 127.0.0.1:{port}"):
+            await Command()._run(read_config(config, {}), options, {})
+    assert not (tmp_path / "data").exists()

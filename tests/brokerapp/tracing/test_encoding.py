@@ -1,0 +1,62 @@
+"""Batches in the store hold plain values only, those of version 2 included, and no code is made of what is read."""
+
+import contextlib
+import marshal
+import struct
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerapp.tracing.encoding import decode, encode
+from brokerapp.tracing.unmarshal import unmarshal
+
+FACTS = [("ID:a:1", 10, 1_795_370_000_000_000), ("ID:ä\udc80:2", 2**40, 1_795_370_000_000_001)]
+PLACES = ("queue://a", "queue://b")
+RUNS = [
+    1_795_370_000_000_000, 1, PLACES, "topic://x", None, None, 2,
+    1_795_370_000_000_009, 2, PLACES, None, "c", None, 1,
+]  # fmt: skip
+BATCH = ("broker", RUNS, [*FACTS, FACTS[0]], [b"priority:4\n"], {"topic://x": 4})
+#: Plain values as batches hold them.
+VALUES = st.recursive(
+    st.none() | st.integers(-(2**70), 2**70) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def of_version_2(values) -> bytes:
+    """As the version before stored it."""
+    plain = marshal.dumps(values, 4)
+    return b"SLT2" + struct.pack("<I", len(plain)) + pa.compress(plain, "zstd", asbytes=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES)
+def test_plain_values_are_read_as_python_wrote_them(value):
+    assert unmarshal(marshal.dumps(value, 4)) == value
+    shared = [value, (value, value), value]
+    assert unmarshal(marshal.dumps(shared, 4)) == shared
+
+
+def test_a_batch_of_version_2_is_read_as_one_of_this_version():
+    assert decode(of_version_2(BATCH)).equals(decode(encode(*BATCH)))
+
+
+@pytest.mark.parametrize("value", [compile("1", "x", "eval"), {1, 2}, 1.5, ..., StopIteration])
+def test_code_and_other_values_are_refused(value):
+    data = marshal.dumps((value,), 4)
+    with pytest.raises(ValueError, match="not plain"):
+        unmarshal(data)
+    with pytest.raises(ValueError, match="not a batch of trace events"):
+        decode(of_version_2((value, [], [], [], {})))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 400))
+def test_damaged_bytes_are_refused_and_never_end_the_process(noise, place):
+    good = marshal.dumps(BATCH, 4)
+    damaged = good[: place % len(good)] + noise + good[place % len(good) + len(noise) :]
+    with contextlib.suppress(ValueError):
+        unmarshal(damaged)

@@ -1,0 +1,193 @@
+"""What is noted comes back, one by one and in bulk, within bounds."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from brokerapp.model.message import Message
+from brokerapp.tracing import recorder as recorder_module
+from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.recorder import NoRecorder, Recorder
+from brokerapp.tracing.schema import (
+    ACK,
+    DEAD_LETTER,
+    DISPATCH,
+    DROP,
+    ENQUEUE,
+    EXPIRE,
+    FORWARD,
+    KINDS,
+    REDELIVER,
+    SCHEMA,
+    VERSION,
+    VERSION_KEY,
+)  # fmt: skip
+
+START = 1_760_000_000_000_000
+TOPIC, EU, US = "topic://VirtualTopic.Orders", "queue://Consumer.A.VirtualTopic.Orders", "queue://Consumer.B.VT"
+
+
+def message(number: int, body: bytes = b"hello", **properties: str) -> Message:
+    lines = "".join(f"{name}:{value}\n" for name, value in properties.items())
+    head = f"message-id:ID\\csluice-1\\c{number}\n{lines}"
+    return Message(f"ID:sluice-1:{number}", head.encode(), body, born_us=START + number)
+
+
+def moment(us: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)
+
+
+def events(recorder: Recorder, limit: int = recorder_module.BATCH) -> list[dict]:
+    rows = []
+    while batch := recorder.take(limit):
+        table = decode(batch[0])
+        assert table.num_rows == batch[1]
+        rows += table.to_pylist()
+    assert recorder.pending == 0
+    return rows
+
+
+def row(ts, kind, id, destination, original, consumer=None, reason=None, size=5, ps=None, pn=None) -> dict:
+    return {
+        "ts": moment(ts), "kind": KINDS[kind], "msg_id": f"ID:sluice-1:{id}", "destination": destination,
+        "original": original, "consumer": consumer, "broker": "sluice", "size": size, "born": moment(START + id),
+        "reason": reason, "ps": ps, "pn": pn, "weight": 1,
+    }  # fmt: skip
+
+
+def test_each_kind_of_event_comes_back_with_all_its_columns():
+    recorder = Recorder("sluice")
+    recorder.enqueue(START, [message(1, region="eu", amount="7")], TOPIC, "shop")
+    for kind in (FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP):
+        recorder.event(kind, START + kind, message(2, b"12"), EU, TOPIC, f"c{kind}", f"why {kind}")
+    assert events(recorder) == [
+        row(START, ENQUEUE, 1, TOPIC, TOPIC, "shop", ps=[("region", "eu"), ("amount", "7")], pn=[("amount", 7.0)]),
+        *(
+            row(START + kind, kind, 2, EU, TOPIC, f"c{kind}", f"why {kind}", size=2)
+            for kind in (FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP)
+        ),
+    ]
+
+
+def test_bulk_events_are_those_that_would_have_been_noted_one_by_one():
+    recorder = Recorder("sluice")
+    recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
+    recorder.run(ACK, START + 1, [message(1), message(2, b"")], [EU, US], TOPIC, "c1")
+    recorder.run(FORWARD, START + 2, [message(3)], [], TOPIC)
+    recorder.run(DROP, START + 3, [message(4)], [US], TOPIC)
+    assert recorder.pending == recorder.recorded == 7
+    assert events(recorder) == [
+        row(START, FORWARD, 1, EU, TOPIC), row(START, FORWARD, 1, US, TOPIC),
+        row(START + 1, ACK, 1, EU, TOPIC, "c1"), row(START + 1, ACK, 1, US, TOPIC, "c1"),
+        row(START + 1, ACK, 2, EU, TOPIC, "c1", size=0), row(START + 1, ACK, 2, US, TOPIC, "c1", size=0),
+        row(START + 3, DROP, 4, US, TOPIC),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_nothing_is_lost_or_doubled_however_small_the_batches_taken(limit):
+    recorder = Recorder("sluice")
+    expected = []
+    for number in range(10):
+        ts = START + number
+        recorder.enqueue(ts, [message(number, n=str(number))], TOPIC)
+        recorder.run(FORWARD, ts, [message(number)], [EU, US], TOPIC)
+        recorder.run(DISPATCH, ts, [message(number), message(number + 100)], [EU], TOPIC, "c")
+        expected += [
+            row(ts, ENQUEUE, number, TOPIC, TOPIC, ps=[("n", str(number))], pn=[("n", float(number))]),
+            row(ts, FORWARD, number, EU, TOPIC), row(ts, FORWARD, number, US, TOPIC),
+            row(ts, DISPATCH, number, EU, TOPIC, "c"), row(ts, DISPATCH, number + 100, EU, TOPIC, "c"),
+        ]  # fmt: skip
+    found = events(recorder, limit)
+
+    def key(event):
+        return event["ts"], KINDS.index(event["kind"]), event["msg_id"], event["destination"]
+
+    assert sorted(found, key=key) == sorted(expected, key=key)
+    assert recorder.recorded == 50
+    assert recorder.dropped == 0
+
+
+def test_no_properties_are_recorded_when_switched_off():
+    recorder = Recorder("sluice", properties=False)
+    recorder.enqueue(START, [message(1, region="eu")], TOPIC)
+    assert events(recorder) == [row(START, ENQUEUE, 1, TOPIC, TOPIC)]
+
+
+def test_a_message_id_may_be_any_text():
+    recorder = Recorder("sluice")
+    ids = ["", "two\nlines", "é", "plain"]
+    for id in ids:
+        recorder.event(ACK, START, Message(id, b"", b""), EU, EU, None, None)
+    assert [event["msg_id"] for event in events(recorder)] == ids
+
+
+def test_beyond_the_limit_the_oldest_are_dropped_and_counted(monkeypatch):
+    monkeypatch.setattr(recorder_module, "BATCH", 10)
+    monkeypatch.setattr(recorder_module, "MAX_PENDING", 100)
+    recorder = Recorder("sluice")
+    for number in range(250):
+        recorder.enqueue(START + number, [message(number, n=str(number))], TOPIC)
+        if number % 2:
+            recorder.run(FORWARD, START + number, [message(number)], [EU, US], TOPIC)
+    assert recorder.pending <= 200
+    found = events(recorder)
+    assert recorder.recorded == 500
+    assert recorder.dropped == 500 - len(found) > 0
+    oldest = min(event["ts"] for event in found)
+    assert oldest > moment(START + 100)
+    assert max(event["ts"] for event in found) == moment(START + 249)
+    properties = [(event["msg_id"], event["pn"]) for event in found if event["kind"] == "enqueue"]
+    assert properties == [(id, [("n", float(id.rpartition(":")[2]))]) for id, _ in properties]
+
+
+def test_a_batch_carries_the_schema_and_its_version():
+    recorder = Recorder("sluice")
+    recorder.event(ACK, START, message(1), EU, EU, None, None)
+    schema = decode(recorder.take()[0]).schema
+    assert schema.equals(SCHEMA)
+    assert schema.metadata[VERSION_KEY] == str(VERSION).encode()
+
+
+def test_nothing_noted_gives_nothing_to_take():
+    assert Recorder("sluice").take() is None
+
+
+def test_what_is_no_batch_is_refused_with_the_reason():
+    good = a_batch()
+    for bad in (b"", b"SLT2", b"nonsense", good[:-3], good[:8], good[:4] + b"\xff\xff\xff\xff" + good[8:]):
+        with pytest.raises(ValueError, match="not a batch of trace events"):
+            decode(bad)
+
+
+def test_a_batch_of_version_1_is_read_as_one_of_today():
+    today = decode(a_batch())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, (first := today.drop_columns("weight")).schema) as writer:
+        writer.write_table(first)
+    assert decode(sink.getvalue().to_pybytes()).equals(today)
+
+
+def a_batch() -> bytes:
+    recorder = Recorder("sluice")
+    recorder.enqueue(START, [message(1, region="eu")], TOPIC)
+    recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
+    return recorder.take()[0]
+
+
+def test_what_depths_count_already_stays_before_them_and_all_else_after():
+    recorder = Recorder("sluice")
+    recorder.since_us = START + 5
+    recorder.run(FORWARD, START, [message(1)], [EU], TOPIC)
+    recorder.run(FORWARD, START, [message(2)], [EU], TOPIC, in_depths=True)
+    moments = decode(recorder.take()[0])["ts"].cast(pa.int64()).to_pylist()
+    assert moments == [START + 5, START]
+
+
+def test_where_recording_is_off_the_same_calls_record_nothing():
+    recorder = NoRecorder("sluice")
+    recorder.enqueue(START, [message(1)], TOPIC, "client")
+    recorder.event(FORWARD, START, message(1), EU, TOPIC, None, None)
+    recorder.run(FORWARD, START, [message(1)], [EU], TOPIC, None, None, in_depths=True)
+    assert recorder.take() is None

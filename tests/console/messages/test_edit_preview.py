@@ -1,0 +1,98 @@
+"""What an edit makes of a message, told before; and an edit as forms and JSON give it."""
+
+from dataclasses import replace
+
+import pytest
+from django.http import QueryDict
+
+from brokerapp.engine.editing.message_edit import Edit
+from brokerapp.engine.policy.broker_headers import CAUSE, WROTE
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import BrowsedMessage
+from console.messages.jobs import job_service
+from console.messages.jobs.edit_input import Changes, as_texts
+from console.messages.jobs.preview import preview, way_of
+from console.messages.jobs.spec import Wish
+
+HEADERS = {"message-id": "ID:1", "priority": "4", "expires": "0", "persistent": "true", "region": "eu", "n": "1"}
+MESSAGE = BrowsedMessage(7, "ID:1", "/queue/a", None, HEADERS, b"old", 3)
+
+
+def wish(edit: Edit, target: Destination | None = None) -> Wish:
+    return Wish("edit", Destination.queue("a"), target, edit=edit, reason="r")
+
+
+def told(edit: Edit, target: Destination | None = None) -> dict[str, tuple]:
+    found = preview(MESSAGE, wish(edit, target), now_ms=0)
+    rows = [*found.rows, *([found.body] if found.body else [])]
+    return {row.name: (row.mark, row.before, row.after) for row in rows if row.mark != "same"}
+
+
+def test_the_first_message_is_shown_before_and_after():
+    edit = Edit({"region": "us", "type": "t"}, ("n",), False, 9, 60, b"new")
+    assert told(edit, Destination.topic("b")) == {
+        "destination": ("changed", "/queue/a", "/topic/b"),
+        "persistent": ("changed", "yes", "no"),
+        "priority": ("changed", "4", "9"),
+        "expires": ("changed", "never", "1970-01-01 00:01:00 UTC"),
+        "type": ("added", None, "t"),
+        "n": ("removed", "1", None),
+        "region": ("changed", "eu", "us"),
+        "body": ("changed", "old", "new"),
+    }
+
+
+def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
+    found = preview(MESSAGE, wish(Edit({"x": "1"})))
+    assert [row.name for row in found.rows if row.mark == "same"] == ["destination", "persistent", "n", "region"]
+    assert found.body is None
+    hidden = preview(MESSAGE, wish(Edit({"x": "1"})), is_hidden=True)
+    assert (hidden.is_hidden, hidden.rows, hidden.body) == (True, (), None)
+
+
+@pytest.mark.parametrize("action", ["retry", "edit"])
+def test_its_way_is_the_one_that_the_node_takes_whatever_it_came_by(action):
+    headers = {**HEADERS, CAUSE: "boom", WROTE: CAUSE, "original-destination": "/topic/by"}
+    dead = replace(MESSAGE, headers=headers, original_destination="/topic/by", came_from="/queue/failed")
+    asked = Wish(action, Destination.queue("a"), edit=Edit({"n": "2"}) if action == "edit" else None, reason="r")
+    to, sent = way_of(dead, asked)
+    assert to == job_service.home(action, dead, asked.queue) == Destination.queue("failed")
+    assert "dlqDeliveryFailureCause" not in sent
+
+
+def form(**fields: str | list[str]) -> QueryDict:
+    given = QueryDict(mutable=True)
+    for name, value in fields.items():
+        given.setlist(name.replace("_", "-"), value if isinstance(value, list) else [value])
+    return given
+
+
+def test_a_form_says_what_is_set_and_what_is_removed():
+    given = form(
+        property_name=["n", "reply-to", ""], property_type=["number", "remove", "text"], property_value=["5", "", ""],
+        persistent="false", priority="2", lives="0", encoding="base64", body="AAE=", keeps="true",
+    )  # fmt: skip
+    assert Changes.read(given).edit() == Edit({"n": "5"}, ("reply-to",), False, 2, 0, b"\x00\x01", True, True)
+    assert Changes.read(form(body="ignored", encoding="keep")).edit() == Edit()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"property_name": "n", "property_type": "number", "property_value": "five"}, "'five' is no number"),
+        ({"property_name": "n", "property_type": "boolean", "property_value": "yes"}, "'yes' is no boolean"),
+        ({"property_name": ["n", "n"], "property_type": ["text"] * 2, "property_value": ["1", "2"]}, "given twice"),
+        ({"priority": "high"}, "priority: 'high'"),
+        ({"lives": "-1"}, "lives: '-1'"),
+        ({"encoding": "base64", "body": "?"}, "no base64"),
+        ({"persistent": "perhaps"}, "neither true nor false"),
+    ],
+)
+def test_a_form_that_makes_no_sense_is_refused_by_field_and_rule(fields, sentence):
+    with pytest.raises(RequestRefused, match=sentence):
+        Changes.read(form(**fields)).edit()
+
+
+def test_values_of_json_are_written_as_stomp_has_them():
+    assert as_texts({"a": True, "b": 5, "c": 1.5, "d": "x"}) == {"a": "true", "b": "5", "c": "1.5", "d": "x"}

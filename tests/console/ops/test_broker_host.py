@@ -1,0 +1,166 @@
+"""The web process as host of a node: who may log in over STOMP, and the life of the node."""
+
+import asyncio
+
+import pytest
+from channels.layers import get_channel_layer
+
+from brokerapp.errors import ConfigurationRefused
+from console.broker.live.run_notices import notices
+from console.ops import broker_host
+from console.ops.broker_host import Authenticator, lifespan
+from tests.certificates import PASSWORD, Authority
+from tests.conftest import until
+from tests.console.conftest import make_user, point_at
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_user_of_the_console_is_a_principal_with_its_roles(db):
+    await asyncio.to_thread(make_user, "support")
+    principal = await Authenticator()("support", "password")
+    assert (principal.name, principal.groups) == ("support", frozenset({"support"}))
+
+
+@pytest.mark.parametrize(("login", "passcode"), [("support", "guess"), ("stranger", "password"), ("", "")])
+async def test_anybody_else_is_nobody(login, passcode, db):
+    await asyncio.to_thread(make_user, "support")
+    assert await Authenticator()(login, passcode) is None
+
+
+async def test_a_storm_of_the_same_client_costs_one_look_and_a_closed_account_ends_within_a_minute(db, monkeypatch):
+    user = await asyncio.to_thread(make_user, "support")
+    clock = Clock()
+    authenticate = Authenticator(clock)
+    looks = []
+    monkeypatch.setattr(
+        authenticate, "_check", lambda *who: looks.append(who) or Authenticator._check(authenticate, *who)
+    )
+    for _ in range(50):
+        assert await authenticate("support", "password")
+    assert len(looks) == 1
+    user.is_active = False
+    await user.asave()
+    clock.now += Authenticator.YES
+    assert await authenticate("support", "password") is None
+
+
+async def test_passwords_are_guessed_slowly_and_only_whoever_guesses_notices(db, monkeypatch):
+    clock = Clock()
+    authenticate = Authenticator(clock)
+    monkeypatch.setattr(authenticate, "_check", lambda login, passcode: passcode == "right" or None)
+    assert await authenticate("ada", "right", "10.0.0.1")
+    for number in range(Authenticator.GUESSES):
+        assert await authenticate("ada", f"guess {number}", "10.0.0.9") is None
+    assert await authenticate("bob", "right", "10.0.0.9")
+    assert await authenticate("ada", "right", "10.0.0.9")  # remembered
+    clock.now = Authenticator.YES
+    for number in range(Authenticator.GUESSES):
+        await authenticate("ada", f"further guess {number}", "10.0.0.9")
+    assert await authenticate("ada", "right", "10.0.0.9") is None
+    assert await authenticate("ada", "right", "10.0.0.1")
+    clock.now += Authenticator.SLOWLY
+    assert await authenticate("ada", "right", "10.0.0.9")
+
+
+async def test_name_and_password_are_not_run_together_when_remembered(db):
+    await asyncio.to_thread(make_user, "support")
+    authenticate = Authenticator()
+    assert await authenticate("support", "password")
+    assert await authenticate("supportp", "assword") is None
+
+
+async def run_lifespan(events: list[str], before_the_end=lambda: None) -> list[str]:
+    """The answers to these events of an ASGI server."""
+    sent = []
+
+    async def receive() -> dict:
+        if len(events) == 1:
+            await asyncio.to_thread(before_the_end)
+        return {"type": events.pop(0)}
+
+    async def send(message: dict) -> None:
+        sent.append(message["type"])
+
+    await lifespan({"type": "lifespan"}, receive, send)
+    return sent
+
+
+async def test_without_being_asked_to_no_node_is_started(monkeypatch):
+    monkeypatch.delenv("SLUICE_HOST_NODE", raising=False)
+    answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"])
+    assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_process_that_tabs_were_open_on_ends_quietly(monkeypatch, store_url, settings, caplog):
+    monkeypatch.delenv("SLUICE_HOST_NODE", raising=False)
+    point_at(settings, store_url, "tabs", settings.SLUICE.data)
+
+    def open_tab():
+        loop, layers = notices()._door.loop, get_channel_layer()._layers
+        until(lambda: loop in layers and layers[loop].groups, "it listens")
+
+    answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"], open_tab)
+    assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, settings):
+    from dataclasses import replace
+
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, broker_name="hosted", stomp_port=0)
+    started = []
+    start = broker_host._start_node
+
+    async def start_and_remember():
+        started.append(await start())
+        return started[0]
+
+    monkeypatch.setattr(broker_host, "_start_node", start_and_remember)
+    answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"])
+    assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    host, port = started[0].addresses[0].removeprefix("stomp://").split(":")
+    with pytest.raises(OSError, match="Connect call failed"):
+        await asyncio.open_connection(host, int(port))
+
+
+async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, settings, tmp_path):
+    from dataclasses import replace
+
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0)
+    assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]
+
+
+async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkeypatch, store_url, settings, tmp_path):
+    from dataclasses import replace
+
+    identity = Authority(tmp_path).issue("broker")
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways", stomp_port=0,
+        extra_ports={"stomp+ssl": 0, "ws": 0, "wss": 0}, tls_certificate=str(identity.p12), tls_password=PASSWORD,
+    )  # fmt: skip
+    node = await broker_host._start_node()
+    try:
+        ways = [address.partition(":")[0] for address in node.addresses]
+        assert ways == ["stomp", "stomp+ssl", "ws", "wss"]
+    finally:
+        await node.stop()
+
+
+async def test_a_certificate_that_cannot_be_used_stops_the_start(settings, store_url, tmp_path):
+    from dataclasses import replace
+
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=store_url, stomp_port=0, extra_ports={"wss": 0}, tls_certificate=str(tmp_path / "no")
+    )
+    with pytest.raises(ConfigurationRefused, match=r"'wss' .* is not served: .*/no: No such file"):
+        await broker_host._start_node()

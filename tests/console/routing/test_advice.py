@@ -1,0 +1,65 @@
+"""Advice beside a definition: what surprises although nothing is wrong; and the XML that says the same."""
+
+import pytest
+
+from brokerapp.model.definitions import (
+    Composite,
+    Definitions,
+    Leg,
+    MirroredQueue,
+    PolicyEntry,
+    Redelivery,
+    RedeliveryPolicy,
+    VirtualTopic,
+)
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+from console.routing.definitions.xml_fragment import fragment_of
+from console.routing.editor.advice import advice
+
+Q, T = Destination.queue, Destination.topic
+STATS = {
+    Q("in"): DestinationStats(Q("in"), QueueSize=7, ConsumerCount=2),
+    Q("lone"): DestinationStats(Q("lone"), QueueSize=1, ConsumerCount=1),
+    T("VirtualTopic.X"): DestinationStats(T("VirtualTopic.X")),
+}
+STANDING = Definitions(policies=(PolicyEntry(Q("a.>")),), redelivery=Redelivery((RedeliveryPolicy(Q("r.*")),)))
+ADVICE = [
+    (Composite(Q("in"), (Leg(Q("x")),)), "2 consume from in now"),
+    (Composite(Q("in"), (Leg(Q("x")),)), "7 messages are in in now"),
+    (Composite(Q("lone"), (Leg(Q("x")),)), "1 consumes from lone now"),
+    (Composite(Q("lone"), (Leg(Q("x")),)), "1 message is in lone now. It stays"),
+    (Composite(Q("a"), (Leg(Q("x"), "a = 1"),)), "What none of them matches is gone"),
+    (Composite(Q("a"), (Leg(Q("x")),), send_when_not_matched=True), "never keeps anything"),
+    (Composite(Q("a"), (Leg(Q("x"), "a = 1"), Leg(Q("x"), "b = 1"))), "x is a target more than once"),
+    (Composite(T("VirtualTopic.X"), (Leg(Q("x")),)), "is also a virtual topic"),
+    (VirtualTopic("VirtualTopic.X.*", prefix="P.*."), "its consumer queues get a copy too"),
+    (VirtualTopic("VirtualTopic.X"), "those get each message once"),
+    (VirtualTopic("Other.>", set_original_destination=False), "fans out to every consumer again"),
+    (VirtualTopic("Other.>", selector_aware=True), "misses messages"),
+    (VirtualTopic("Other.>"), "No topic that exists matches yet"),
+    (MirroredQueue(), "virtual topics too"),
+    (VirtualTopic("VirtualTopic.X", selector_aware=True), "VirtualTopic.> wins over the selectorAware"),
+    (VirtualTopic("VirtualTopic.X", drop_on_resource_limit=True), "VirtualTopic.> wins over the dropOnResourceLimit"),
+    (VirtualTopic("VirtualTopic.X", set_original_destination=False), "get each message twice"),
+    (PolicyEntry(Q("a.b")), "a.b wins over a.> for all that it matches"),
+    (PolicyEntry(Q(">")), "a.> wins over > for all that it matches"),
+    (PolicyEntry(Q("*.b")), "a.> wins over *.b where both match"),
+    (RedeliveryPolicy(Q("r.b")), "r.b wins over r.*"),
+]
+
+
+@pytest.mark.parametrize(("definition", "part"), ADVICE, ids=[each[1] for each in ADVICE])
+def test_advice_is_given(definition, part):
+    assert any(part in sentence for sentence in advice(definition, STANDING, STATS))
+
+
+def test_what_holds_no_surprise_gets_no_advice():
+    assert advice(Composite(Q("quiet"), (Leg(Q("x")), Leg(Q("y"), "a = 1"))), Definitions(), STATS) == []
+    assert advice(VirtualTopic("VirtualTopic.X"), Definitions(0, ()), STATS) == []
+
+
+def test_the_xml_of_a_definition_is_the_part_of_the_file_that_says_it():
+    xml = fragment_of(VirtualTopic("Events.>", prefix="App.*.", selector_aware=True))
+    assert xml.startswith("<destinationInterceptors>")
+    assert '<virtualTopic name="Events.&gt;" prefix="App.*." selectorAware="true"/>' in xml

@@ -1,0 +1,151 @@
+"""Drafts on recorded traffic: started with what they say, shown beside them, to each user what they may see."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.destination import Destination
+from console.access.roles import everything
+from console.analyses import run_service
+from console.models import AnalysisRun, AuditEntry
+from console.routing.definitions.changes import Change
+from console.routing.drafts import draft_service
+from console.routing.preview import draft_trials
+from tests.console.conftest import waiting_tasks
+
+Q = Destination.queue
+CHANGE = Change(None, Composite(Q("shop.in"), (Leg(Q("shop.eu"), "region = 'eu'"), Leg(Q("vault.all")))))
+
+
+@pytest.fixture
+def draft(console, db):
+    return draft_service.begin("ann", "Split by region", [CHANGE], 0)
+
+
+def table(name, columns, *rows):
+    columns = [{"name": each, "label": each, "unit": ""} for each in columns.split()]
+    return {
+        "file": f"{name}.parquet", "title": name, "columns": columns,
+        "rows": [list(row) for row in rows], "total_rows": len(rows),
+    }  # fmt: skip
+
+
+RESULT = {
+    "sentence": "The draft would have changed what 3 targets of 3 get.",
+    "notes": ["Some of the traffic was sampled."],
+    "about": {}, "window": {"since_us": 0, "until_us": 60_000_000}, "rows_read": 30, "freshness_us": 60_000_000,
+    "seconds": 1.5,
+    "charts": [{"title": "Waiting", "figure": {"data": [
+        {"name": each, "legendgroup": each, "x": [], "y": []} for each in ("queue://shop.eu", "queue://vault.all")
+    ], "layout": {}}}],
+    "tables": [
+        table("totals", "what unit in_force draft difference", ("Copies stored", "messages", 10, 14, 4)),
+        table(
+            "targets",
+            "target state in_force draft difference in_force_bytes draft_bytes served waiting_recorded waiting_draft",
+            ("queue://shop.in", "lost", 10, 0, -10, 100, 0, 2.0, 0, 0),
+            ("queue://shop.eu", "new", 0, 4, 4, 0, 2048, 0.0, 0, 4),
+            ("queue://vault.all", "new", 0, 10, 10, 0, 100, 0.0, 0, 10),
+        ),
+        table(
+            "legs", "leg definition at target selector in_force taken refused unknown",
+            (1, "compositeQueue:shop.in", "queue://shop.in", "queue://shop.eu", "region = 'eu'", 0, 4, 5, 1),
+            (2, "compositeQueue:shop.in", "queue://shop.in", "queue://vault.all", None, 0, 10, 0, 0),
+        ),
+        table(
+            "samples", "what message time destination",
+            ("leg 1", "ID:b-1:7", "2026-01-01T00:00:00Z", "queue://shop.in"),
+            ("reaches nothing", "ID:b-1:8", "2026-01-01T00:00:00Z", "queue://shop.in"),
+        ),
+    ],
+}  # fmt: skip
+
+
+#: What columns were called in results that were made before they got the names that they have.
+FORMER = {"in_force": "today", "in_force_bytes": "today_bytes", "waiting_recorded": "waiting_today"}
+
+
+def finished(run, settings):
+    """The run as a worker leaves it."""
+    folder = settings.SLUICE.results / str(run.id)
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(RESULT))
+    run_service.changed(str(run.id), "done", {"sentence": RESULT["sentence"]})
+
+
+def started(client, draft, **given):
+    response = client.post(reverse("start-trial", args=[draft.pk]), {"window": "6h", **given})
+    run = AnalysisRun.objects.get()
+    assert response.url == reverse("draft-trial", args=[draft.pk, run.id])
+    return run
+
+
+def test_a_trial_takes_what_the_draft_says_and_what_is_in_force_along(draft, admin):
+    waiting_tasks("spark")  # of other tests
+    run = started(admin, draft)
+    [(_task, [_run, request])] = waiting_tasks("spark")
+    assert (request["kind"], request["window"], request["draft"]) == ("whatif", "6h", str(draft.pk))
+    ids = [each["kind"] for each in request["trial"]["proposed"]["virtualDestinations"]]
+    assert ids[-1] == "compositeQueue"
+    assert "compositeQueue" not in [each["kind"] for each in request["trial"]["current"]["virtualDestinations"]]
+    assert set(request["trial"]["circumstances"]) == {"queues", "bindings", "kept", "wanted", "listened"}
+    assert run.request["revision"] == str(draft.revision)
+    assert AuditEntry.objects.filter(action="try draft", object="Split by region").exists()
+    page = admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
+    assert f'data-topic="run:{run.id}"' in page
+    admin.post(reverse("cancel-trial", args=[draft.pk, run.id]))
+    run.refresh_from_db()
+    assert run.state == "cancelled"
+
+
+def test_a_draft_that_cannot_work_is_not_tried(draft, admin):
+    draft_service.rewrite(draft, "ann", [Change(None, Composite(Q("a"), (Leg(Q("a")),)))], "changed")
+    page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "6h"}, follow=True).content.decode()
+    assert "This draft cannot be tried" in page
+    page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "soon"}, follow=True).content.decode()
+    assert not AnalysisRun.objects.exists()
+
+
+def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, admin, settings):
+    run = started(admin, draft)
+    finished(run, settings)
+    page = admin.get(reverse("draft-trial", args=[draft.pk, run.id])).content.decode()
+    for expected in (
+        RESULT["sentence"], "Some of the traffic was sampled.", 'badge-accent">new<', 'badge-look">lost<', "+2.0 KiB",
+        "region = &#x27;eu&#x27;", f'{reverse("find")}?q=ID%3Ab-1%3A7', "would have reached nothing",
+        reverse("queue", args=["shop.eu"]), "Copies stored",
+    ):  # fmt: skip
+        assert expected in page, expected
+    assert "The draft was changed since" not in page
+    draft_service.rewrite(draft, "ann", [CHANGE], "changed")
+    assert "The draft was changed since" in admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
+    assert reverse("draft-trial", args=[draft.pk, run.id]) in admin.get(reverse("run", args=[run.id])).content.decode()
+
+
+def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_same():
+    former = {
+        **RESULT,
+        "tables": [
+            {**each, "columns": [{"name": FORMER.get(column["name"], column["name"])} for column in each["columns"]]}
+            for each in RESULT["tables"]
+        ],
+    }
+    assert former != RESULT
+    assert draft_trials.shown(former, everything) == draft_trials.shown(RESULT, everything)
+
+
+def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):
+    elsewhere = browser_of("viewer", "queue://shop.>", name="before")  # its one change names what they do not see
+    assert elsewhere.get(reverse("draft-trials", args=[draft.pk])).status_code == 404
+    draft_service.add(draft, "ann", Change(None, Composite(Q("shop.too"), (Leg(Q("shop.eu")),))))
+    run = started(admin, draft)
+    finished(run, settings)
+    page = browser_of("viewer", "queue://shop.>").get(reverse("draft-trials", args=[draft.pk])).content.decode()
+    assert "shop.eu" in page
+    assert "1 target you may not see is left out" in page
+    for hidden in ("vault", RESULT["sentence"], "Copies stored"):
+        assert hidden not in page
+    elsewhere = browser_of("viewer", "queue://office.>", name="else")
+    assert elsewhere.get(reverse("draft-trials", args=[draft.pk])).status_code == 404

@@ -1,0 +1,68 @@
+"""What nobody of the routing seems to need."""
+
+import pytest
+
+from brokerapp.model.definitions import Composite, Definitions, Leg, PolicyEntry, VirtualTopic
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+from console.routing.map.findings import Sort, can_hold, orphans
+
+Q, T = Destination.queue, Destination.topic
+VT = VirtualTopic("VirtualTopic.>")
+
+
+def stats(*names: str, consumers: int = 0, size: int = 0) -> dict:
+    found = [Destination.parse(each) for each in names]
+    return {each: DestinationStats(each, ConsumerCount=consumers, QueueSize=size) for each in found}
+
+
+def composite(*legs: Leg, name: str = "in", **options) -> Composite:
+    return Composite(Q(name), legs, **options)
+
+
+READ = stats("queue://x", "queue://y", "queue://Consumer.A.VirtualTopic.T", consumers=1)
+ABOUT = [
+    (Sort.UNREAD, (VT,), stats("queue://Consumer.A.VirtualTopic.T", size=3), "3 messages wait", True),
+    (Sort.STRAY, (VT,), stats("queue://Consumer.A.Orders"), "the topic Orders", False),
+    (Sort.NO_QUEUES, (VT,), stats("topic://VirtualTopic.T"), "subscribers only", False),
+    (Sort.NEVER, (VirtualTopic("ActiveMQ.Advisory.>"),), {}, "Advisories", False),
+    (Sort.NEVER, (composite(Leg(Q("x"), "1 = 2")),), READ, "No message matches 1 = 2", False),
+    (Sort.SHADOWED, (VT, VirtualTopic("VirtualTopic.T")), READ, "adds nothing", False),
+    (Sort.SHADOWED, (composite(Leg(Q("x")), Leg(Q("x"), "a = 1")),), READ, "gets there twice", False),
+    (Sort.SHADOWED, (composite(Leg(Q("y"), "a = 1"), Leg(Q("x")), Leg(Q("x"))),), READ, "there twice", False),
+    (Sort.SHADOWED, (composite(Leg(Q("y")), name="x"),), READ, "get nothing", True),
+    (Sort.DEAD_TARGET, (composite(Leg(Q("nowhere"))),), {}, "Nothing is there yet", False),
+    (Sort.DEAD_TARGET, (composite(Leg(T("nobody"))),), {}, "Nobody has subscribed", True),
+]
+
+
+@pytest.mark.parametrize(("sort", "definitions", "existing", "part", "urgent"), ABOUT)
+def test_an_orphan_is_found_with_its_reason(sort, definitions, existing, part, urgent):
+    found = [each for each in orphans(Definitions(0, definitions), existing) if each.sort is sort]
+    assert found
+    assert any(part in each.sentence and each.urgent is urgent for each in found)
+    assert all(each.definition or each.destination for each in found), "each has a next step"
+
+
+def test_what_is_used_is_no_orphan():
+    chained = composite(Leg(T("VirtualTopic.T"), "a = 1"), Leg(Q("x")), Leg(Q("next")))
+    further = composite(Leg(Q("y")), name="next")
+    assert orphans(Definitions(0, (VT, chained, further)), READ) == []
+
+
+def test_a_policy_that_decides_nothing_is_shadowed():
+    policies = (PolicyEntry(Q("x")), PolicyEntry(Q("*")), PolicyEntry(Q("y")), PolicyEntry(Q("z.>")))
+    found = orphans(Definitions(0, (), policies), stats("queue://x", "queue://y", consumers=1))
+    assert [(each.sort, each.title) for each in found] == [(Sort.SHADOWED, "queue://*")]
+
+
+@pytest.mark.parametrize(
+    ("selector", "can"),
+    [
+        ("1 = 2", False), ("FALSE", False), ("a = 1 AND a = 2", False), ("'x' = a AND a = 'y'", False),
+        ("1 = 1", True), ("a = 1 OR a = 2", True), ("a = 1 AND b = 2", True), ("a = 1 AND a = 1", True),
+        ("XPATH '//a'", True),
+    ],
+)  # fmt: skip
+def test_a_selector_that_no_message_can_match_is_told(selector, can):
+    assert can_hold(selector) is can

@@ -1,0 +1,191 @@
+"""The picture of the routing: what is joined to what, where it stands, what a page shows of it, and how much flows."""
+
+import itertools
+from urllib.parse import parse_qsl
+
+from brokerapp.model.definitions import Composite, Definitions, Leg, MirroredQueue, VirtualTopic
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+from console.broker.live.channels import Topic
+from console.broker.live.routing_cells import graph_cells
+from console.broker.snapshot import Picture, first, updated
+from console.routing.map.graph import Role, feeders_of, graph_of
+from console.routing.map.layout import lines, place
+from console.routing.map.map_page import PAGE_NODES, ViewQuery, view_of
+from console.routing.map.traffic import flow_of, stream
+
+Q, T = Destination.queue, Destination.topic
+
+
+def having(*existing: Destination, **numbers) -> dict:
+    return {each: DestinationStats(each, **numbers) for each in existing}
+
+
+def joined(definitions: Definitions, *existing: Destination) -> list[tuple[str, str, str]]:
+    """From what to what messages go by rules, and with which selectors."""
+    edges = graph_of(definitions, having(*existing)).edges
+    sources = {edge.target: edge.source for edge in edges if edge.target.role is Role.RULE}
+    return sorted(
+        (sources[edge.source].title, edge.target.title, edge.selector)
+        for edge in edges
+        if edge.source.role is Role.RULE
+    )
+
+
+def test_a_virtual_topic_is_joined_to_the_consumer_queues_that_exist():
+    existing = [
+        T("VirtualTopic.Orders"),
+        Q("Consumer.A.VirtualTopic.Orders"),
+        Q("Consumer.B.VirtualTopic.Late"),
+        Q("plain"),
+    ]
+    assert joined(Definitions(), *existing) == [
+        ("VirtualTopic.Late", "Consumer.B.VirtualTopic.Late", ""),
+        ("VirtualTopic.Orders", "Consumer.A.VirtualTopic.Orders", ""),
+    ]
+
+
+def test_the_pattern_is_shown_where_nothing_exists():
+    assert joined(Definitions()) == [("VirtualTopic.>", "Consumer.*.VirtualTopic.>", "")]
+
+
+def test_composites_are_followed_through_topics_from_producers_to_consumers():
+    composite = Composite(Q("in"), (Leg(T("VirtualTopic.X"), "a = 1"), Leg(Q("log"))))
+    definitions = Definitions(0, (VirtualTopic("VirtualTopic.>"), composite))
+    graph = graph_of(definitions, having(Q("in"), Q("log"), Q("Consumer.A.VirtualTopic.X"), ConsumerCount=1))
+    place(graph)
+    layers = {each.title: each.layer for each in graph.nodes if each.role is Role.DESTINATION}
+    assert layers == {"in": 1, "VirtualTopic.X": 3, "log": 3, "Consumer.A.VirtualTopic.X": 5}
+    ends = {(each.role, each.destination.name): each.layer for each in graph.nodes if each.role.endswith("ers")}
+    assert ends[Role.PRODUCERS, "in"] == 0
+    assert ends[Role.CONSUMERS, "Consumer.A.VirtualTopic.X"] == 6
+
+
+def test_a_virtual_topic_with_its_consumers_fits_a_window_of_usual_width():
+    queues = [Q("Consumer.A.VirtualTopic.Orders"), Q("Consumer.Accounting.VirtualTopic.Orders")]
+    graph = graph_of(Definitions(), having(T("VirtualTopic.Orders"), *queues, ConsumerCount=1, ProducerCount=1))
+    place(graph)
+    assert max(each.layer for each in graph.nodes) == 4
+    assert graph.width < 1000
+    written = {each.title: lines(each) for each in graph.nodes if each.role is Role.DESTINATION}
+    assert written["VirtualTopic.Orders"] == ("VirtualTopic.Orders",)
+    assert written["Consumer.Accounting.VirtualTopic.Orders"] == ("Consumer.Accounting.", "VirtualTopic.Orders")
+
+
+def test_a_name_too_long_for_two_lines_keeps_its_beginning_and_its_end():
+    long = "a-name-that-somebody-chose-without-any-dot-at-all-for-a-queue"
+    graph = graph_of(Definitions(0, (Composite(Q(long), (Leg(Q("x")),)),)), {})
+    place(graph)
+    first_line, second = lines(next(each for each in graph.nodes if each.title == long))
+    assert long.startswith(first_line)
+    assert "…" in second
+    assert long.endswith(second.rpartition("…")[2])
+
+
+def test_nodes_do_not_overlap():
+    legs = tuple(Leg(Q(f"out.{number}"), "a = 1") for number in range(9))
+    definitions = Definitions(
+        0, (VirtualTopic("VirtualTopic.>"), Composite(Q("in"), legs), Composite(Q("out.3"), (Leg(Q("z")),)))
+    )
+    graph = graph_of(definitions, having(*(Q(f"Consumer.{c}.VirtualTopic.T") for c in "ABC")))
+    place(graph)
+    for one, other in itertools.combinations(graph.nodes, 2):
+        apart = one.x + one.width <= other.x or other.x + other.width <= one.x or abs(one.y - other.y) >= 40
+        assert apart, (one.title, other.title)
+    assert min(node.y for node in graph.nodes) >= 0
+    assert all(edge.path.startswith("M") for edge in graph.edges)
+
+
+def test_many_consumer_queues_are_shown_few_and_all_of_them_close_by():
+    stats = having(*(Q(f"Consumer.{number}.VirtualTopic.T") for number in range(100)))
+    graph = graph_of(Definitions(), stats)
+    assert [node.title for node in graph.nodes if node.is_ghost] == ["and 86 more queues"]
+    close = view_of(Definitions(), stats, ViewQuery(focus="topic://VirtualTopic.T", steps=2))
+    queues = [each for each in close.graph.nodes if each.role is Role.DESTINATION and each.destination.is_queue]
+    assert len(queues) == 100
+
+
+def test_a_focus_shows_its_neighbourhood_and_no_more():
+    chain = [Composite(Q(f"q{n}"), (Leg(Q(f"q{n + 1}")),)) for n in range(20)]
+    definitions = Definitions(0, tuple(chain))
+    near = view_of(definitions, {}, ViewQuery(focus="queue://q10", steps=2))
+    names = {each.title for each in near.graph.nodes if each.role is Role.DESTINATION}
+    assert names == {"q9", "q10", "q11"}
+    assert near.focused.title == "q10"
+    by_rule = view_of(definitions, {}, ViewQuery(focus="compositeQueue:q3", steps=1))
+    assert {"q3", "q4"} <= {each.title for each in by_rule.graph.nodes}
+
+
+def test_a_search_finds_and_says_when_there_is_nothing():
+    definitions = Definitions(0, tuple(Composite(Q(f"in{n}"), (Leg(Q(f"out{n}")),)) for n in range(9)))
+    found = view_of(definitions, {}, ViewQuery(text="OUT7"))
+    assert {"in7", "out7"} <= {each.title for each in found.graph.nodes}
+    assert "in6" not in {each.title for each in found.graph.nodes}
+    assert view_of(definitions, {}, ViewQuery(text="never")).graph.nodes == []
+
+
+def test_200_rules_come_in_pages_that_cut_nothing_and_lose_nothing():
+    definitions = Definitions(0, tuple(Composite(Q(f"in{n:03}"), (Leg(Q(f"out{n}")),)) for n in range(200)))
+    first_page = view_of(definitions, {}, ViewQuery())
+    shown = []
+    for number in range(1, first_page.pages + 1):
+        page = view_of(definitions, {}, ViewQuery(page=number))
+        assert len(page.graph.nodes) <= PAGE_NODES
+        shown += [each.key for each in page.graph.nodes]
+    assert len(shown) == len(set(shown)) == first_page.total
+    fresh = view_of(definitions, {}, ViewQuery(fresh="compositeQueue:in150"))
+    assert "in150" in {each.title for each in fresh.graph.nodes}
+
+
+def test_a_large_broker_is_drawn_in_good_time():
+    import time
+
+    stats = having(*(Q(f"Consumer.C{n % 9}.VirtualTopic.T{n}") for n in range(10_000)))
+    definitions = Definitions(0, tuple(VirtualTopic(f"VirtualTopic.T{n}.>") for n in range(100)))
+    started = time.monotonic()
+    view_of(definitions, stats, ViewQuery())
+    assert time.monotonic() - started < 5
+
+
+def test_an_address_holds_what_is_shown():
+    query = ViewQuery.read({"focus": "queue://a", "steps": "6", "view": "table", "page": "nonsense"})
+    assert ViewQuery.read(dict(parse_qsl(query.url()[1:]))) == query
+
+
+def test_feeders_name_source_and_selector():
+    composite = Composite(Q("in"), (Leg(T("m"), "a = 1"), Leg(Q("x"))))
+    definitions = Definitions(0, (composite, MirroredQueue(prefix="mirror.")))
+    assert [(feed.source, feed.selector) for feed in feeders_of(T("m"), definitions)] == [(Q("in"), "a = 1")]
+    assert [feed.source for feed in feeders_of(T("mirror.orders"), definitions)] == [Q("orders")]
+
+
+# -- how much flows
+
+
+def test_thickness_grows_with_the_power_of_ten():
+    assert [stream(rate) for rate in (0, 0.4, 1, 12, 120, 1_200, 1e7)] == ["s0", "s1", "s2", "s3", "s4", "s5", "s5"]
+
+
+def pictured(**numbers) -> Picture:
+    before = first(100.0, 1, [DestinationStats(Q("q"))], Picture())
+    return updated(before, 101.0, 2, [DestinationStats(Q("q"), **numbers)], [])
+
+
+def test_a_destination_is_graded_by_its_health():
+    assert flow_of(pictured(EnqueueCount=50, DequeueCount=50, ConsumerCount=1), Q("q"))["grade"] == "good"
+    unread = flow_of(pictured(QueueSize=5, EnqueueCount=5), Q("q"))
+    assert (unread["grade"], unread["reading"], unread["text"], unread["in"]) == ("look", "look", "5", "s2")
+    assert flow_of(pictured(QueueSize=5, DLQ=True), Q("q"))["grade"] == "act"
+    absent = flow_of(pictured(), Q("never"))
+    # Before the first message and after a restart alike: a topic is not kept, so whether it ever was nobody can say.
+    assert (absent["text"], absent["says"]) == ("–", "is not there now: it comes with the first message")
+
+
+def test_the_socket_tells_the_flow_of_the_rows_and_the_version():
+    from dataclasses import replace
+
+    picture = replace(pictured(QueueSize=5, EnqueueCount=5), routing=7)
+    cells = graph_cells(picture, Topic("graph", rows=("queue://q", "queue://a::b::c")))
+    assert cells["version"] == 7
+    assert cells["queue://q#count"] == 5
+    assert cells["queue://q#grade"] == "look"

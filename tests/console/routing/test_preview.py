@@ -1,0 +1,162 @@
+"""The way of a message before it is sent, why it does not come to a place, and the selector tester."""
+
+import pytest
+from django.urls import reverse
+
+from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.destination import Destination
+from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.routing.definitions.changes import Change
+from console.routing.drafts.draft_service import begin
+from console.routing.preview.sample_message import read_headers
+
+Q, T = Destination.queue, Destination.topic
+SPLIT = Composite(
+    Q("orders"), (Leg(T("VirtualTopic.Eu"), "region = 'eu' AND amount > 100"), Leg(Q("rest"))), forward_only=True
+)
+
+
+@pytest.fixture
+def defined(console):
+    """A composite into a virtual topic with one consumer queue."""
+    current = gateway().definitions()
+    gateway().define(Definitions(current.version, (VirtualTopic("VirtualTopic.>"), SPLIT)), "test", "start over")
+    console.follows(gateway().definitions().version)
+    console.send("/queue/Consumer.A.VirtualTopic.Eu", "<order total='5'/>", region="us", amount="7")
+    mirror().settle(lambda picture: Q("Consumer.A.VirtualTopic.Eu") in picture.stats)
+    return console
+
+
+def ask(client, **form):
+    return client.post(reverse("route-preview"), form)
+
+
+def words(response) -> list[tuple[str, str]]:
+    return [(each.target.name, each.words) for each in response.context["found"].steps]
+
+
+def test_every_hop_is_told_with_each_clause(admin, defined):
+    response = ask(admin, destination="queue://orders", headers="region: eu\namount: 250")
+    assert words(response) == [
+        ("VirtualTopic.Eu", "forwarded"),
+        ("Consumer.A.VirtualTopic.Eu", "copied"),
+        ("VirtualTopic.Eu", "reaches the topic's own subscribers"),
+        ("rest", "forwarded"),
+        ("orders", "keeps nothing itself"),
+    ]
+    found = response.context["found"]
+    assert [part.reason for part in found.steps[0].clause.clauses] == ["region is 'eu'", "amount is '250'"]
+    places = {each.destination.name: (each.exists, each.sentence) for each in found.places}
+    assert places["rest"] == (False, "would be created")
+    assert places["Consumer.A.VirtualTopic.Eu"] == (True, "nobody consumes: it waits")
+    text = response.content.decode()
+    assert "would be created" in text
+    assert "?destination=queue%3A%2F%2Forders" in text, "it can be linked to"
+
+
+def test_false_and_unknown_are_told_apart(admin, defined):
+    assert words(ask(admin, destination="orders", headers="region: us\namount: 250"))[0][1].endswith("is false")
+    response = ask(admin, destination="orders", headers="region: eu")
+    assert words(response)[0][1].endswith("is unknown")
+    assert "amount is missing" in response.content.decode()
+
+
+WHY = [
+    (
+        "Consumer.A.VirtualTopic.Eu",
+        "At orders, Composite queue orders: not forwarded: the selector is false: region is 'us'",
+    ),
+    ("elsewhere", "No definition feeds elsewhere"),
+    ("orders", "keeps nothing itself"),
+    ("rest", "It does: a copy comes to rest."),
+    ("Consumer.B.VirtualTopic.Eu", "where this message does not come to"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "reason"), WHY)
+def test_why_it_does_not_come_to_a_queue_is_told(wanted, reason, admin, defined):
+    response = ask(admin, destination="queue://orders", headers="region: us\namount: 1", why=wanted)
+    assert any(reason in sentence for sentence in response.context["reasons"]), response.context["reasons"]
+
+
+def test_a_queue_that_would_be_fed_but_is_not_there_is_told_so(admin, defined):
+    response = ask(admin, destination="topic://VirtualTopic.Eu", why="Consumer.B.VirtualTopic.Eu")
+    assert "there is no Consumer.B.VirtualTopic.Eu: a consumer makes it" in response.context["reasons"][0]
+
+
+def test_a_message_is_picked_from_a_queue(admin, defined, browser_of):
+    queue = Q("Consumer.A.VirtualTopic.Eu")
+    seq = gateway().browse(queue, 0, 1, None).messages[0].seq
+    query = f"?queue={queue.name}&seq={seq}"
+    response = admin.get(reverse("route-preview") + query)
+    assert response.context["specimen"].values["region"] == "us"
+    assert response.context["start"] == queue
+    assert browser_of("viewer").get(reverse("route-preview") + query).status_code == 403
+    support = browser_of("support").get(reverse("route-preview") + query)
+    assert "total" not in support.context["specimen"].body
+    assert admin.get(reverse("route-preview") + f"?queue={queue.name}&seq=99999999").status_code == 200
+
+
+def test_a_draft_is_previewed_before_it_is_in_force(admin, defined):
+    change = Change(None, Composite(Q("later"), (Leg(Q("there")),)))
+    draft = begin("admin", "later", [change], gateway().definitions().version)
+    assert ask(admin, destination="queue://later").context["found"].steps == []
+    response = ask(admin, destination="queue://later", draft=str(draft.pk))
+    assert [each.destination.name for each in response.context["found"].places] == ["there"]
+    assert gateway().definitions().virtual_destinations[-1] == SPLIT
+    assert "later" in admin.get(reverse("routing") + f"?draft={draft.pk}").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ({"destination": "queue://a", "headers": "no header"}, "Line 1 is no header"),
+        ({"destination": "queue://a.>"}, "not to a pattern"),
+        ({"destination": "queue://a::b::c"}, "there is one ::"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_with_the_reason(form, reason, admin, defined):
+    response = ask(admin, **form)
+    assert response.status_code == 400
+    assert reason in response.content.decode()
+
+
+def test_headers_are_read_from_lines():
+    assert read_headers("a: 1\n\nb=x:y\nc: a=b\na: 2") == {"a": "1", "b": "x:y", "c": "a=b"}
+
+
+# -- the tester
+
+
+def test_a_selector_is_tested_clause_by_clause(admin, defined):
+    url = reverse("selector-tester")
+    response = admin.post(url, {"selector": "region = 'eu' AND amount > 5", "headers": "region: eu"})
+    assert response.context["clause"].value is None
+    assert "amount is missing" in response.content.decode()
+    wrong = admin.post(url, {"selector": "region = ", "headers": ""}).content.decode()
+    assert "At position 9: " in wrong
+    assert "region =<mark> </mark>" in wrong
+    body = {"selector": "XPATH '//order'", "headers": "", "body": "<order/>"}
+    assert admin.post(url, body).context["clause"].value is True
+    strict = {"selector": "n = 5", "headers": "n: 5", "strict": "on"}
+    assert admin.post(url, strict).context["clause"].value is False
+
+
+def test_a_preview_tells_nothing_of_what_lies_beyond_ones_scope(defined, browser_of):
+    guest = browser_of("viewer", "elsewhere.>")
+    page = guest.get(reverse("route-preview"))
+    assert all("elsewhere" in name for name in page.context["names"])
+    assert guest.post(reverse("route-preview"), {"destination": "/queue/salaries"}).status_code == 403
+
+
+def test_the_tester_of_a_leg_begins_with_the_last_message_of_its_source(admin, defined, browser_of):
+    url = reverse("selector-tester") + "?near=topic://VirtualTopic.Eu&selector=amount > 5"
+    response = admin.get(url, headers={"HX-Request": "true"})
+    assert response.context["specimen"].values["amount"] == "7"
+    assert response.context["clause"].value is True
+    assert "<html" not in response.content.decode()
+    viewer = browser_of("viewer").get(url, headers={"HX-Request": "true"})
+    assert viewer.context["specimen"].values == {}, "who may not browse gets no message"
+    scoped = browser_of("support", "other.>", name="scoped").get(url, headers={"HX-Request": "true"})
+    assert scoped.context["specimen"].values == {}

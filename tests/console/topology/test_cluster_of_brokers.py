@@ -1,0 +1,90 @@
+"""A cluster of three real brokers in the console of one of them: who is there, and what cannot be done without whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.urls import reverse
+
+from brokerapp.cluster.settings import ClusterTerms, Member
+from brokerapp.config import default_config
+from brokerapp.network.options.options import Address
+from console.broker.live.channels import Topic, overview_cells, topology_cells
+from console.broker.mirror import mirror
+from tests.console.conftest import close_console, point_at
+from tests.ports import free_port
+from tests.protocol.running_node import RunningNode, until
+
+WEST, NORTH, EAST = "west", "north", "east"
+
+
+class Cluster:
+    """Three brokers; `west` keeps the record."""
+
+    def __init__(self, store_url: str) -> None:
+        members = tuple(Member(name, Address("127.0.0.1", free_port())) for name in (WEST, NORTH, EAST))
+        terms = ClusterTerms(members, WEST, retry_ms=100)
+        self._store_url = store_url
+        self._configs = {
+            each.name: replace(default_config(each.name, each.address.port), cluster=terms) for each in members
+        }
+        self.brokers: dict[str, RunningNode] = {}
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            self.brokers[name] = RunningNode(self._configs[name], self._store_url)
+
+    def stop(self, name: str) -> None:
+        self.brokers.pop(name).stop()
+
+
+@pytest.fixture
+def cluster(store_url, settings, tmp_path):
+    """All are there, and the console is that of `north`."""
+    running = Cluster(store_url)
+    try:
+        running.start(WEST, NORTH, EAST)
+        point_at(settings, store_url, NORTH, tmp_path)
+        yield running
+    finally:
+        close_console()
+        for name in list(running.brokers):
+            running.stop(name)
+
+
+def live(name: str) -> str:
+    """A cell of the picture as the socket sends it."""
+    return topology_cells(mirror().current(), Topic("topology")).get(name)
+
+
+def overview() -> dict:
+    return overview_cells(mirror().current(), Topic("overview"))
+
+
+def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cluster, admin):
+    def page() -> str:
+        return admin.get(reverse("topology")).content.decode()
+
+    until(lambda: live("mwest#mood") == live("meast#mood") == "good", "both are there")
+    assert "this one" in page()
+    assert "cannot be reached" not in page()
+    assert admin.post(reverse("new-queue"), {"name": "made"}).status_code == 302
+
+    cluster.stop(EAST)
+    until(lambda: live("meast#says") == "down", "one is gone, and the picture says so")
+    until(lambda: overview()["sentence"] == "The cluster's broker east cannot be reached.", "the overview says so")
+    assert "what it keeps waits until it is back" in overview()["attention_html"]
+    assert "Fails meanwhile" not in page()
+
+    cluster.stop(WEST)
+    until(lambda: "Fails meanwhile, and says so" in page(), "the page says what fails")
+    assert "The master west cannot be reached since" in page()
+    until(lambda: overview()["state"] == "act", "the overview says so")
+    refused = admin.post(reverse("new-queue"), {"name": "not.made"})
+    assert "master west cannot be reached" in refused.content.decode()
+
+    cluster.start(WEST)
+    until(lambda: live("mwest#mood") == "good", "it is back")
+    until(lambda: "Fails meanwhile" not in page(), "all can be done again")
+    assert admin.post(reverse("new-queue"), {"name": "not.made"}).status_code == 302

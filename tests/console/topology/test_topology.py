@@ -1,0 +1,259 @@
+"""Topology: this broker among others, its connectors, and why a message does not cross a bridge."""
+
+import dataclasses
+import re
+
+import pytest
+from django.urls import reverse
+
+from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
+from brokerapp.config import default_config
+from brokerapp.model.destination import Destination
+from brokerapp.model.network_stats import (
+    BridgeStats,
+    ConnectorStats,
+    DemandStats,
+    IncomingStats,
+    NetworkStats,
+    WayState,
+    WayStats,
+)
+from brokerapp.model.stats_records import NodeStatus
+from brokerapp.network.options.definition import NetworkConnector
+from brokerapp.network.options.options import ATTRIBUTES, terms_of
+from console.broker.gateway import gateway
+from console.broker.live.channels import Topic, overview_cells
+from console.broker.mirror import mirror
+from console.broker.snapshot import Picture, first, ticked
+from console.metrics import health
+from console.models import AuditEntry
+from console.topology.bridge_reasons import Asked, reasons
+from console.topology.diagram import drawn
+from console.topology.forms import EXPLAINED, Form
+from tests.conftest import until
+from tests.console.conftest import make_user
+from tests.protocol.running_node import RunningNode
+
+QUEUE = Destination.queue("orders.eu")
+UP = WayStats(["tcp://b:61613"], WayState.CONNECTED, "b", "tcp://b:61613")
+WANTED = DemandStats("queue://orders.eu", priority=-5, path=["b"], consumers=["c:1:1"])
+
+
+def terms(**more) -> object:
+    options = {name: value for name, value in more.items() if name not in ("excluded", "dynamic", "static")}
+    lists = {
+        "excluded": more.get("excluded", ()), "dynamically_included": more.get("dynamic", ()),
+        "statically_included": more.get("static", ()),
+    }  # fmt: skip
+    lists = {name: tuple(map(Destination.parse, texts)) for name, texts in lists.items()}
+    return terms_of(NetworkConnector("n", "tcp://b:61613", **lists, options=tuple(options.items())))[0]
+
+
+PICKY = dataclasses.replace(WANTED, selector="region = 'eu'")
+
+
+# -- why
+
+
+@pytest.mark.parametrize(
+    ("given", "way", "demand", "asked", "said"),
+    [
+        ({}, WayStats(["x"], WayState.STOPPED), [], Asked(QUEUE), "is stopped"),
+        ({}, WayStats(["x"], WayState.WAITING, last_error="refused"), [], Asked(QUEUE), "(waiting): refused"),
+        ({"excluded": ["orders.>"]}, UP, [WANTED], Asked(QUEUE), "excludedDestinations has queue://orders.>"),
+        ({"dynamic": ["topic://>"]}, UP, [WANTED], Asked(QUEUE), "has topic://>, and not this one"),
+        ({"staticBridge": "true"}, UP, [WANTED], Asked(QUEUE), "staticBridge is true"),
+        ({}, UP, [], Asked(QUEUE), "b has told of no consumer of queue://orders.eu"),
+        ({"dynamicOnly": "true"}, UP, [], Asked(QUEUE), "dynamicOnly is true"),
+        ({}, UP, [WANTED], Asked(QUEUE, {}, ("b",)), "It came from b"),
+        ({}, UP, [WANTED], Asked(QUEUE, {}, ("c",)), "messageTTL is 1"),
+        ({}, UP, [PICKY], Asked(QUEUE, {"region": "us"}), "No selector"),
+        ({"bridgeTempDestinations": "false"}, UP, [], Asked(Destination.parse("temp-queue://x")), "temporary"),
+        ({}, UP, [], Asked(Destination.topic("ActiveMQ.Advisory.Connection")), "Advisories"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_message_here_is_named_and_nothing_is_said_behind_it(given, way, demand, asked, said):
+    found = reasons(asked, terms(**given), way, demand, 0)
+    assert found[-1].lets is False
+    assert said in found[-1].sentence
+    assert not any(each.lets is False for each in found[:-1])
+
+
+def test_what_crosses_is_told_so_and_that_consumers_here_come_first():
+    *_, rivals, last = reasons(Asked(QUEUE, {}, ()), terms(), UP, [WANTED], own=2)
+    assert "2 consumers of the queue are at this broker, and served first" in rivals.sentence
+    assert (last.lets, last.sentence) == (True, "Nothing keeps it here: it goes to b when its turn in the queue comes.")
+    excluded = reasons(Asked(QUEUE, {}), terms(excluded=[">"], static=["orders.eu"]), UP, [WANTED], 0)
+    assert excluded[-1].lets is True
+
+
+# -- the picture
+
+
+def network() -> NetworkStats:
+    bridge = BridgeStats("out", "a", "b", forwarded=1204, queued=3, demand=2)
+    way = dataclasses.replace(UP, bridges=[bridge])
+    down = WayStats(["tcp://c:61613"], WayState.WAITING, last_error="nobody listens", attempts=4)
+    here = IncomingStats("d", "conn-1", "d", "tcp://d:5", "bridge", 1, received=7)
+    return NetworkStats([ConnectorStats("to-b", "static:(…)", True, ways=[way, down])], [here])
+
+
+def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
+    members = (
+        MemberStatus("a", "x", MemberState.SELF, False), MemberStatus("b", "tcp://b:1", MemberState.UP, True, taken=5),
+    )  # fmt: skip
+    cluster = ClusterStatus("a", "b", False, True, "", "r", 1, 1, members)
+    node = NodeStatus("n1", "a", 0, 0, network=network().to_json())
+    found = drawn("a", [node], cluster)
+    lines = {box.name or box.address: [(each.kind, each.cells["mood"]) for each in box.lines] for box in found.boxes}
+    assert lines == {
+        "b": [("bridge", "good"), ("cluster", "good")],
+        "d": [("incoming", "good")],
+        "tcp://c:61613": [("bridge", "act")],
+    }
+    assert [each.name for each in found.left] == ["d"]
+    assert found.cells["w0.0.0.out#forwarded"] == "1,204"
+    assert found.cells["w0.0.1#why"] == "nobody listens after 4 attempts"
+    hidden = drawn("a", [node], cluster, sees_all=False)
+    assert (hidden.cells["w0.0.0.out#forwarded"], hidden.cells["mb#says"]) == ("–", "up")
+    assert found.cells["mb#says"] == "5 taken"
+    assert hidden.shape == found.shape != drawn("a", [], cluster).shape
+
+
+def test_a_form_keeps_what_it_does_not_show_and_a_password_that_is_not_typed():
+    former = {"name": "n", "uri": "tcp://b:1", "durable": ["topic://t"],
+              "options": {"userName": "u", "password": None, "messageTTL": "3", "odd": "1"}}  # fmt: skip
+    form = Form.of(former)
+    assert (form.user, form.has_password, form.options["messageTTL"]) == ("u", True, "3")
+    posted = {"uri": "tcp://b:2", "user": "u", "option-messageTTL": "", "excluded": "queue://x\n\n topic://y "}
+    made = Form.read(posted, former).definition(former)
+    assert made == {"name": "n", "uri": "tcp://b:2", "excluded": ["queue://x", "topic://y"], "durable": ["topic://t"],
+                    "options": {"odd": "1", "userName": "u", "password": None}}  # fmt: skip
+
+
+def test_the_form_has_every_property_there_is():
+    shown = {each.name for each in Form().properties}
+    assert shown == ATTRIBUTES.keys() - {"userName", "password", "remoteUserName", "remotePassword"}
+    assert EXPLAINED.keys() <= shown
+
+
+# -- with brokers
+
+
+@pytest.fixture(scope="module")
+def other(store_url):
+    """Another broker."""
+    running = RunningNode(default_config("topology-other", 0), store_url)
+    yield running
+    running.stop()
+
+
+def text(response) -> str:
+    return response.content.decode()
+
+
+def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(console, other, admin):
+    page = text(admin.get(reverse("topology")))
+    assert "It stands alone" in page
+    assert "This broker is in no cluster" in page
+    wrong = admin.post(reverse("new-connector"), {"name": "to-other", "uri": "nonsense"})
+    assert wrong.status_code == 400
+    assert "is not where a broker can be reached" in text(wrong)
+    uri = f"static:(tcp://127.0.0.1:{other.port})?initialReconnectDelay=100"
+    made = admin.post(reverse("new-connector"), {"name": "to-other", "uri": uri, "excluded": "queue://private.>"})
+    assert made["Location"] == reverse("connector", args=["to-other"])
+    assert AuditEntry.objects.get(action="create connector", outcome="done").after["excluded"] == ["queue://private.>"]
+
+    until(lambda: "topology-other" in text(admin.get(reverse("topology"))), "the bridge on the page")
+    page = text(admin.get(reverse("connector", args=["to-other"])))
+    assert "has told of no consumer" in page
+    why = text(admin.get(reverse("connector", args=["to-other"]) + "?destination=private.x"))
+    assert "excludedDestinations has queue://private.&gt;." in why
+
+    admin.post(reverse("switch-connector", args=["to-other", "stop"]))
+    assert "stopped" in text(admin.get(reverse("topology")))
+    assert "The connector to-other is stopped" in text(
+        admin.get(reverse("connector", args=["to-other"]) + "?destination=orders")
+    )
+    admin.post(reverse("edit-connector", args=["to-other"]), {"uri": uri, "option-messageTTL": "2"})
+    [found] = gateway().run(gateway().admin.networks.stats()).connectors
+    assert (found.running, found.definition["options"]) == (False, {"messageTTL": "2"})
+    assert admin.post(reverse("remove-connector", args=["to-other"]), {"typed": "x"}).status_code == 400
+    admin.post(reverse("remove-connector", args=["to-other"]), {"typed": "to-other"})
+    until(lambda: "It stands alone" in text(admin.get(reverse("topology"))), "no connector")
+    assert list(AuditEntry.objects.filter(object="to-other", outcome="done").values_list("action", flat=True)) == [
+        "remove connector", "change connector", "stop connector", "create connector",
+    ]  # fmt: skip
+
+
+def test_programs_do_the_same(console, other, admin):
+    def call(method, path, body=None, status=200):
+        answer = getattr(admin, method)(f"/api/v1/networks{path}", body, content_type="application/json")
+        assert answer.status_code == status, answer.content
+        return answer.json() if answer.content else None
+
+    uri = f"tcp://127.0.0.1:{other.port}"
+    options = {"duplex": True, "password": "s", "userName": "u"}
+    new = {"name": "api", "uri": uri, "options": options, "durable": ["topic://d"]}
+    made = call("post", "/connectors", new, 201)
+    assert made["definition"]["options"]["password"] is None
+    assert "durableDestinations has no effect" in made["warnings"][0]
+    assert "durableDestinations has no effect" in text(admin.get(reverse("connector", args=["api"])))
+    call("post", "/connectors", new, 409)
+    [listed] = call("get", "")["connectors"]
+    assert (listed["name"], listed["duplex"]) == ("api", True)
+    assert call("put", "/connectors/api/running", {"running": False})["running"] is False
+    changed = call("put", "/connectors/api", {"uri": uri, "options": {"userName": "u", "password": None}})
+    assert changed["duplex"] is False
+    assert call("get", "/connectors/api/demand") == []
+    [way] = call("get", "/connectors/api/why?destination=orders")
+    assert "is stopped" in way["reasons"][-1]["sentence"]
+    call("get", "/cluster", status=404)
+    call("delete", "/connectors/api", status=204)
+    call("get", "/connectors/api/why?destination=orders", status=404)
+
+
+def test_who_sees_some_destinations_is_told_of_no_sums_and_no_names_of_others(console, other, admin, client):
+    uri = f"tcp://127.0.0.1:{other.port}"
+    lists = {"excluded": "queue://secret.>\nqueue://mine.x", "dynamically_included": "queue://secret.a"}
+    admin.post(reverse("new-connector"), {"name": "scoped", "uri": uri, **lists})
+    until(
+        lambda: any(node.network.get("connectors") for node in mirror().current().nodes), "the connector in the picture"
+    )
+    client.force_login(make_user("operator", "mine.>", name="scoped"))
+    for page in (reverse("topology"), reverse("connector", args=["scoped"]), "/api/v1/networks"):
+        assert "secret" not in text(client.get(page)), page
+    assert "1 that you may not see" in re.sub(r"\s+", " ", text(client.get(reverse("connector", args=["scoped"]))))
+    assert client.get(reverse("connector", args=["scoped"]) + "?destination=secret.a").status_code == 403
+    admin.post(reverse("remove-connector", args=["scoped"]), {"typed": "scoped"})
+
+
+# -- links that are down, on the overview
+
+
+def overview_with(state: WayState, *, running: bool = True, attempts: int = 19) -> tuple[Picture, dict]:
+    way = WayStats(["tcp://b:61613"], state, last_error="Connection refused", attempts=attempts)
+    network = NetworkStats([ConnectorStats("to_b", "static:(tcp://b:61613)", running, ways=[way])])
+    node = NodeStatus("n", "sluice", 0, 0, network=network.to_json())
+    picture = ticked(first(100, 1, [], Picture()), 101, [node])
+    return picture, overview_cells(picture, Topic("overview"))
+
+
+@pytest.mark.parametrize("state", [WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING])
+def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state):
+    picture, cells = overview_with(state)
+    said = "The link of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
+    assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.verdict(picture, []).sentence)
+    assert f'href="{reverse("connector", args=["to_b"])}"' in cells["attention_html"]
+    assert "No issues" not in cells["attention_html"]
+
+
+@pytest.mark.parametrize(
+    ("state", "running", "attempts"),
+    [(WayState.STOPPED, False, 19), (WayState.WAITING, False, 19), (WayState.CONNECTED, True, 0),
+     (WayState.CONNECTING, True, 0)],
+)  # fmt: skip
+def test_a_link_that_is_up_not_yet_tried_or_of_a_stopped_connector_is_none_that_is_down(state, running, attempts):
+    _, cells = overview_with(state, running=running, attempts=attempts)
+    assert cells["state"] == "good"
+    assert "No issues" in cells["attention_html"]

@@ -1,0 +1,111 @@
+"""How a node that joins learns what topics remember: of one that knows it, page by page."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.model.definitions import RecoveryPolicy
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Copy, Message
+from brokerapp.nodes.delivery import retained_sync
+from brokerapp.nodes.delivery.retained_sync import Past, Telling
+from brokerapp.nodes.links.propagation import Known
+from brokerapp.nodes.links.protocol import Word
+
+POLICY = SimpleNamespace(recovery=RecoveryPolicy("fixedCount", maximum_size=100))
+TOPICS = [Destination.topic(each) for each in "xy"]
+
+
+class Node:
+    """One of three, that hears what the others say a moment later."""
+
+    def __init__(self, nodes, session, joining=False):
+        self.nodes, self.session, self.told, self.mute = nodes, session, [], False
+        topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: POLICY)
+        broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
+        self.recovery = broker.recovery = Recovery(broker)
+        others = [each for each in "abc" if each != session]
+        self.homes = SimpleNamespace(others=others, joining=joining, tell=self.tell)
+        self.known = self.homes.known = Known(broker, self.homes)
+        self.past = Past(broker, self.homes)
+
+    def tell(self, session, word, *facts):
+        self.told.append((word, *facts))
+        if not self.mute:
+            other = self.nodes[session]
+            hear = {Word.PAST_WANTED: other.past.wanted, Word.PAST: other.past.heard, Word.KNOWN: other.known.answered}
+            asyncio.get_running_loop().call_soon(hear[word], self.session, *facts)
+
+    def remember(self, count):
+        for topic in TOPICS:
+            for number in range(count):
+                id = f"{topic.name}{number}"
+                self.recovery.published(Message(id, f"message-id:{id}\n".encode(), b"body"), Copy(topic))
+
+    @property
+    def pages(self):
+        """How many messages were on each that it told."""
+        return [len(facts[0]) for word, *facts in self.told if word is Word.PAST]
+
+    @property
+    def remembers(self):
+        return [kept.message.id for _, kept, _ in self.recovery.all()]
+
+
+@pytest.fixture
+def nodes():
+    """Of which `a` joins."""
+    found = {}
+    found.update({each: Node(found, each, joining=each == "a") for each in "abc"})
+    return found
+
+
+def learn(*joining):
+    async def all_learn():
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(each.past.learn() for each in joining))
+
+    asyncio.run(all_learn())
+
+
+def test_of_two_that_join_at_once_both_learn_from_the_one_that_was_there(nodes):
+    nodes["b"].homes.joining = True
+    nodes["c"].remember(2)
+    learn(nodes["a"], nodes["b"])
+    assert nodes["a"].remembers == nodes["b"].remembers == ["x0", "x1", "y0", "y1"]
+
+
+def test_it_is_told_page_by_page_and_no_more_than_asked_for(nodes, monkeypatch):
+    monkeypatch.setattr(retained_sync, "BYTES_AT_ONCE", 600)
+    nodes["b"].remember(3)
+    nodes["c"].remember(3)
+    learn(nodes["a"])
+    assert nodes["a"].remembers == ["x0", "x1", "x2", "y0", "y1", "y2"]
+    assert nodes["b"].pages == [2, 2, 2, 0]
+    assert nodes["c"].pages == []
+    assert nodes["b"].past._told == {}
+
+
+def test_where_one_goes_before_it_has_told_all_the_next_one_is_asked(nodes, monkeypatch):
+    monkeypatch.setattr(retained_sync, "BYTES_AT_ONCE", 1)
+    joining, goes, stays = nodes.values()
+    goes.remember(3)
+    stays.remember(3)
+    heard = joining.past.heard
+
+    def first_page(session, rows):
+        heard(session, rows)
+        goes.mute, joining.past.heard = True, heard
+        asyncio.get_running_loop().call_later(0.01, joining.known.gone, goes.session)
+
+    joining.past.heard = first_page
+    learn(joining)
+    assert joining.remembers == stays.remembers
+    assert stays.pages == [1] * 6 + [0]
+
+
+def test_a_page_that_was_lost_with_its_link_is_told_again():
+    telling = Telling(iter([["first"], ["second"]]))
+    assert [telling.page(each) for each in (0, 0, 1, 1, 2, 2)] == [["first"]] * 2 + [["second"]] * 2 + [[], []]

@@ -1,0 +1,298 @@
+"""What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
+
+import itertools
+import threading
+
+import pytest
+
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+from brokerapp.nodes.delivery import append_notices
+from brokerapp.nodes.links.protocol import Word
+from tests.nodes.conftest import OneNode
+from tests.protocol.running_node import until
+
+
+def without_links(node: OneNode, wanted: bool) -> None:
+    """Let a node be told nothing and tell nothing, by refusing every link; or let it be linked again."""
+
+    def change() -> None:
+        links = node.node.membership._links
+        links.proof = (lambda *_: b"no proof") if wanted else type(links).proof.__get__(links)
+        for link in list(links._up.values()):
+            link.close()
+            links.went_down(link)
+
+    node.look(change)
+
+
+def test_what_one_node_stored_while_it_could_not_tell_the_home_is_given_out_when_it_can(broker, client, name):
+    queue = broker.queue_at("a", name)
+    consumer, producer = client("a"), client("b")
+    consumer.subscribe(f"/queue/{queue}")
+    producer.send(f"/queue/{queue}", "before", persistent="true")
+    assert consumer.bodies() == ["before"]
+    without_links(broker["b"], True)
+    producer.send(f"/queue/{queue}", "meanwhile", persistent="true")
+    without_links(broker["b"], False)
+    assert consumer.bodies() == ["meanwhile"]
+    producer.send(f"/queue/{queue}", "after", persistent="true")
+    assert consumer.bodies() == ["after"]
+
+
+def test_what_is_sent_and_consumed_away_from_its_home_comes_once_or_flagged_whenever_the_link_is_lost(
+    broker, client, name, monkeypatch
+):
+    monkeypatch.setattr(append_notices, "KEPT_BYTES", 20_000)  # some is named and found, some has to be read
+    queue, sender, taker, count = broker.queue_at("a", name), client("b"), client("b"), 300
+    taker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=30)
+    for number in range(count):
+        if number in (100, 200):
+            without_links(broker["b"], True)
+            without_links(broker["b"], False)
+        sender.send(f"/queue/{queue}", str(number), wait=False, persistent="true", n=str(number))
+    fresh, seen = [], set()
+    while len(seen) < count:
+        [message] = taker.take(1)
+        if "redelivered" not in message.headers:
+            fresh.append(int(message.body))
+        seen.add(message.body)
+        taker.ack(message, wait=False)
+    assert fresh == sorted(set(fresh))
+    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+
+
+def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwhile(broker, client, name):
+    queue, sender, taker = broker.queue_at("a", name), client("b"), client("b")
+    taker.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "before", persistent="true")
+    [before] = taker.take(1)
+    without_links(broker["b"], True)
+    taker.ack(before)
+    sender.send(f"/queue/{queue}", "meanwhile", persistent="true")
+    without_links(broker["b"], False)
+    [meanwhile] = taker.take(1)
+    taker.ack(meanwhile)
+    home = broker["a"].node.broker
+
+    def counted():
+        numbers = home.homes.shares.total(home.stats.of(Destination.queue(queue)))
+        return numbers.EnqueueCount, numbers.EnqueueBytes, numbers.MaxMessageSize, numbers.DequeueCount
+
+    until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")
+
+
+def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):
+    queue, answered = broker.queue_at("a", name), threading.Event()
+
+    def tell() -> None:
+        homes = broker["b"].node.broker.homes
+        [home] = homes.others
+        homes.tell(home, Word.EPOCH, homes.members.epoch - 1)
+        homes.known.ask([home], Word.CONSUME, (1, f"queue://{queue}", {}), lambda _: answered.set())
+        homes.tell(home, Word.EPOCH, homes.members.epoch)
+
+    broker["b"].look(tell)
+    assert answered.wait(10)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_is_told_of_once(
+    broker, client, name, monkeypatch, durable
+):
+    """A durable subscription has one consumer; a queue that is new is not known to its home yet."""
+    abroad = broker["b"].node.broker.homes.abroad
+    attach, attached = abroad.attach, []
+
+    def attach_as_a_link_comes_up(subscription, log):
+        attached.append(log.name)
+        attach(subscription, log)
+        abroad.say_all(log)
+
+    monkeypatch.setattr(abroad, "attach", attach_as_a_link_comes_up)
+    consumer = client("b", **{"client-id": name})
+    if durable:
+        for number in itertools.count():  # until one is at home at the other node
+            to = f"/topic/{name}"
+            consumer.subscribe(to, id=str(number), **{"activemq.subscriptionName": f"{name}{number}"})
+            if attached:
+                break
+    else:
+        to = f"/queue/{broker.queue_at('a', name)}"
+        consumer.subscribe(to)
+    consumer.send(to, "x", persistent="true")
+    assert consumer.bodies() == ["x"]
+    assert consumer.errors.empty()
+
+
+@pytest.mark.parametrize("also_here", [False, True])
+def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_link(broker, client, name, also_here):
+    consumer, others = client("b"), [client("a")] if also_here else []
+    shared = {"activemq.shared": "true", "activemq.durable": "false"}
+    subscribed = [f"{name}{number}" for number in range(8)]  # some of them at home at the other node
+    for each in subscribed:
+        for who in (consumer, *others):
+            who.subscribe(f"/topic/{name}", id=each, **{"activemq.subscriptionName": each}, **shared)
+    home = broker["a"].node.broker
+    logs = [each for each in home.queues if name in each.name and not each.away]
+    assert logs
+    without_links(broker["b"], True)
+    until(lambda: not broker["a"].node.broker.homes.guests.count, "the link is lost")
+    for each in others:
+        each.leave()
+    until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "nobody that is reached consumes")
+    without_links(broker["b"], False)
+    consumer.send(f"/topic/{name}", "x")
+    assert sorted(each.headers["subscription"] for each in consumer.take(8)) == sorted(subscribed)
+    consumer.leave()
+    until(lambda: not any(name in each for each in broker.ask(lambda store: store.logs())), "they go with it")
+
+
+def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_link_is_back(broker, client, name):
+    queue = broker.queue_at("a", name)
+    holder, other, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual")
+    sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
+    [first] = holder.take()
+    other.subscribe(f"/queue/{queue}", ack="client-individual")
+    without_links(broker["b"], True)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    sender.send(f"/queue/{queue}", "of another", persistent="true", JMSXGroupID="h")
+    assert other.bodies() == ["of another"]
+    assert other.has_no_more()
+    without_links(broker["b"], False)
+    assert holder.bodies() == ["second"]
+    holder.ack(first)
+    assert other.has_no_more()
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_exclusive_queue_waits_for_who_holds_some_of_it_behind_a_lost_link(broker, client, name, ends):
+    queue, exclusive = broker.queue_at("a", name), {"activemq.exclusive": "true"}
+    holder, stands_by, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual", **exclusive)
+    stands_by.subscribe(f"/queue/{queue}", **exclusive)
+    sender.send(f"/queue/{queue}", "first", persistent="true")
+    [first] = holder.take()
+    without_links(broker["b"], True)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true")
+    assert stands_by.has_no_more()
+    if ends:
+        holder.ack(first)
+        holder.break_off()
+    without_links(broker["b"], False)
+    assert (stands_by if ends else holder).bodies() == ["second"]
+    assert stands_by.has_no_more()
+
+
+@pytest.mark.parametrize("exclusive", ["false", "true"])
+def test_what_a_consumer_held_that_ended_behind_a_lost_link_comes_before_what_waited_for_it(
+    broker, client, name, exclusive
+):
+    """Its group, or the whole of an exclusive queue."""
+    queue, how = broker.queue_at("a", name), {"activemq.exclusive": exclusive}
+    holder, other, sender = client("b"), client("a"), client("a")
+    holder.subscribe(f"/queue/{queue}", ack="client-individual", **how)
+    sender.send(f"/queue/{queue}", "first", persistent="true", JMSXGroupID="g")
+    holder.take()
+    other.subscribe(f"/queue/{queue}", **how)
+    without_links(broker["b"], True)
+    log = broker["a"].node.broker.queues[f"queue://{queue}"]
+    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
+    assert other.has_no_more()
+    holder.break_off()
+    without_links(broker["b"], False)
+    assert other.bodies(2) == ["first", "second"]
+    sender.send(f"/queue/{queue}", "third", persistent="true", JMSXGroupID="g")
+    assert other.bodies() == ["third"]
+
+
+def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_link(broker, client, name, monkeypatch):
+    homes, durables = broker["a"].node.broker.homes, broker["a"].node.broker.durables
+    consumer = client("b", **{"client-id": name})
+    names = (f"{name}{number}" for number in itertools.count())
+    subscribed = next(each for each in names if homes.is_here(f"subscription://{name}:{each}"))
+    consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscribed})
+    durable = durables.find(name, subscribed)
+    until(lambda: broker["a"].look(lambda: durable.log.consumers), "its home knows of its consumer")
+    without_links(broker["b"], True)
+    until(lambda: not broker["a"].look(lambda: durable.log.consumers), "the link is lost")
+    said = []
+
+    def ask_for_it():
+        with pytest.raises(RequestRefused, match="in use"):
+            durables.remove(durable)
+        with monkeypatch.context() as patch:
+            patch.setattr(homes, "tell", lambda *words: said.append(words))
+            homes.guests.consume("third", 1, 1, durable.log.name, {})
+
+    broker["a"].look(ask_for_it)
+    [behind] = homes.others  # who comes from a third node waits until this one says whether it consumes it still
+    assert [(to, word, log) for to, word, _, log in said] == [(behind, Word.CONSUMED, durable.log.name)]
+
+    def expelled():
+        [session] = homes.others
+        homes.known.gone(session)
+        active = durable.active
+        homes.known.forget(session)
+        return active
+
+    assert not broker["a"].look(expelled)
+    without_links(broker["b"], False)
+    client("a").send(f"/topic/{name}", "news", persistent="true")
+    assert consumer.bodies() == ["news"]
+    assert consumer.errors.empty()
+    consumer.unsubscribe()
+    consumer.frame("UNSUBSCRIBE", id="s", **{"activemq.subscriptionName": subscribed})
+    assert consumer.errors.empty()
+
+
+def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(
+    broker, monkeypatch
+):
+    homes = broker["a"].node.broker.homes
+    [other] = homes.others
+    broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
+    until(lambda: broker["a"].look(lambda: not homes.known._asked), "nothing is open that was said before")
+
+    def words(work) -> set[Word]:
+        said = set()
+        with monkeypatch.context() as patch:
+            patch.setattr(homes, "tell", lambda _session, word, *_: said.add(word))
+            broker["a"].do(work)
+        return said
+
+    async def link() -> None:
+        homes.linked(other)
+        await broker["a"].node._committer.barrier()
+
+    async def follow() -> None:
+        homes.others.clear()
+        await homes.follow(homes.members)
+        await broker["a"].node._committer.barrier()
+
+    told = words(link)
+    assert {Word.LISTENERS, Word.WANTED, Word.CONSUMERS_WANTED} <= told
+    assert told <= words(follow)
+
+
+def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
+    homes = broker["a"].node.broker.homes
+    [other] = homes.others
+    broker["a"].look(homes.others.clear)
+    listener = client("a")
+    listener.subscribe(f"/topic/{name}")
+    assert not broker["b"].look(lambda: list(_listeners_elsewhere(broker["b"], name)))
+    broker["a"].do(lambda: homes.follow(homes.members))
+    assert homes.others == [other]
+    client("b").send(f"/topic/{name}", "news")
+    assert listener.bodies() == ["news"]
+
+
+def _listeners_elsewhere(node: OneNode, topic: str):
+    return node.node.broker.homes.known.listeners_elsewhere(Destination.topic(topic))

@@ -1,0 +1,129 @@
+"""What all nodes must know, and for whom one waits until they do; what they counted together."""
+
+from types import SimpleNamespace
+
+from brokerapp.core.dispatch.counters import Stats
+from brokerapp.model.definitions import VirtualTopic
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Sizes
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.nodes.delivery.selector_interest import Wanted
+from brokerapp.nodes.links.propagation import Known
+from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.membership.stats_aggregation import Shares, total
+from brokerapp.selectors import compile_selector
+
+
+def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
+    said, answers = [], []
+    known = Known(None, SimpleNamespace(tell=lambda session, *_: said.append(session)))
+    known.gone("left")
+    known.ask(["left", "there"], Word.LOGS, ([],), answers.append)
+    assert said == ["there"]
+    known.answered("there", 1, "")
+    known.ask(["left"], Word.LOGS, ([],), answers.append)
+    assert answers == ["", ""]
+
+
+def test_any_number_of_those_who_wait_go_on_with_the_answer_whatever_becomes_of_one():
+    known, answered = Known(None, SimpleNamespace(tell=lambda *_: None)), []
+    known.ask(["b"], Word.LOGS, ([],), lambda _: 1 / 0)
+    known.ask(["b"], Word.LOGS, ([],), lambda _: None)
+    for number in range(2_000):
+        known.when_known(lambda number=number: answered.append(number))
+    known.answered("b", 1, "")
+    assert answered == []
+    known.gone("b")
+    assert answered == list(range(2_000))
+
+
+def wanting(*consumers):
+    """What a node knows to be wanted, whose one queue has these consumers; the queue, and what others are told."""
+    queue = Destination.queue("Consumer.c.news.x")
+    log = SimpleNamespace(name=str(queue), destination=queue)
+    topics = (VirtualTopic(name="news.>", prefix="Consumer.*.", selector_aware=True),)
+    broker = SimpleNamespace(
+        queues=[log], topology=SimpleNamespace(definitions=SimpleNamespace(virtual_destinations=topics))
+    )
+    said, found = [], list(consumers)
+    homes = SimpleNamespace(
+        others=["b"],
+        abroad=SimpleNamespace(consumers=lambda _log: found),
+        known=SimpleNamespace(ask=lambda _sessions, _word, facts, _then: said.append(facts)),
+        tell=lambda _session, _word, _id, *facts: said.append(facts),
+    )
+    return Wanted(broker, homes), log, found, said
+
+
+def test_a_node_that_was_told_what_is_wanted_as_it_came_is_told_when_that_ends():
+    consumer = SimpleNamespace(guest_of="", condition=compile_selector("a = 1"))
+    wanted, log, consumers, said = wanting(consumer)
+    wanted.say_all("b")
+    assert said.pop() == (True, [(log.name, ["a = 1"])])
+    wanted.changed(log)
+    assert said == []
+    consumers.clear()
+    wanted.changed(log)
+    assert said == [(False, [(log.name, [])])]
+
+
+def test_a_node_that_comes_again_is_told_of_what_began_after_that_as_anew():
+    consumer = SimpleNamespace(guest_of="", condition=compile_selector("a = 1"))
+    wanted, log, consumers, said = wanting(consumer)
+    wanted.say_all("b")
+    consumers.clear()  # while this node is alone: nobody is told
+    wanted.say_all("b")
+    assert said.pop() == (True, [])
+    consumers.append(consumer)
+    wanted.changed(log)
+    assert said.pop() == (False, [(log.name, ["a = 1"])])
+
+
+def test_what_is_wanted_at_a_node_counts_until_it_is_gone():
+    wanted, log, _, _ = wanting()
+    wanted.heard("b", 1, False, [(log.name, ["a = 1", None])])
+    assert wanted.conditions(log) == {compile_selector("a = 1"), None}
+    wanted.heard("b", 2, True, [])
+    assert wanted.conditions(log) == set()
+    wanted.heard("c", 3, False, [(log.name, [None])])
+    wanted.forget("c")
+    assert wanted.conditions(log) == set()
+
+
+def test_of_what_several_nodes_counted_the_sums_the_least_and_the_greatest_are_told():
+    topic = Destination.topic("t")
+    own = DestinationStats(topic, EnqueueCount=0, ConsumerCount=1)
+    one = DestinationStats(topic, EnqueueCount=2, MinMessageSize=5, MaxMessageSize=9, ConsumerCount=2, QueueSize=7)
+    two = DestinationStats(topic, EnqueueCount=1, MinMessageSize=3, MaxMessageSize=3, InFlightCount=4)
+    found = total(own, [one, two])
+    assert (found.EnqueueCount, found.MinMessageSize, found.MaxMessageSize) == (3, 3, 9)
+    assert (found.ConsumerCount, found.InFlightCount, found.QueueSize) == (3, 4, 0)
+    assert own.EnqueueCount == 0
+
+
+def test_of_a_queue_its_home_alone_knows_who_consumes_it():
+    queue = Destination.queue("q")
+    own, other = DestinationStats(queue, ConsumerCount=3), DestinationStats(queue, ConsumerCount=1, ProducerCount=2)
+    assert (total(own, [other]).ConsumerCount, total(own, [other]).ProducerCount) == (3, 2)
+
+
+def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_the_home_is_another():
+    queue, stats, told = Destination.queue("q"), Stats(), []
+    homes = SimpleNamespace(me="a", here=True, tell=lambda _session, _word, rows: told.extend(rows))
+    homes.is_here = lambda _log: homes.here
+    homes.home = lambda _log: "a" if homes.here else "c"
+    broker = SimpleNamespace(stats=stats, measure=lambda _numbers: None)
+    shares, own = Shares(broker, homes), stats.of(queue)
+    own.arrived(Sizes(1, 5, 5, 5))
+    part = DestinationStats(queue, ProducerCount=1)
+    part.arrived(Sizes(2, 10, 3, 7))
+    shares.heard("b", [part.to_json()])
+    for _ in range(2):
+        found = shares.total(own)
+        assert (found.EnqueueCount, found.EnqueueBytes, found.MinMessageSize, found.MaxMessageSize) == (3, 15, 3, 7)
+        shares.gone("b")
+    assert (found.ProducerCount, shares.total(own).ProducerCount) == (0, 0)
+    homes.here = False
+    shares.tell_again()
+    shares.tell(stats.take_changes()[0])
+    assert [each["EnqueueCount"] for each in told] == [3]

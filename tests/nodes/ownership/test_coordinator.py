@@ -1,0 +1,105 @@
+"""What a node keeps of logs that are not given out here: no more than it needs, and no longer."""
+
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+
+from brokerapp.errors import AccessDenied, RequestRefused
+from brokerapp.nodes.links.pending_confirmations import Waits
+from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.ownership.coordinator import Homes
+
+ME, OTHER = Member("a", "1"), Member("b", "2")
+NAMES = [f"queue://{number}" for number in range(20)]
+
+
+@pytest.fixture
+def homes():
+    """Of a node that is alone."""
+    return Homes(SimpleNamespace(session=ME.session, queues=dict.fromkeys(NAMES, "a log")))
+
+
+def entry(number):
+    return SimpleNamespace(seq=number, deliveries=1)
+
+
+def test_nothing_is_kept_of_logs_of_which_nothing_came_back_or_nobody_consumes(homes):
+    homes.coming.came_back(NAMES[0], [])
+    assert not list(homes.abroad.consumers(SimpleNamespace(name=NAMES[0], away=True)))
+    assert (dict(homes.coming._came_back), dict(homes.abroad._accounts)) == ({}, {})
+
+
+def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or_at_home_elsewhere(homes):
+    two = Members(2, (ME, OTHER), ME.session)
+    for name in NAMES:
+        homes.coming.came_back(name, [entry(1)])
+    homes.join(two)
+    here = [name for name in NAMES if two.is_here(name)]
+    assert 0 < len(here) < len(NAMES)
+    assert list(homes.coming._came_back) == here
+    homes.lost(here[0])
+    assert list(homes.coming._came_back) == here[1:]
+
+
+def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_clients_hold(monkeypatch):
+    homes, reached = Homes(SimpleNamespace(session=ME.session, queues={})), []
+    monkeypatch.setattr(homes.guests, "reached", reached.append)
+    homes.join(Members(2, (ME, OTHER), ME.session))
+    homes.joined()
+    for epoch in (1, 2):  # its link comes up before it knows of the second
+        assert not reached
+        homes.heard(OTHER.session, Word.EPOCH, [epoch])
+        homes.heard(OTHER.session, Word.REACHED, [epoch])
+    assert reached == [OTHER.session]
+
+
+def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_and_keeps_what_came_of_them(monkeypatch):
+    homes = Homes(SimpleNamespace(session=ME.session, queues={}))
+    homes.join(Members(2, (ME, OTHER), ME.session))
+    goes, stays = [each for each in NAMES if not homes.is_here(each)][:2]
+    told, abroad, consumer = [], homes.abroad, object()
+    monkeypatch.setattr(homes, "tell", lambda _session, *facts: told.append(facts))
+    abroad._keys[consumer] = 7
+    held = {number: SimpleNamespace(log=log, seq=number) for number, log in ((1, goes), (2, goes), (3, stays))}
+    for number, each in held.items():
+        abroad._accounts[each.log].held[number] = (consumer, each)
+    abroad._waiting[consumer] = deque([held[2], held[3]])  # its client has the first
+    abroad.go_on_without(consumer, goes)
+    abroad.part(consumer, SimpleNamespace(name=goes))
+    assert told == [
+        (Word.CREDIT, 7, 2), (Word.CEASE, 7, goes), (Word.RETURNED, goes, [2], False),
+    ]  # fmt: skip
+    assert list(abroad._waiting[consumer]) == [held[3]]
+
+
+@pytest.mark.parametrize("record", [{"session": "2"}, {"session": "2", "last_word": Word.SENT_OUT}])
+def test_a_node_is_told_what_was_sent_out_unless_its_version_does_not_know_that_word(monkeypatch, record):
+    homes, told = Homes(SimpleNamespace(session=ME.session, queues={})), []
+    homes.join(Members(2, (ME, Member.from_record("b", record)), ME.session))
+    monkeypatch.setattr(homes, "tell", lambda _session, *facts: told.append(facts))
+    log = next(each for each in NAMES if not homes.is_here(each))
+    homes.leaving._sent_out[log] = [(7, 0)]
+    homes.leaving._say_sent_out(OTHER.session)
+    assert told == ([(Word.SENT_OUT, log, [(7, 0)])] if "last_word" in record else [])
+
+
+class Asking:
+    """A client, as far as what it waits for knows it."""
+
+    id = 1
+
+    def started_unit(self):
+        pass
+
+    ended_unit = started_unit
+
+
+@pytest.mark.parametrize("refusal", [AccessDenied("may not read"), RequestRefused("has a consumer")])
+def test_a_client_that_waited_for_other_nodes_is_refused_as_it_would_have_been_at_once(refusal):
+    told = []
+    client = Asking()
+    broker = SimpleNamespace(clients={1}, refuse=lambda _client, error, _receipt: told.append(error))
+    Waits(broker).wait(client, None, lambda then: then(refusal), lambda: pytest.fail("it went on"))
+    assert told == [refusal]
