@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 
 
-class BrokerConfig(AppConfig):
+class BrokerAppConfig(AppConfig):
     """The Django app around the broker: commands only, no models."""
 
     name = "brokerapp"

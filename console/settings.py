@@ -42,7 +42,7 @@ CSRF_FAILURE_VIEW = "console.ui.views.error_pages.outdated"
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in _named_hosts if host != "*"]
 
 INSTALLED_APPS = [
-    "brokerapp.apps.BrokerConfig",
+    "brokerapp.apps.BrokerAppConfig",
     "console",
     "django.contrib.auth",
     "django.contrib.contenttypes",

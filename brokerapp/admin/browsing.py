@@ -15,7 +15,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, Tally, WaitingMessage
 from brokerapp.selectors import Seen, compile_selector
-from brokerapp.store import StoredEntry, StoredJob
+from brokerapp.store import StoredJob, StoredLogEntry
 
 #: A moment after all others, milliseconds since the epoch.
 END_OF_TIME_MS = 10**15
@@ -130,7 +130,7 @@ class Browsing(Door):
 
 
 async def _looked(
-    read: Callable[[int, int], Awaitable[list[StoredEntry]]], destination: Destination, start: int, limit: int,
+    read: Callable[[int, int], Awaitable[list[StoredLogEntry]]], destination: Destination, start: int, limit: int,
     selector: str | None, scan: int, seconds: float,
 ) -> BrowsePage:  # fmt: skip
     """Up to `limit` messages that match, as they are read; `next` is where to go on, None at the end."""
@@ -158,7 +158,7 @@ def came_ms(message: Message) -> int:
     return int(said.get(FAILED_AT) or said.get(TIME) or message.born_us // 1000)
 
 
-def browsed(entry: StoredEntry, destination: Destination) -> BrowsedMessage:
+def browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
     """What the store holds, as who looks is told of it. Pure."""
     message = entry.message
     came_from = message.headers.get(ORIGIN)

@@ -27,9 +27,9 @@ from brokerapp.config.elements.virtual_destinations import (
 )
 from brokerapp.config.parsing.attributes import attribute_name, read_fields
 from brokerapp.config.parsing.beans import broker_of, properties_of
-from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig, Finding, Outcome
+from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig, ImportFinding, ImportOutcome
 from brokerapp.config.parsing.document import CORE, OLD_CORE, Element, read_document
-from brokerapp.config.parsing.load_context import Surroundings
+from brokerapp.config.parsing.load_context import LoadContext
 from brokerapp.config.parsing.unsupported import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE
 from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.errors import ConfigurationRefused
@@ -53,7 +53,7 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     folder = path.resolve().parent
     values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
     try:
-        config = _parsed(text, Surroundings(values, folder, importing=(path.resolve(),)))
+        config = _parsed(text, LoadContext(values, folder, importing=(path.resolve(),)))
         return replace(config, tls=placed_in(config.tls, folder))
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
@@ -80,7 +80,7 @@ _MADE_ELSEWHERE = {"networkConnector": "; here Topology, New connector makes one
 
 def import_definitions(
     text: str | bytes, properties: Mapping[str, str] | None = None, *, adds: bool = False
-) -> tuple[Definitions, tuple[Finding, ...]]:
+) -> tuple[Definitions, tuple[ImportFinding, ...]]:
     """The definitions in the text of an activemq.xml, or of a fragment of one, and the report on all of it.
 
     They shall stand alone, with the virtual topic that ActiveMQ has built in where the text has no section of its own,
@@ -88,25 +88,25 @@ def import_definitions(
     broker starts from the file: here they stay as they are.
     """
     folders = {name: f"${{{name}}}" for name in FOLDERS}
-    config = _parsed(text, Surroundings(folders | dict(properties or {}), adds=adds))
+    config = _parsed(text, LoadContext(folders | dict(properties or {}), adds=adds))
     return config.definitions, tuple(map(_as_imported, config.report))
 
 
-def _as_imported(finding: Finding) -> Finding:
+def _as_imported(finding: ImportFinding) -> ImportFinding:
     """What became of it where only definitions are taken."""
-    counts_at_start = finding.what in (Outcome.TAKEN, Outcome.ADAPTED) or finding.locks_out
+    counts_at_start = finding.what in (ImportOutcome.TAKEN, ImportOutcome.ADAPTED) or finding.locks_out
     if finding.defines or not counts_at_start:
         return finding
-    return replace(finding, what=Outcome.IGNORED, why=_NOT_DEFINED + _MADE_ELSEWHERE.get(finding.element, ""))
+    return replace(finding, what=ImportOutcome.IGNORED, why=_NOT_DEFINED + _MADE_ELSEWHERE.get(finding.element, ""))
 
 
 def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:
     """The broker that the text describes. Files it names are read if it has a folder. Raises ConfigurationRefused."""
-    return _parsed(text, Surroundings(properties, folder))
+    return _parsed(text, LoadContext(properties, folder))
 
 
-def _parsed(text: str | bytes, surroundings: Surroundings) -> BrokerConfig:
-    report: list[Finding] = []
+def _parsed(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
+    report: list[ImportFinding] = []
     brought = properties_of(read_document(text, surroundings, []))
     root = read_document(text, replace(surroundings, properties=ChainMap(brought, surroundings.properties)), report)
     match root.tag:
@@ -126,14 +126,14 @@ def _parsed(text: str | bytes, surroundings: Surroundings) -> BrokerConfig:
 
 def _read_broker(broker: Element) -> BrokerConfig:
     if broker.namespace == OLD_CORE:
-        broker.note(Outcome.ADAPTED, f"the namespace {OLD_CORE} of the first versions is read as {CORE}", "xmlns")
+        broker.note(ImportOutcome.ADAPTED, f"the namespace {OLD_CORE} of the first versions is read as {CORE}", "xmlns")
     values = read_fields(broker, BrokerConfig, READ)
     name = broker.take("brokerName")
     if other := broker.take("name"):
-        broker.note(Outcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")
+        broker.note(ImportOutcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")
         name = name or other
     for field, value in values.items():
-        broker.note(Outcome.TAKEN, str(value).lower(), attribute_name(field))
+        broker.note(ImportOutcome.TAKEN, str(value).lower(), attribute_name(field))
     values["cluster"] = read_cluster(broker, name)
     by_reference = broker.take("plugins")
     if by_reference is not None:
@@ -144,7 +144,11 @@ def _read_broker(broker: Element) -> BrokerConfig:
         values["authorization"] = ()
     for attribute, value in broker.rest():
         why = ATTRIBUTES_ASIDE.get(attribute)
-        broker.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or f"nothing here has it ({value:.80})", attribute)
+        broker.note(
+            ImportOutcome.IGNORED if why else ImportOutcome.UNKNOWN,
+            why or f"nothing here has it ({value:.80})",
+            attribute,
+        )
     config = BrokerConfig(name=name or BrokerConfig().name, **values)
     return _with_temporary_mirrors(_read_parts(_with_built_in(config, broker), broker.children))
 
@@ -182,9 +186,9 @@ def _read_parts(config: BrokerConfig, parts: list[Element]) -> BrokerConfig:
     seen: dict[str, int] = {}
     for part in parts:
         if part.tag in ELEMENTS_ASIDE:
-            part.note(Outcome.IGNORED, ELEMENTS_ASIDE[part.tag])
+            part.note(ImportOutcome.IGNORED, ELEMENTS_ASIDE[part.tag])
         elif part.tag not in _PARTS:
-            part.note(Outcome.UNKNOWN, "a broker has no such part here")
+            part.note(ImportOutcome.UNKNOWN, "a broker has no such part here")
         elif part.tag in seen:
             raise part.refused(f"there is one in line {seen[part.tag]} already")
         else:
@@ -218,7 +222,7 @@ def _with_definitions(config: BrokerConfig, element: Element, found: tuple[Virtu
     for each in config.definitions.virtual_destinations:
         if each not in found:
             why = f"as a section of its own it takes the place of the built-in {each.called}"
-            element.note(Outcome.ADAPTED, why)
+            element.note(ImportOutcome.ADAPTED, why)
     return replace(config, definitions=definitions)
 
 
@@ -231,9 +235,9 @@ def _destinations(config: BrokerConfig, element: Element) -> BrokerConfig:
     for child in element.children:
         if child.tag in ("queue", "topic"):
             found += read_destination(child)
-            child.note(Outcome.TAKEN, str(found[-1]))
+            child.note(ImportOutcome.TAKEN, str(found[-1]))
         else:
-            child.note(Outcome.UNKNOWN, "only queue and topic are known here")
+            child.note(ImportOutcome.UNKNOWN, "only queue and topic are known here")
     return replace(config, destinations=tuple(found))
 
 
@@ -274,9 +278,9 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
 def _persistence(config: BrokerConfig, element: Element) -> BrokerConfig:
     """Where ActiveMQ keeps messages; of all the places that there are, one forgets them."""
     if next(element.named("memoryPersistenceAdapter"), None) is None:
-        element.note(Outcome.IGNORED, "messages are kept in the store, wherever that is")
+        element.note(ImportOutcome.IGNORED, "messages are kept in the store, wherever that is")
         return config
-    element.note(Outcome.ADAPTED, 'read as persistent="false"')
+    element.note(ImportOutcome.ADAPTED, 'read as persistent="false"')
     return replace(config, persistent=False)
 
 

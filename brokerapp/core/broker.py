@@ -70,10 +70,10 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.nodes.ownership.coordinator import Homes
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 from brokerapp.system import clock
 from brokerapp.system.timers import Timers
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 
 if TYPE_CHECKING:
     from brokerapp.cluster.cluster import Cluster
@@ -95,7 +95,7 @@ class Broker:
         name: str,
         session: str,
         committer: Committer,
-        recorder: Recorder,
+        recorder: TraceRecorder,
         stats: Stats,
         definitions: Definitions,
         settings: Settings = DEFAULT_SETTINGS,
@@ -267,7 +267,7 @@ class Broker:
 
         client.started_unit()
         if client.pending > 1 or self.committer.busy:
-            self.committer.submit(Unit(then=done))
+            self.committer.submit(PendingWrite(then=done))
         else:
             done()
 

@@ -6,7 +6,7 @@ import hmac
 from dataclasses import replace
 
 from brokerapp.cluster.settings import ClusterTerms, check, read_members
-from brokerapp.config import Authentication, BrokerConfig, Grant, TransportConnector, default_config
+from brokerapp.config import Authentication, BrokerConfig, ConfiguredGrant, TransportConnector, default_config
 from brokerapp.config.elements.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.engine.policy.life_cycles import AUTO_DESTROY_AFTER_MS
@@ -16,7 +16,7 @@ from brokerapp.model.settings import Settings
 from brokerapp.model.transport_connector import CARRIERS, KeyStore, TlsStores, is_loopback
 from brokerapp.nodes.links.peer_links import LinkTls
 from brokerapp.runtime.hosted_node import HostedNode
-from brokerapp.runtime.listeners import Listen
+from brokerapp.runtime.listeners import ListenAddress
 from brokerapp.runtime.node import Node
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.stomp.transport.connector_state import Authenticate
@@ -28,7 +28,9 @@ PRODUCING_AND_CONSUMING = frozenset({"admin", "client"})
 #: Those that may join a broker to this one.
 BRIDGING = frozenset({"admin"})
 INSTALLATION_GRANTS = tuple(
-    Grant(destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING)
+    ConfiguredGrant(
+        destination, read=PRODUCING_AND_CONSUMING, write=PRODUCING_AND_CONSUMING, admin=PRODUCING_AND_CONSUMING
+    )
     for destination in (*(Destination(kind, ANY_REST) for kind in NAMED_KINDS), None)
 )
 
@@ -144,7 +146,7 @@ def auto_destroy_after(config: BrokerConfig) -> int:
     return max(0, config.auto_destroy_after)
 
 
-def listens(config: BrokerConfig) -> tuple[tuple[Listen, ...], tuple[str, ...]]:
+def listens(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str, ...]]:
     """Where to listen, and a sentence for each connector of STOMP that cannot be served.
 
     The report on the file names connectors that speak another protocol.
@@ -169,9 +171,9 @@ def check_served(config: BrokerConfig) -> None:
         )
 
 
-def _listen(connector: TransportConnector, config: BrokerConfig) -> Listen:
+def _listen(connector: TransportConnector, config: BrokerConfig) -> ListenAddress:
     carrier = CARRIERS[connector.scheme]
-    return Listen(
+    return ListenAddress(
         connector.host,
         connector.port,
         connector.name,

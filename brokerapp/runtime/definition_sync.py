@@ -13,7 +13,7 @@ from brokerapp.store.redis import RedisStore
 from brokerapp.system.clock import now_ms
 
 
-class InForce:
+class DefinitionSync:
     """The definitions in the store, as a node sees them."""
 
     def __init__(self, store: RedisStore) -> None:

@@ -11,7 +11,7 @@ from brokerapp.nodes.membership.membership import Membership
 UNSURE_SECONDS = 0.05
 
 
-class Pump:
+class DispatchLoop:
     """That of a node, which gives out nothing any more when it has `failed`."""
 
     def __init__(self, failed: asyncio.Future[None]) -> None:

@@ -14,13 +14,13 @@ from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, Carrier, ConnectionLimits
-from brokerapp.stomp.transport.connector_state import Authenticate, Endpoint
+from brokerapp.stomp.transport.connector_state import Authenticate, ConnectorState
 from brokerapp.stomp.transport.listener import StompConnection
 from brokerapp.stomp.transport.websocket import WebSocketConnection, page_admitted
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class ListenAddress:
     """An address to listen on, and what is served there. Port 0 takes a free one; with `tls` that is spoken."""
 
     host: str
@@ -38,7 +38,7 @@ class Listen:
         return Carrier(self.tls is not None, self.websocket).scheme
 
 
-async def check_free(wanted: Iterable[Listen]) -> None:
+async def check_free(wanted: Iterable[ListenAddress]) -> None:
     """Raise ConfigurationRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
     for each in wanted:
         try:
@@ -51,7 +51,7 @@ async def check_free(wanted: Iterable[Listen]) -> None:
         await server.wait_closed()
 
 
-def _refused(listen: Listen, error: OSError) -> ConfigurationRefused:
+def _refused(listen: ListenAddress, error: OSError) -> ConfigurationRefused:
     return ConfigurationRefused(
         f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
         f"{error.strerror or error}; stop the program that uses the port, or choose another port"
@@ -61,7 +61,7 @@ def _refused(listen: Listen, error: OSError) -> ConfigurationRefused:
 @dataclass(slots=True)
 class _Listener:
     server: asyncio.Server
-    endpoint: Endpoint
+    endpoint: ConnectorState
     address: str
     discovery: str
 
@@ -72,12 +72,12 @@ class Listeners:
     def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
         self._broker, self._authenticate, self._pump = broker, authenticate, pump
         self._numbers = itertools.count(1)
-        self.own = Endpoint(broker, None, pump, self._numbers, "network")  #: for parts of the broker itself
+        self.own = ConnectorState(broker, None, pump, self._numbers, "network")  #: for parts of the broker itself
         self._open: list[_Listener] = []
 
-    async def open(self, listen: Listen) -> None:
+    async def open(self, listen: ListenAddress) -> None:
         """Listen there as well. Raises ConfigurationRefused when that cannot be."""
-        endpoint = Endpoint(
+        endpoint = ConnectorState(
             self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits, listen.conventions
         )
         patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
@@ -92,7 +92,7 @@ class Listeners:
             shown = f"[{host}]" if ":" in host else host
             self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}", listen.discovery))
 
-    def _connection(self, endpoint: Endpoint, listen: Listen) -> asyncio.Protocol:
+    def _connection(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Protocol:
         stomp = StompConnection(endpoint)
         if not listen.websocket:
             return stomp

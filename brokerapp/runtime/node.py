@@ -28,24 +28,24 @@ from brokerapp.network.connectors.leader import Seat
 from brokerapp.network.connectors.stats import network_stats
 from brokerapp.nodes.membership.compatibility import CLUSTERED
 from brokerapp.nodes.membership.membership import Membership
-from brokerapp.runtime.definition_sync import InForce
+from brokerapp.runtime.definition_sync import DefinitionSync
 from brokerapp.runtime.disk_watch import DiskWatch
-from brokerapp.runtime.dispatch_loop import Pump
+from brokerapp.runtime.dispatch_loop import DispatchLoop
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.runtime.startup_checks import check_beside, found_logs, until_gone
-from brokerapp.runtime.status_reporter import Reporting
+from brokerapp.runtime.status_reporter import StatusReporter
 from brokerapp.stomp.transport.connector_state import Authenticate
 from brokerapp.stomp.transport.tls import ClientContexts
-from brokerapp.store import Limits
+from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore
-from brokerapp.store.server.disk import Disk
+from brokerapp.store.server.disk import StoreDisk
 from brokerapp.store.server.durability import REMEDY, loss
 from brokerapp.system.clock import now_ms
 from brokerapp.system.process_tuning import tune
 from brokerapp.system.supervised_tasks import AWAY_SECONDS, Tasks
-from brokerapp.tracing.recorder import NoRecorder, Recorder
+from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
 from brokerapp.tracing.schema import CHANGED, START
 
 logger = logging.getLogger(__name__)
@@ -70,10 +70,10 @@ class Node:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
-        self._in_force = InForce(self._store)
+        self._in_force = DefinitionSync(self._store)
         self._tasks = Tasks(self._give_up)
         self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
-        self._pump = Pump(self.failed)
+        self._pump = DispatchLoop(self.failed)
         self._applying: Applying | None = None
         self.cluster_links: Links | None = None
         self.membership: Membership | None = None  #: once it is about to join
@@ -124,7 +124,7 @@ class Node:
             self.broker.homes, config.node, self._control, self._store, lambda request: self._answer(request, desk)
         )
         snapshot, beat = await self._store.snapshot(), self.membership.beat
-        self._reporting = Reporting(
+        self._reporting = StatusReporter(
             self.broker, self._store, self._listeners, self._limits, snapshot, await self._store.rollbacks(), beat,
             lambda: network_stats(self.network),
         )  # fmt: skip
@@ -169,7 +169,7 @@ class Node:
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
         if self.config.store_folder is not None:
-            disk = Disk(self.config.store_folder)
+            disk = StoreDisk(self.config.store_folder)
             work_by_name["disk"] = DiskWatch(disk, self._limits, self._store, self.broker.flow.disk_changed).run
         return work_by_name
 
@@ -190,14 +190,14 @@ class Node:
         if found := loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
         total = store_limit(self.config.store_limit, memory)
-        self._limits = Limits(
+        self._limits = StoreLimits(
             total=total,
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
             of_log=lambda log: self.broker.bounds.of_log(log),
         )
         self._committer = Committer(self._store, self.session, self._limits, self._pump.run)
         (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
-        recorder = Recorder(self.config.broker) if self.config.trace else NoRecorder(self.config.broker)
+        recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
         broker = Broker(
             self.config.broker, self.session, self._committer, recorder, Stats(), definitions,
             self.config.settings,

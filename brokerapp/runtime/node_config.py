@@ -13,7 +13,7 @@ from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.model.transport_connector import NO_STORES, TlsStores
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.nodes.links.peer_links import LinkTls
-from brokerapp.runtime.listeners import Listen
+from brokerapp.runtime.listeners import ListenAddress
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 
 
@@ -27,7 +27,7 @@ class NodeConfig:
 
     broker: str
     redis_url: str
-    listen: tuple[Listen, ...]
+    listen: tuple[ListenAddress, ...]
     definitions: Definitions = field(default_factory=Definitions)
     destinations: tuple[Destination, ...] = ()  #: that exist from the start
     grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything

@@ -18,20 +18,20 @@ from brokerapp.model.network_stats import NetworkStats
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.nodes.ownership.status import summary
 from brokerapp.runtime.listeners import Listeners
-from brokerapp.store import Limits
+from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.system.clock import now_ms
-from brokerapp.tracing.depths import Depths
+from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.recorder import BATCH
-from brokerapp.tracing.sampling import EVERYTHING, Choice, choice, chosen
+from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, choice, chosen
 from brokerapp.tracing.schema import CHANGED, START
 
 #: Connections listed in a node's status.
 MAX_LISTED_CONNECTIONS = 1_000
 
 
-class Reporting:
+class StatusReporter:
     """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives.
 
     `rollbacks`: those of the store so far. Another one ends the node.
@@ -42,7 +42,7 @@ class Reporting:
         broker: Broker,
         store: RedisStore,
         listeners: Listeners,
-        limits: Limits,
+        limits: StoreLimits,
         snapshot: int,
         rollbacks: Mapping[str, int],
         beat: Callable[[Mapping[str, Any]], Awaitable[None]],
@@ -51,7 +51,7 @@ class Reporting:
         self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
         self._snapshot, self._beat, self._network = snapshot, beat, network
         self._rollbacks = rollbacks
-        self._stats, self._recorder, self._depths = broker.stats, broker.recorder, Depths(broker.recorder)
+        self._stats, self._recorder, self._depths = broker.stats, broker.recorder, DepthRecorder(broker.recorder)
         self._started_ms = now_ms()
 
     async def tell(self) -> None:
@@ -146,7 +146,7 @@ class Reporting:
             if not everything and self._recorder.pending < BATCH:
                 return
 
-    def _choice_of(self, original: str) -> Choice:
+    def _choice_of(self, original: str) -> SamplingRule:
         """What is recorded of messages sent there."""
         policy = self._broker.topology.policy_for(Destination.parse(original))
         return EVERYTHING if policy is None else choice(policy.record_one_in, policy.record_properties)

@@ -36,7 +36,7 @@ _VALUE = re.compile(rb"[^\n\r\0\x80-\xff]{0,512}")
 _LENGTH = re.compile(rb"[1-9][0-9]{0,8}|0").fullmatch
 
 
-class Head:
+class SendHead:
     """A SEND's command and headers but for the values that change from frame to frame."""
 
     __slots__ = ("counted", "first", "form", "headers", "others", "receipted")
@@ -52,17 +52,17 @@ class Head:
 
 
 @dataclass(slots=True)
-class SendFrames:
+class SendFrameBatch:
     """A run of SENDs. `receipts` has None where none is wanted."""
 
-    head: Head
+    head: SendHead
     receipts: list[str | None]
     bodies: list[bytes]
     command = "SEND"
 
 
 @dataclass(slots=True)
-class AckFrames:
+class AckFrameBatch:
     """A run of plain ACKs."""
 
     ids: list[str]
@@ -74,13 +74,13 @@ class AckFrames:
         return [None] * len(self.ids)
 
 
-def read_acks(buffer: bytes, start: int) -> tuple[AckFrames, int] | None:
+def read_acks(buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
     """The plain ACKs that begin here, and where they end; None when there is none."""
     found = _ACKS.match(buffer, start)
-    return found and (AckFrames(_ACK_ID.findall(found[0].decode())), found.end())
+    return found and (AckFrameBatch(_ACK_ID.findall(found[0].decode())), found.end())
 
 
-def learn(buffer: bytes, start: int) -> Head | None:
+def learn(buffer: bytes, start: int) -> SendHead | None:
     """The head of the SEND that begins here, if it is one of those that can be recognised by their bytes."""
     end = buffer.find(b"\n\n", start, start + MAX_HEAD_REMEMBERED)
     if end < 0 or any(buffer.find(each, start, end) >= 0 for each in _NOT_PLAIN):
@@ -96,8 +96,8 @@ def learn(buffer: bytes, start: int) -> Head | None:
 
 
 @lru_cache(maxsize=HEADS_REMEMBERED)
-def _head(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> Head:
-    return Head(fixed, names)
+def _head(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> SendHead:
+    return SendHead(fixed, names)
 
 
 def _around(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
@@ -105,7 +105,7 @@ def _around(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
     return [b"%b\n%b:" % each for each in zip(fixed, names, strict=False)] + [fixed[-1] + b"\n\n"]
 
 
-def read_sends(head: Head, buffer: bytes, start: int, max_body: int) -> tuple[SendFrames, int] | None:
+def read_sends(head: SendHead, buffer: bytes, start: int, max_body: int) -> tuple[SendFrameBatch, int] | None:
     """The SENDs with this head that are whole and begin here, and where they end; None when there is none."""
     first, others, after_first = head.first, head.others, len(head.first)
     receipts: list[str | None] = []
@@ -140,4 +140,4 @@ def read_sends(head: Head, buffer: bytes, start: int, max_body: int) -> tuple[Se
                 position += 1
             continue
         break
-    return (SendFrames(head, receipts, bodies), position) if bodies else None
+    return (SendFrameBatch(head, receipts, bodies), position) if bodies else None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from brokerapp.errors import ProtocolError
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
-from brokerapp.stomp.frame_batches import AckFrames, Head, SendFrames, learn, read_acks, read_sends
+from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrameBatch, SendHead, learn, read_acks, read_sends
 from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
 
 #: Bytes after which a frame whose headers do not end is refused.
@@ -51,7 +51,7 @@ class Frame:
         return [self.headers.get("receipt")]
 
 
-Run = SendFrames | AckFrames
+FrameBatch = SendFrameBatch | AckFrameBatch
 
 
 class FrameParser:
@@ -68,14 +68,14 @@ class FrameParser:
         self._held = 0
         self._needed = 1  # bytes before looking again makes sense
         self._until_nul = False  # or: a NUL must have come
-        self._head: Head | None = None  # of the last run of SENDs
+        self._head: SendHead | None = None  # of the last run of SENDs
 
     @property
     def is_idle(self) -> bool:
         """Whether it holds no part of a frame: what comes next begins one."""
         return not self._chunks
 
-    def feed(self, data: bytes) -> Iterator[Frame | Run]:
+    def feed(self, data: bytes) -> Iterator[Frame | FrameBatch]:
         """The frames that these bytes complete, those that are alike in runs."""
         self._chunks.append(data)
         self._held += len(data)
@@ -101,7 +101,7 @@ class FrameParser:
             if rest:
                 self._chunks.insert(0, rest)
 
-    def _run_at(self, buffer: bytes, start: int) -> tuple[Run, int] | None:
+    def _run_at(self, buffer: bytes, start: int) -> tuple[FrameBatch, int] | None:
         """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
         if self.version == "1.0":
             return None

@@ -29,7 +29,7 @@ _TYPED = tuple(form for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}:/
 _TEMPORARY = tuple(form for form in _TYPED if "temp-" in form)
 
 
-class Naming:
+class DestinationNaming:
     """The names one connection uses. Texts may be lists, of which each element is named by itself."""
 
     def __init__(self, own: OwnTemporary, conventions: Conventions = PLAIN) -> None:
@@ -105,7 +105,7 @@ def _nothing_own(kind: Kind, name: str) -> Destination:
 
 
 #: Of a session whose client has no temporary destinations.
-NO_NAMES = Naming(_nothing_own)
+NO_NAMES = DestinationNaming(_nothing_own)
 
 
 def names_own(headers: Mapping[str, str]) -> bool:

@@ -22,7 +22,7 @@ def protocol_of(beginning: bytes) -> str | None:
     return next((name for name, pattern in _BEGINNINGS.items() if pattern.match(beginning)), None)
 
 
-class Reported:
+class ForeignClientReports:
     """Which foreign clients the log told of lately."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ _BETWEEN_RECEIPTS = "\n\n\0\nRECEIPT\nreceipt-id:"
 _ESCAPE = re.compile(rb"\\.")
 
 
-class Answers:
+class ServerFrames:
     """In one version."""
 
     def __init__(self, version: str) -> None:

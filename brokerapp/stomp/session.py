@@ -32,11 +32,11 @@ from brokerapp.model.message import escape
 from brokerapp.model.transformations import error_in
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
-from brokerapp.stomp.frame_batches import AckFrames
-from brokerapp.stomp.frames import Frame, Run
-from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, Naming, names_own
+from brokerapp.stomp.frame_batches import AckFrameBatch
+from brokerapp.stomp.frames import Frame, FrameBatch
+from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, DestinationNaming, names_own
 from brokerapp.stomp.send_headers import is_counted, number_of, origin_of, priority_of, properties_of, with_jms_setters
-from brokerapp.stomp.server_frames import Answers
+from brokerapp.stomp.server_frames import ServerFrames
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
 
 SERVER = "Sluice/0.1.0"
@@ -62,7 +62,7 @@ COPIES_HEADER = "sluice-copies"
 MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
 
-class State(StrEnum):
+class SessionState(StrEnum):
     """Of a session."""
 
     NEW = "new"
@@ -73,11 +73,11 @@ class State(StrEnum):
 class StompSession:
     """What the client has said so far, as far as the protocol cares."""
 
-    def __init__(self, naming: Naming = NO_NAMES, limits: ConnectionLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, naming: DestinationNaming = NO_NAMES, limits: ConnectionLimits = DEFAULT_LIMITS) -> None:
         self._naming = naming
-        self._enter(State.NEW)
+        self._enter(SessionState.NEW)
         self._limits = limits
-        self.answers = Answers(VERSIONS[-1])  #: what is said to the client
+        self.answers = ServerFrames(VERSIONS[-1])  #: what is said to the client
         self.stamp = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
         self.bridge: str | None = None  #: the broker whose bridge the client is
@@ -87,7 +87,7 @@ class StompSession:
         """The one that was agreed on; 1.0 until then."""
         return self.answers.version
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: SessionState) -> None:
         self.state, self._handlers = state, HANDLERS[state]
 
     def receive(self, frame: Frame) -> Action:
@@ -105,11 +105,11 @@ class StompSession:
                 return command
         raise ProtocolError(self._why_not(frame.command))
 
-    def receive_run(self, run: Run) -> Action:
+    def receive_run(self, run: FrameBatch) -> Action:
         """The same for a run of frames; what is raised holds for all of them."""
-        if self.state is not State.CONNECTED:
+        if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._why_not(run.command))
-        if isinstance(run, AckFrames):
+        if isinstance(run, AckFrameBatch):
             if self.version != "1.2":
                 raise _without(run.command, ACK_HEADER[self.version])
             return SettleRun(run.ids)
@@ -122,7 +122,7 @@ class StompSession:
         return SendRun(like, run.bodies, run.receipts)
 
     def _why_not(self, command: str) -> str:
-        if self.state is State.NEW:
+        if self.state is SessionState.NEW:
             return f"the first frame must be CONNECT or STOMP, not {command[:40]!r}"
         if command in ("CONNECT", "STOMP"):
             return f"{command} on a connection that is connected already"
@@ -135,13 +135,13 @@ class StompSession:
         version = next((each for each in VERSIONS if each in offered), None)
         if version is None:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
-        self.answers = Answers(version)
+        self.answers = ServerFrames(version)
         wish = headers.get("heart-beat", self._limits.default_heart_beat)
         ours, theirs = _heart_beat(wish, self._limits)
         if version == "1.0" and "heart-beat" in headers:
             theirs = 0  # it asked before it knew the version, and 1.0 knows no heart-beats
         self.heart_beat = ours, theirs
-        self._enter(State.CONNECTED)
+        self._enter(SessionState.CONNECTED)
         answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
         request = headers.get("request-id", headers.get("receipt"))
         if request is not None:
@@ -258,7 +258,7 @@ class StompSession:
         return TRANSACTION_ACTIONS[frame.command](name, headers.get("receipt"))
 
     def _disconnect(self, headers: dict[str, str], _frame: Frame) -> Action:
-        self._enter(State.CLOSED)
+        self._enter(SessionState.CLOSED)
         return Disconnect(headers.get("receipt"))
 
     def connected(self, headers: dict[str, str], session: str, broker: str) -> bytes:
@@ -269,12 +269,12 @@ class StompSession:
         return self.answers.connected({**headers, "session": session})
 
 
-HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
-    State.NEW: {
+HANDLERS: dict[SessionState, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
+    SessionState.NEW: {
         "CONNECT": StompSession._connect,
         "STOMP": StompSession._connect,
     },
-    State.CONNECTED: {
+    SessionState.CONNECTED: {
         "SEND": StompSession._send,
         "SUBSCRIBE": StompSession._subscribe,
         "UNSUBSCRIBE": StompSession._unsubscribe,
@@ -285,7 +285,7 @@ HANDLERS: dict[State, dict[str, Callable[[StompSession, dict[str, str], Frame], 
         "ABORT": StompSession._transaction,
         "DISCONNECT": StompSession._disconnect,
     },
-    State.CLOSED: {},
+    SessionState.CLOSED: {},
 }
 #: How a command begins, and which it is: ActiveMQ looks no further.
 BEGINNINGS = (

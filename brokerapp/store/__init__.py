@@ -24,7 +24,7 @@ SHARED = (STORE, TEMP)
 GONE = "job"
 
 
-class Settled(Protocol):
+class SettledEntry(Protocol):
     """An entry to remove."""
 
     log: str  #: where it is
@@ -35,7 +35,7 @@ class Settled(Protocol):
 
 
 @dataclass(slots=True)
-class JobChange:
+class ScheduledJobChange:
     """A job to keep, under an id and until a moment (milliseconds since the epoch). Without a record: it is done.
 
     A unit that changes or ends a job that is gone, rather than bringing a new one, is refused.
@@ -48,10 +48,10 @@ class JobChange:
 
 
 #: A copy of a message: name of the log, original destination or "", shown destination or "".
-Row = tuple[str, str, str]
+CopyRow = tuple[str, str, str]
 
 
-class Unit:
+class PendingWrite:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
     `appends`: messages in their stored form, each with its copies.
@@ -64,7 +64,7 @@ class Unit:
 
     client: Any = None  #: who waits for it; a class of units that have one has a slot for it
     jobs: Sequence[
-        JobChange
+        ScheduledJobChange
     ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
     #: What its messages are known by when another broker hands them over, and copies that were not kept because they
     #: had been before, as in `dropped`; a class of such units has slots for them.
@@ -73,8 +73,8 @@ class Unit:
 
     def __init__(
         self,
-        appends: Sequence[tuple[bytes, Sequence[Row]]] = (),
-        settles: Sequence[Settled] = (),
+        appends: Sequence[tuple[bytes, Sequence[CopyRow]]] = (),
+        settles: Sequence[SettledEntry] = (),
         moves: bool = False,
         then: Callable[[int, str], None] | None = None,
         droppable: Sequence[tuple[int, int, int]] = (),
@@ -97,7 +97,7 @@ class Unit:
         return len(self.appends)
 
     @property
-    def ways(self) -> list[Sequence[Row]]:
+    def ways(self) -> list[Sequence[CopyRow]]:
         """The copies of each message."""
         return [rows for _, rows in self.appends]
 
@@ -112,7 +112,7 @@ class Unit:
         return sum([len(rows) for _, rows in self.appends]), sum([len(stored) for stored, _ in self.appends])
 
 
-class Run:
+class BatchWrite:
     """Messages that take the same way, each kept or refused by itself: as many units as messages, told at once.
 
     `rows`: the copies of each, as in Unit.
@@ -123,7 +123,7 @@ class Run:
     settles = jobs = droppable = ()
     handover = ""
 
-    def __init__(self, stored: Sequence[bytes], rows: Sequence[Row]) -> None:
+    def __init__(self, stored: Sequence[bytes], rows: Sequence[CopyRow]) -> None:
         self.stored, self.rows = stored, rows
 
     def done(self, seq: int, refused: Mapping[int, str]) -> None:
@@ -140,7 +140,7 @@ class Run:
         return len(self.stored)
 
     @property
-    def ways(self) -> list[Sequence[Row]]:
+    def ways(self) -> list[Sequence[CopyRow]]:
         """The copies of each message, which are those of all."""
         return [self.rows]
 
@@ -156,11 +156,11 @@ class Run:
 
 
 @dataclass(slots=True)
-class Batch:
+class CommitBatch:
     """Everything one commit carries."""
 
     number: int
-    units: list[Unit | Run]
+    units: list[PendingWrite | BatchWrite]
     declarations: list[tuple[str, str | None]] = field(
         default_factory=list
     )  #: log name, JSON; None: it is removed if empty
@@ -171,16 +171,16 @@ class Batch:
     after: int | None = None  #: the number of the session's last batch that was answered; 0: none; None: not said
 
     @property
-    def numbered(self) -> Iterator[tuple[int, Unit | Run]]:
+    def numbered(self) -> Iterator[tuple[int, PendingWrite | BatchWrite]]:
         """The units with their positions, from 1: a run takes one for each message."""
         position = 1
         for unit in self.units:
             yield position, unit
-            position += unit.count if isinstance(unit, Run) else 1
+            position += unit.count if isinstance(unit, BatchWrite) else 1
 
 
 @dataclass(slots=True)
-class Committed:
+class CommitResult:
     """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
     name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
     now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
@@ -200,7 +200,7 @@ class Committed:
 
 
 @dataclass(slots=True)
-class StoredEntry:
+class StoredLogEntry:
     """An entry of a log as read: `payload` is 0 when it holds its message itself."""
 
     seq: int
@@ -232,7 +232,7 @@ class LogState:
 
 
 @dataclass(slots=True)
-class Limits:
+class StoreLimits:
     """Bytes that may be stored; 0: no limit."""
 
     total: int = 0

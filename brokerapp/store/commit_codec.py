@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from brokerapp.store import GONE, STORE, TEMP, Batch, Committed, Limits, Row, Run
-from brokerapp.store.client.keys import Keys
+from brokerapp.store import GONE, STORE, TEMP, BatchWrite, CommitBatch, CommitResult, CopyRow, StoreLimits
+from brokerapp.store.client.keys import StoreKeys
 
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 ROWS_AT_ONCE = 500
@@ -30,13 +30,13 @@ def committed(
     last: Sequence[Sequence[int]],
     changes: int,
     logs: Sequence[str],
-) -> Committed:
+) -> CommitResult:
     """The answer of the commit function, which knows the logs by their index."""
     by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
     if not refused and not dropped and not repeated:
-        return Committed(base, used=used, held=by_log, temp=temp, before=before, changes=changes)
+        return CommitResult(base, used=used, held=by_log, temp=temp, before=before, changes=changes)
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
-    return Committed(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before, changes)
+    return CommitResult(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before, changes)
 
 
 def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
@@ -46,7 +46,9 @@ def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
     return dict(found)
 
 
-def commit_call(keys: Keys, session: str, batch: Batch, limits: Limits) -> tuple[list[str], list[str], list[Any]]:
+def commit_call(
+    keys: StoreKeys, session: str, batch: CommitBatch, limits: StoreLimits
+) -> tuple[list[str], list[str], list[Any]]:
     """The logs a batch touches, and the keys and arguments of the call that does it."""
     logs, units = _encode_units(batch.units)
     prefix = keys.log_prefix
@@ -79,13 +81,13 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
 
-    def add(copies: Sequence[Row]) -> None:
+    def add(copies: Sequence[CopyRow]) -> None:
         args.append(len(copies))
         for log, original, shown in copies:
             args.extend((indices.setdefault(log, len(indices)), original, shown))
 
     for unit in units:
-        if isinstance(unit, Run):
+        if isinstance(unit, BatchWrite):
             args += (_RUN, len(unit.stored))
             add(unit.rows)
             args += unit.stored
@@ -101,7 +103,7 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
     return list(indices), args
 
 
-def _encode_jobs(batch: Batch) -> list[Any]:
+def _encode_jobs(batch: CommitBatch) -> list[Any]:
     """What the units do to jobs, as arguments of the commit function."""
     changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
     return _rows([(position, each.id, int(each.new), each.due_ms, each.record) for position, each in changes])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brokerapp.store.client.client import Server
+from brokerapp.store.client.client import StoreClient
 
 
-class Connectors(Server):
+class ConnectorStore(StoreClient):
     """See brokerapp.store."""
 
     async def connectors(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokerapp.model.stored_message import load_stored
-from brokerapp.store import StoredEntry
-from brokerapp.store.client.client import Server
+from brokerapp.store import StoredLogEntry
+from brokerapp.store.client.client import StoreClient
 from brokerapp.store.client.library import PREFIX
 from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
@@ -14,10 +14,10 @@ from brokerapp.store.commit_codec import ROWS_AT_ONCE
 READ_BYTES = 4 * 1024 * 1024
 
 
-class Entries(Server):
+class EntryStore(StoreClient):
     """See brokerapp.store, entries.lua and places.lua."""
 
-    async def read(self, log: str, after: int, count: int) -> list[StoredEntry]:
+    async def read(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
         """Up to `count` entries with a number above `after`, in order.
 
         Fewer when they are large, none only at the end.
@@ -26,7 +26,7 @@ class Entries(Server):
         rows = await self._call("read", [self.keys.log(log)], arguments)
         return self._entries(rows)
 
-    async def read_back(self, log: str, before: int, count: int) -> list[StoredEntry]:
+    async def read_back(self, log: str, before: int, count: int) -> list[StoredLogEntry]:
         """Up to `count` entries with a number below `before`, the newest first.
 
         Fewer when they are large, none only at the beginning.
@@ -35,7 +35,7 @@ class Entries(Server):
         rows = await self._call("read_back", [self.keys.log(log)], arguments)
         return self._entries(rows)
 
-    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredEntry]:
+    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
         """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
 
         Fewer when they are large, none only at the end.
@@ -44,9 +44,9 @@ class Entries(Server):
         rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
         return self._entries(rows)
 
-    async def read_these(self, log: str, numbers: Sequence[int]) -> list[StoredEntry]:
+    async def read_these(self, log: str, numbers: Sequence[int]) -> list[StoredLogEntry]:
         """Those of these entries that are there, in this order."""
-        found: list[StoredEntry] = []
+        found: list[StoredLogEntry] = []
         left = list(numbers)
         while left:
             part = left[:ROWS_AT_ONCE]
@@ -57,7 +57,7 @@ class Entries(Server):
             left = left[left.index(int(rows[-1][0])) + 1 if is_cut else len(part) :]
         return found
 
-    def _entries(self, rows: Sequence[Sequence[bytes]]) -> list[StoredEntry]:
+    def _entries(self, rows: Sequence[Sequence[bytes]]) -> list[StoredLogEntry]:
         found = entries_of(rows)
         if found:
             self.continuity.saw(seq=max([each.seq for each in found]))
@@ -87,10 +87,10 @@ class Entries(Server):
         return [int(fields.split()[3]) // 1000 if fields else 0 for fields in found]
 
 
-def entries_of(rows: Sequence[Sequence[bytes]]) -> list[StoredEntry]:
+def entries_of(rows: Sequence[Sequence[bytes]]) -> list[StoredLogEntry]:
     """Rows as the server's functions give them (entries.lua, row_of), without those that are gone by now."""
     return [
-        StoredEntry(int(seq), load_stored(stored), int(payload or 0), len(stored), original.decode(), shown.decode())
+        StoredLogEntry(int(seq), load_stored(stored), int(payload or 0), len(stored), original.decode(), shown.decode())
         for seq, stored, payload, original, shown in rows
         if stored
     ]

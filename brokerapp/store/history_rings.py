@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from brokerapp.model.time_series import Resolution
-from brokerapp.store.client.keys import Keys
+from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import PREFIX
 
 #: Under this name the broker's own ring is kept: no destination is written so.
@@ -20,11 +20,11 @@ SLACK = 30
 ROWS_AT_ONCE = 500
 
 
-class Rings:
+class HistoryRings:
     """See brokerapp.model.time_series. `do` and `many` run one command, and several in one round trip."""
 
     def __init__(
-        self, keys: Keys, do: Callable[..., Awaitable[Any]], many: Callable[[Any], Awaitable[list[Any]]]
+        self, keys: StoreKeys, do: Callable[..., Awaitable[Any]], many: Callable[[Any], Awaitable[list[Any]]]
     ) -> None:
         self._keys, self._do, self._many = keys, do, many
 

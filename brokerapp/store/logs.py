@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerapp.store import LogState
-from brokerapp.store.client.client import Server, pairs
+from brokerapp.store.client.client import StoreClient, pairs
 
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
 DROP_BATCH = 5_000
@@ -15,7 +15,7 @@ DROP_BATCH = 5_000
 PRIORITIZED_AT_ONCE = 5_000
 
 
-class Logs(Server):
+class LogStore(StoreClient):
     """See brokerapp.store, dropping.lua and places.lua."""
 
     async def logs(self) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.client.client import Server, pairs
+from brokerapp.store.client.client import StoreClient, pairs
 from brokerapp.store.client.continuity import FORMAT
 
 #: A node is taken for dead when it has not beaten for this long, unless it is told another time.
@@ -17,7 +17,7 @@ NODE_TIMEOUT_MS = 5_000
 ONLY_NODE = "main"
 
 
-class Nodes(Server):
+class NodeStore(StoreClient):
     """See brokerapp.store and nodes.lua."""
 
     async def claim(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokerapp.store.client.client import Server, pairs
+from brokerapp.store.client.client import StoreClient, pairs
 from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 
-class Records(Server):
+class ClusterRecordStore(StoreClient):
     """See clustering.lua."""
 
     async def cluster_record(self) -> tuple[str, int, dict[str, str]]:

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.client.client import Server
+from brokerapp.store.client.client import StoreClient
 
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60
 
 
-class Requests(Server):
+class RequestStore(StoreClient):
     """See brokerapp.store and requests.lua."""
 
     async def request(self, verb: str, args: Mapping[str, Any], timeout: float, node: str = "") -> Any:

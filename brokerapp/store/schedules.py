@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokerapp.store import StoredEntry, StoredJob
-from brokerapp.store.client.client import Server
+from brokerapp.store import StoredJob, StoredLogEntry
+from brokerapp.store.client.client import StoreClient
 from brokerapp.store.entries import READ_BYTES, entries_of
 
 
-class Moments(Server):
+class ScheduleStore(StoreClient):
     """See brokerapp.store and moments.lua."""
 
     async def late_logs(self, now_ms: int) -> list[str]:
@@ -15,7 +15,7 @@ class Moments(Server):
         names = await self._call("late", [self.keys.expiring], [self.keys.expiring_prefix, now_ms])
         return [name.decode() for name in names]
 
-    async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredEntry]:
+    async def expired(self, log: str, now_ms: int, skip: int, count: int) -> list[StoredLogEntry]:
         """Up to `count` entries past their time, after the first `skip` of these; fewer when they are large."""
         keys = [self.keys.log(log), self.keys.expiring_prefix + log]
         rows = await self._call("expired", keys, [self.keys.payload_prefix, now_ms, skip, count, READ_BYTES])

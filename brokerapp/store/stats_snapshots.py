@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from brokerapp.store.client.client import Server
+from brokerapp.store.client.client import StoreClient
 from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 
-class Numbers(Server):
+class StatisticsStore(StoreClient):
     """See brokerapp.store and numbers.lua."""
 
     async def write_stats(self, rows: Mapping[str, str], gone: Sequence[str], forgotten: Sequence[str] = ()) -> int:

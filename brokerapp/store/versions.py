@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import DefinitionConflict
-from brokerapp.store.client.client import Server
+from brokerapp.store.client.client import StoreClient
 
 
-class Versions(Server):
+class DefinitionStore(StoreClient):
     """See brokerapp.store and versions.lua."""
 
     async def definitions(self, version: int | None = None) -> tuple[int, str | None]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from brokerapp.tracing.depths import Standing
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.depths import DepthEvent
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import START, SUBSCRIBE, UNSUBSCRIBE
 
 #: Stands for all destinations in the note that a broker began: whoever consumed before consumes no longer.
 EVERYWHERE = "queue://>"
 
 
-class ConsumerNotes:
+class ConsumerRecorder:
     """Notes the consumers of one node's logs and topics."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: TraceRecorder) -> None:
         self._recorder = recorder
         self._subscriptions: Counter[tuple[str, str]] = Counter()  # by destination and client
         self._clients: Counter[str] = Counter()  # by destination
@@ -56,5 +56,5 @@ class ConsumerNotes:
 
     def _note(self, kind: int, destination: str, client: str | None, reason: str | None) -> None:
         now_us = time.time_ns() // 1000
-        count = Standing(self._clients[destination], now_us)
+        count = DepthEvent(self._clients[destination], now_us)
         self._recorder.run(kind, now_us, (count,), (destination,), destination, client, reason)

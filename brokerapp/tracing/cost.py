@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import process_time
 
 from brokerapp.model.message import Message
-from brokerapp.tracing.recorder import BATCH, Recorder
+from brokerapp.tracing.recorder import BATCH, TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 
 ROUNDS = 25
@@ -27,7 +27,7 @@ def message(number: int) -> Message:
     return Message(f"ID:sluice-5f3a:{number}", head.encode(), b"x" * 1024, True, born_us=START_US + number * 30)
 
 
-def one_by_one(recorder: Recorder, messages: list[Message]) -> None:
+def one_by_one(recorder: TraceRecorder, messages: list[Message]) -> None:
     """A queue: four events a message, each noted on its own."""
     for each in messages:
         now = each.born_us
@@ -37,7 +37,7 @@ def one_by_one(recorder: Recorder, messages: list[Message]) -> None:
         recorder.event(ACK, now, each, DESTINATION, DESTINATION, "billing-1", None)
 
 
-def in_bulk(recorder: Recorder, messages: list[Message]) -> None:
+def in_bulk(recorder: TraceRecorder, messages: list[Message]) -> None:
     """A queue: four events a message, noted by tick."""
     for start in range(0, len(messages), TICK):
         tick = messages[start : start + TICK]
@@ -48,19 +48,19 @@ def in_bulk(recorder: Recorder, messages: list[Message]) -> None:
         recorder.run(ACK, now, tick, (DESTINATION,), DESTINATION, "billing-1")
 
 
-def fan_out(recorder: Recorder, messages: list[Message]) -> None:
+def fan_out(recorder: TraceRecorder, messages: list[Message]) -> None:
     """A virtual topic: one enqueue and a hundred forwards a message."""
     for each in messages[: len(messages) * 4 // COPIES]:
         recorder.enqueue(each.born_us, (each,), "topic://VirtualTopic.Orders")
         recorder.run(FORWARD, each.born_us, (each,), QUEUES, "topic://VirtualTopic.Orders")
 
 
-def measure(case: Callable[[Recorder, list[Message]], None], properties: bool) -> tuple[float, float, float]:
+def measure(case: Callable[[TraceRecorder, list[Message]], None], properties: bool) -> tuple[float, float, float]:
     """Nanoseconds an event for adding and for taking (best of the rounds), and bytes an event."""
     messages = [message(number) for number in range(BATCH // 4)]
     adding = taking = float("inf")
     for _ in range(ROUNDS):
-        recorder = Recorder("sluice", properties)
+        recorder = TraceRecorder("sluice", properties)
         start = process_time()
         case(recorder, messages)
         added = process_time()

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ALL, CHANGED, DEPTH
 
 MINUTE_US = 60_000_000
 HOUR_US = 60 * MINUTE_US
 
 
-class Standing:
+class DepthEvent:
     """A count in the place of a message: it has no id, its size is how many there are, it is as old as the note."""
 
     __slots__ = ("facts",)
@@ -25,10 +25,10 @@ class Standing:
         self.facts = ("", count, now_us)
 
 
-class Depths:
+class DepthRecorder:
     """Notes the depths of one node's logs."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: TraceRecorder) -> None:
         self._recorder = recorder
         self._noted_us = 0  # when that was last done
         self._known: dict[str, int] = {}  # what was noted then of logs that held anything
@@ -61,4 +61,4 @@ class Depths:
             self._known.pop(log, None)
 
     def _event(self, ts_us: int, log: str, depth: int, reason: str) -> None:
-        self._recorder.run(DEPTH, ts_us, (Standing(depth, ts_us),), (log,), log, None, reason)
+        self._recorder.run(DEPTH, ts_us, (DepthEvent(depth, ts_us),), (log,), log, None, reason)

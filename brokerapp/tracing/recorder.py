@@ -33,7 +33,7 @@ RUN = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EventBatch:
     """Events that were taken, as they were noted."""
 
     broker: str
@@ -49,7 +49,7 @@ class Batch:
         return encode(self.broker, self.runs, self.facts, self.heads, self.weights)
 
 
-class Recorder:
+class TraceRecorder:
     """Trace events of one node. Times are microseconds since the epoch, destinations in native form: `queue://N`."""
 
     def __init__(self, broker: str, properties: bool = True) -> None:
@@ -121,15 +121,15 @@ class Recorder:
         batch = self.cut(limit)
         return batch and (batch.encode(), batch.count)
 
-    def cut(self, limit: int = BATCH) -> Batch | None:
+    def cut(self, limit: int = BATCH) -> EventBatch | None:
         """The oldest waiting events, about `limit`, which are the caller's from here on."""
         if not self._runs:
             return None
         runs, facts, heads, count = self._cut(limit)
         self._taken += count
-        return Batch(self.broker, runs, facts, heads, count)
+        return EventBatch(self.broker, runs, facts, heads, count)
 
-    def lose(self, batch: Batch) -> None:
+    def lose(self, batch: EventBatch) -> None:
         """What was taken is kept nowhere."""
         self._taken -= batch.count
         self.dropped += batch.count
@@ -156,7 +156,7 @@ class Recorder:
             self.dropped += before - self.pending
 
 
-class NoRecorder(Recorder):
+class NullTraceRecorder(TraceRecorder):
     """Takes trace events and forgets them, where recording is off."""
 
     def enqueue(self, *_events: object) -> None:

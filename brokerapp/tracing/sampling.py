@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from zlib import crc32
 
 from brokerapp.model.message import unescape
-from brokerapp.tracing.recorder import RUN, Batch
+from brokerapp.tracing.recorder import RUN, EventBatch
 from brokerapp.tracing.schema import ENQUEUE, WITHOUT_MESSAGE
 
 _ALL_IDS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SamplingRule:
     """Of the messages sent to one destination."""
 
     one_in: int = 1  #: 1: every message; 0: none
@@ -29,16 +29,16 @@ class Choice:
         return crc32(id.encode(errors="replace")) * self.one_in < _ALL_IDS
 
 
-EVERYTHING = Choice()
+EVERYTHING = SamplingRule()
 
 
-def choice(one_in: int | None, properties: str | None) -> Choice:
+def choice(one_in: int | None, properties: str | None) -> SamplingRule:
     """What a policy says: None is everything; names of properties are separated by commas."""
     names = None if properties is None else frozenset(filter(None, map(str.strip, properties.split(","))))
-    return Choice(1 if one_in is None else max(0, one_in), names)
+    return SamplingRule(1 if one_in is None else max(0, one_in), names)
 
 
-def chosen(batch: Batch, choice_of: Callable[[str], Choice]) -> Batch:
+def chosen(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) -> EventBatch:
     """What of a batch is recorded; `choice_of` knows the choice for what was sent to a destination, in native form."""
     choices = {original: choice_of(original) for original in set(batch.runs[3::RUN])}
     if all(each == EVERYTHING for each in choices.values()):
@@ -65,7 +65,7 @@ def chosen(batch: Batch, choice_of: Callable[[str], Choice]) -> Batch:
     return replace(batch, runs=runs, facts=facts, heads=heads, count=count, weights=weights)
 
 
-def _kept(facts: list[tuple[str, int, int]], choice: Choice) -> list[tuple[str, int, int]]:
+def _kept(facts: list[tuple[str, int, int]], choice: SamplingRule) -> list[tuple[str, int, int]]:
     if choice.one_in == 1:
         return facts
     return [each for each in facts if choice.takes(each[0])] if choice.one_in else []

@@ -8,7 +8,7 @@ from recorded_traffic import BROKER, message
 from analytics.archive.broker_archive import BrokerArchive, Commit
 from analytics.requests.request import Window
 from brokerapp.tracing.encoding import decode
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 
 START_US = 1_760_000_400_000_000 // 3_600_000_000 * 3_600_000_000
@@ -22,7 +22,7 @@ QUEUES = ["queue://a", "queue://b"]
 def write(folder: Path, messages: int, seed: int = 7, broker: str = BROKER) -> int:
     """Fill the archive; how many events there are."""
     rng, events = random.Random(seed), 0
-    archive, recorder = BrokerArchive(folder, broker), Recorder(broker)
+    archive, recorder = BrokerArchive(folder, broker), TraceRecorder(broker)
     for number in range(messages):
         born = START_US + rng.randrange(SPAN_US)
         made = message(number, born, size=rng.randrange(2000), region=rng.choice(["eu", "us"]), n=str(number))

@@ -6,7 +6,7 @@ import redis
 
 from brokerapp.model.message import Message
 from brokerapp.store.client.keys import trace_key
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 
 BROKER = "sluice"
 DEADLINE = 20.0
@@ -28,7 +28,7 @@ def message(number: int, born_us: int, size: int = 10, **properties: str) -> Mes
     return Message(f"ID:sluice-1:{number}", head, b"x" * size, True, born_us=born_us)
 
 
-def send(store: redis.Redis, recorder: Recorder) -> None:
+def send(store: redis.Redis, recorder: TraceRecorder) -> None:
     """Do what a node does once a second."""
     while batch := recorder.take():
         store.xadd(trace_key(BROKER), {"b": batch[0], "n": batch[1]})

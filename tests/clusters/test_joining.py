@@ -14,7 +14,7 @@ import pytest
 
 from brokerapp.cluster.settings import ClusterTerms, Member
 from brokerapp.cluster.status import MemberState
-from brokerapp.config import Authentication, Grant, TransportConnector, User, default_config
+from brokerapp.config import Authentication, ConfiguredGrant, TransportConnector, User, default_config
 from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.network.options.address import Address
@@ -255,14 +255,18 @@ def test_of_a_pattern_a_consumer_gets_from_other_brokers_what_its_user_may_read(
         (User("brokers", "secret"), User("all", "a", frozenset({"all"})), User("one", "o", frozenset({"one"})))
     )
     rights = (
-        Grant(
+        ConfiguredGrant(
             Destination.queue("shop.open"),
             read=frozenset({"all", "one"}),
             write=frozenset({"all"}),
             admin=frozenset({"all"}),
         ),
-        Grant(Destination.queue(">"), read=frozenset({"all"}), write=frozenset({"all"}), admin=frozenset({"all"})),
-        Grant(Destination.topic(">"), read=frozenset({"all"}), write=frozenset({"all"}), admin=frozenset({"all"})),
+        ConfiguredGrant(
+            Destination.queue(">"), read=frozenset({"all"}), write=frozenset({"all"}), admin=frozenset({"all"})
+        ),
+        ConfiguredGrant(
+            Destination.topic(">"), read=frozenset({"all"}), write=frozenset({"all"}), admin=frozenset({"all"})
+        ),
     )
     login = {"user": "brokers", "password": "secret"}
     with pair(store, authentication=users, authorization=rights, terms=login, both_terms=login) as (first, second):

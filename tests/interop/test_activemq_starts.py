@@ -10,7 +10,7 @@ from benchmarks.process import BrokerProcess, free_port
 from brokerapp.config import (
     Authentication,
     BrokerConfig,
-    Grant,
+    ConfiguredGrant,
     NetworkConnector,
     Plugin,
     SystemUsage,
@@ -89,9 +89,9 @@ def configuration(port: int, secure_port: int, key_store: KeyStore) -> BrokerCon
             True, "visitor", "visitors",
         ),
         authorization=(
-            Grant(queue(">"), EVERYBODY, EVERYBODY, EVERYBODY),
-            Grant(topic(">"), EVERYBODY, EVERYBODY, EVERYBODY),
-            Grant(None, EVERYBODY, EVERYBODY, EVERYBODY),
+            ConfiguredGrant(queue(">"), EVERYBODY, EVERYBODY, EVERYBODY),
+            ConfiguredGrant(topic(">"), EVERYBODY, EVERYBODY, EVERYBODY),
+            ConfiguredGrant(None, EVERYBODY, EVERYBODY, EVERYBODY),
         ),
         plugins=(Plugin("statisticsBrokerPlugin"), Plugin("timeStampingBrokerPlugin", (("ttlCeiling", "60000"),))),
         system_usage=SystemUsage(64 << 20, 256 << 20, 128 << 20, True, 500),

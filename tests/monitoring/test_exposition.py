@@ -8,7 +8,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.store.server.disk_space import MIB, DiskSpace, Level
+from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.exporters.options import MonitorOptions
 from console.exporters.prometheus.exposition import open_metrics, plain, snake
 from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans, node
@@ -59,7 +59,7 @@ def test_each_destination_has_its_numbers():
 
 @pytest.mark.parametrize("exposed", [plain, open_metrics])
 def test_the_disk_of_a_store_is_told_where_a_node_watches_it(exposed):
-    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(Level.ENOUGH).to_json()
+    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(DiskLevel.ENOUGH).to_json()
     watching = node(store={**node().store, "disk": disk})
     parse = text_string_to_metric_families if exposed is plain else openmetrics.text_string_to_metric_families
     found = samples(exposed(beans(node=watching)), parse)

@@ -16,7 +16,7 @@ from brokerapp.store.client.keys import LIBRARIES
 from brokerapp.store.client.library import NAME
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
-from tests.brokerapp.store.commit_helpers import Session, bodies, entries
+from tests.brokerapp.store.commit_helpers import CommittingSession, bodies, entries
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode
 
@@ -61,7 +61,7 @@ async def test_the_former_version_and_this_one_work_on_one_store_at_once(store, 
     assert await former("append", "queue://a", "theirs") == 1
     await store.open()
     await store.claim("ours", "other")
-    ours = Session(store, "ours")
+    ours = CommittingSession(store, "ours")
     assert await ours.append("queue://a", body=b"ours") == 2
     assert await former("append", "queue://a", "theirs again") == 3
     assert await former("read", "queue://a") == [[1, "theirs"], [2, "ours"], [3, "theirs again"]]
@@ -134,7 +134,7 @@ async def test_libraries_that_no_node_used_for_long_are_removed(store):
 async def test_a_library_that_was_removed_is_loaded_again_by_who_needs_it(store):
     await store.open()
     await store.claim("ours", "other")
-    ours = Session(store, "ours")
+    ours = CommittingSession(store, "ours")
     await ours.append("queue://b")
     await store._do("FUNCTION", "DELETE", NAME)
     await ours.append("queue://b")

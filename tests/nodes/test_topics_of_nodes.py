@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.config import Authentication, Grant, User
+from brokerapp.config import Authentication, ConfiguredGrant, User
 from brokerapp.model.destination import Destination
 from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
@@ -141,10 +141,10 @@ def test_a_shared_subscription_is_kept_for_who_consumes_it_first_at_whichever_no
     anybody = frozenset({"all"})
     login = Authentication((User("ann", "a", anybody), User("eve", "e", anybody | {"much"})))
     grants = (
-        Grant(Destination.topic(f"{name}.>"), frozenset({"much"}), anybody, anybody),
-        Grant(Destination.topic(f"{name}.open"), anybody, anybody, anybody),
-        Grant(Destination.topic("ActiveMQ.Advisory.>"), anybody, anybody, anybody),
-        Grant(Destination.topic("nobody.listens"), anybody, anybody, anybody),
+        ConfiguredGrant(Destination.topic(f"{name}.>"), frozenset({"much"}), anybody, anybody),
+        ConfiguredGrant(Destination.topic(f"{name}.open"), anybody, anybody, anybody),
+        ConfiguredGrant(Destination.topic("ActiveMQ.Advisory.>"), anybody, anybody, anybody),
+        ConfiguredGrant(Destination.topic("nobody.listens"), anybody, anybody, anybody),
     )
     shared = {"activemq.subscriptionName": name, "activemq.shared": "true"}
     with several_nodes(redis_url, "a", "b", authentication=login, authorization=grants) as broker:

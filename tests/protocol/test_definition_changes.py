@@ -22,7 +22,7 @@ def afterwards_as_before(node):
     node.define(DEFAULT_VIRTUAL_TOPIC)
 
 
-class Stream:
+class ContinuousSender:
     """A client that sends numbers, one after the other, until it is told to stop."""
 
     def __init__(self, client, destination):
@@ -54,7 +54,7 @@ def test_adding_changing_and_removing_a_composite_loses_nothing(node, connect, n
     def forwards_to(*targets, only=True):
         node.define(Composite(place, tuple(Leg(queue(f"{name}.{each}")) for each in targets), forward_only=only))
 
-    stream = Stream(connect(), place.stomp)
+    stream = ContinuousSender(connect(), place.stomp)
     stream.goes_on()
     forwards_to("a")
     stream.goes_on()

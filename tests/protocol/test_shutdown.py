@@ -71,11 +71,11 @@ def test_producers_that_do_not_pause_keep_no_queue_from_being_closed_and_who_is_
 def test_a_client_on_hold_is_read_on_when_its_units_are_done_unless_the_node_stops(stopping):
     held = []
 
-    class Sink:
+    class FakeSink:
         def hold(self, now):
             held.append(now)
 
-    client = Client("c", Sink(), stopping=stopping)
+    client = Client("c", FakeSink(), stopping=stopping)
     for _ in range(client.share.units):
         client.started_unit()
     for _ in range(client.share.units):

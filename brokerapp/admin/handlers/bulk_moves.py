@@ -27,7 +27,7 @@ from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.message import Message
 from brokerapp.selectors import compile_selector
-from brokerapp.store import StoredEntry, Unit
+from brokerapp.store import PendingWrite, StoredLogEntry
 from brokerapp.tracing.schema import MOVE, REMOVE
 
 #: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
@@ -152,7 +152,7 @@ class Transfers:
         while True:
             window, answer = log.window, asyncio.get_running_loop().create_future()
 
-            def read(found: list[StoredEntry], window=window, answer=answer) -> None:
+            def read(found: list[StoredLogEntry], window=window, answer=answer) -> None:
                 if window != log.window and seize:  # some of it may be settled meanwhile
                     answer.set_result(None)
                     return
@@ -244,7 +244,7 @@ class Transfers:
             done.set_result(refused)
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        self._broker.committer.submit(Unit(appends, settles, moves=bool(settles), then=stored))
+        self._broker.committer.submit(PendingWrite(appends, settles, moves=bool(settles), then=stored))
         return done
 
 

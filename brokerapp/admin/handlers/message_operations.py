@@ -38,7 +38,7 @@ from brokerapp.engine.policy.broker_headers import (
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.message import Message
-from brokerapp.store import STORE, StoredEntry
+from brokerapp.store import STORE, StoredLogEntry
 from brokerapp.system import clock
 from brokerapp.tracing.schema import MOVE as MOVED
 from brokerapp.tracing.schema import REMOVE as REMOVED
@@ -179,7 +179,7 @@ class Steps:
         while True:
             window, answer = log.window, asyncio.get_running_loop().create_future()
 
-            def read(found: list[StoredEntry], window=window, answer=answer) -> None:
+            def read(found: list[StoredLogEntry], window=window, answer=answer) -> None:
                 if window != log.window:  # some of it may be settled meanwhile
                     answer.set_result(None)
                     return
@@ -194,7 +194,7 @@ class Steps:
 
     # -- one page
 
-    def _done_with(self, deal: Deal, found: Iterable[StoredEntry]) -> asyncio.Future | None:
+    def _done_with(self, deal: Deal, found: Iterable[StoredLogEntry]) -> asyncio.Future | None:
         """Take what can be taken, and let it be stored where it goes."""
         entries = [entry_of(deal.log.name, each) for each in found]
         deal.ids |= {entry.seq: entry.message.id for entry in entries}

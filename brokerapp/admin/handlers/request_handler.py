@@ -21,7 +21,7 @@ from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.subscription_identity import NamedSubscription
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 from brokerapp.tracing.schema import REMOVE
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Desk:
             self._pump()
         return removed
 
-    async def _take_out(self, log: MessageLog, after: int) -> tuple[list[StoredEntry], int]:
+    async def _take_out(self, log: MessageLog, after: int) -> tuple[list[StoredLogEntry], int]:
         """Remove what can be removed of the next messages; those, and how many of them are gone.
 
         That is settled in the very moment in which the store's answer comes: later a consumer may hold other messages.
@@ -78,7 +78,7 @@ class Desk:
         check_here(log)
         window, done = log.window, asyncio.get_running_loop().create_future()
 
-        def read(found: list[StoredEntry]) -> None:
+        def read(found: list[StoredLogEntry]) -> None:
             gone = log.take_out(found) if window == log.window else set()
             entries = [entry_of(log.name, each) for each in found if each.seq in gone]
             self._committer.settle(entries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from brokerapp.cluster.settings import RETRY_MS, ClusterTerms, Member, check, read_members, write_members
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import EXTENSION, Element
 from brokerapp.errors import ConfigurationRefused
 
@@ -20,7 +20,7 @@ def read_cluster(broker: Element, name: str | None) -> ClusterTerms | None:
     retry = broker.take_integer(EXTENSION + _RETRY)
     if given is None:
         if master is not None:
-            broker.note(Outcome.IGNORED, f"there is no {_BROKERS}: the broker is in no cluster", _MASTER)
+            broker.note(ImportOutcome.IGNORED, f"there is no {_BROKERS}: the broker is in no cluster", _MASTER)
         return None
     terms = ClusterTerms(
         _members(broker, given), (master or "").strip(), user, password, RETRY_MS if retry is None else retry
@@ -30,9 +30,9 @@ def read_cluster(broker: Element, name: str | None) -> ClusterTerms | None:
             check(terms, name)
         except ConfigurationRefused as wrong:
             raise broker.refused(str(wrong)) from None
-    broker.note(Outcome.TAKEN, ", ".join(map(str, terms.members)), _BROKERS)
+    broker.note(ImportOutcome.TAKEN, ", ".join(map(str, terms.members)), _BROKERS)
     if terms.master:
-        broker.note(Outcome.TAKEN, terms.master, _MASTER)
+        broker.note(ImportOutcome.TAKEN, terms.master, _MASTER)
     return terms
 
 

@@ -11,7 +11,13 @@ from lxml import etree
 
 from brokerapp.config.elements.connector_options import conventions_of, limits_of, tls_options_of, without_effect_on
 from brokerapp.config.elements.virtual_destinations import read_destination
-from brokerapp.config.parsing.broker_config import BrokerConfig, Finding, NetworkConnector, Outcome, TransportConnector
+from brokerapp.config.parsing.broker_config import (
+    BrokerConfig,
+    ImportFinding,
+    ImportOutcome,
+    NetworkConnector,
+    TransportConnector,
+)
 from brokerapp.config.parsing.document import Element
 from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
@@ -45,22 +51,24 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
         connector = _transport_connector(child, name, uri, attributes)
         if connector is not None:
             if connector.scheme in CARRIERS:
-                child.note(Outcome.TAKEN, f"{name} at {uri}")
+                child.note(ImportOutcome.TAKEN, f"{name} at {uri}")
             else:
                 why = f"not served: {connector.scheme}:// speaks another protocol than STOMP"
-                child.note(Outcome.IGNORED, f"{name} at {uri} is {why}")
+                child.note(ImportOutcome.IGNORED, f"{name} at {uri} is {why}")
             yield connector
 
 
-def _unused(option: str, why: str) -> tuple[Outcome, str, str]:
-    return (Outcome.IGNORED, why, option) if why else (Outcome.UNKNOWN, "no connector has this here", option)
+def _unused(option: str, why: str) -> tuple[ImportOutcome, str, str]:
+    return (
+        (ImportOutcome.IGNORED, why, option) if why else (ImportOutcome.UNKNOWN, "no connector has this here", option)
+    )
 
 
 def _transport_connector(
     element: Element, name: str, uri: str, attributes: tuple[tuple[str, str], ...]
 ) -> TransportConnector | None:
     if "${" in uri:
-        element.note(Outcome.IGNORED, f"nothing listens there: {uri} is not complete")
+        element.note(ImportOutcome.IGNORED, f"nothing listens there: {uri} is not complete")
         return None
     try:
         parts = urlsplit(uri)
@@ -95,7 +103,7 @@ def _check_options(element: Element, connector: TransportConnector) -> None:
         limits_of(connector)
         tls_options_of(connector)
         for warning in conventions_of(connector)[1]:
-            element.note(Outcome.ADAPTED, warning, f"uri?{CONSUMER_WILDCARDS}")
+            element.note(ImportOutcome.ADAPTED, warning, f"uri?{CONSUMER_WILDCARDS}")
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
 
@@ -118,21 +126,21 @@ def _report(element: Element, connector: NetworkConnector) -> None:
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
-        element.note(Outcome.UNKNOWN, "no network connector has this", attribute)
+        element.note(ImportOutcome.UNKNOWN, "no network connector has this", attribute)
     for attribute, why in without_effect(connector):
-        element.note(Outcome.IGNORED, why, attribute)
-    element.note(Outcome.TAKEN, _taken(connector))
+        element.note(ImportOutcome.IGNORED, why, attribute)
+    element.note(ImportOutcome.TAKEN, _taken(connector))
 
 
 def _taken(connector: NetworkConnector) -> str:
     return f"{connector.name} to {connector.uri}"
 
 
-def bridged_twice(config: BrokerConfig, report: Sequence[Finding]) -> list[Finding]:
+def bridged_twice(config: BrokerConfig, report: Sequence[ImportFinding]) -> list[ImportFinding]:
     """Warnings of connectors that bridge virtual topics and their consumer queues, beside what was found of them."""
-    found = {each.why: each for each in report if each.what is Outcome.TAKEN}
+    found = {each.why: each for each in report if each.what is ImportOutcome.TAKEN}
     return [
-        replace(found[_taken(connector)], what=Outcome.ADAPTED, why=f"{connector.name}: {warning}")
+        replace(found[_taken(connector)], what=ImportOutcome.ADAPTED, why=f"{connector.name}: {warning}")
         for connector in config.network_connectors
         if _taken(connector) in found
         for warning in twice(terms_of(connector)[0], config.definitions.virtual_destinations)
@@ -143,7 +151,7 @@ def _uri(element: Element) -> str:
     uri = element.need("uri").strip()
     plain = _MARKDOWN_LINK.sub(r"\1", uri)
     if plain != uri:
-        element.note(Outcome.ADAPTED, f"the address {plain} stood there as a Markdown link", "uri")
+        element.note(ImportOutcome.ADAPTED, f"the address {plain} stood there as a Markdown link", "uri")
     return plain
 
 
@@ -152,7 +160,7 @@ def _destinations(element: Element | None) -> Iterator[Destination]:
         if child.tag in ("queue", "topic"):
             yield from read_destination(child)
         else:
-            child.note(Outcome.UNKNOWN, "only queue and topic are known here")
+            child.note(ImportOutcome.UNKNOWN, "only queue and topic are known here")
 
 
 # -- writing

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from brokerapp.config.parsing.broker_config import Authentication, User
-from brokerapp.config.parsing.load_context import Surroundings
+from brokerapp.config.parsing.load_context import LoadContext
 from brokerapp.config.parsing.property_files import parse_properties
 from brokerapp.errors import ConfigurationRefused
 
@@ -31,13 +31,13 @@ _OPTION = re.compile(r"([\w.$-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;\"]+))")
 
 
 @dataclass(frozen=True, slots=True)
-class _Module:
+class _LoginModule:
     name: str
     flag: str
     options: dict[str, str]
 
 
-def read_login_config(entry: str, surroundings: Surroundings) -> tuple[Authentication, str]:
+def read_login_config(entry: str, surroundings: LoadContext) -> tuple[Authentication, str]:
     """Who may connect by this entry of the login configuration, and where this differs from what Java would do.
 
     Raises ConfigurationRefused when it cannot be read, or says what cannot be done here.
@@ -61,7 +61,7 @@ def read_login_config(entry: str, surroundings: Surroundings) -> tuple[Authentic
     raise ConfigurationRefused(f"{location}: this combination of login modules is not known here: {names}")
 
 
-def _modules(text: str, entry: str, location: str) -> list[_Module]:
+def _modules(text: str, entry: str, location: str) -> list[_LoginModule]:
     entries = dict(_ENTRY.findall(_COMMENT.sub("", text)))
     if entry not in entries:
         raise ConfigurationRefused(f"{location} has no entry {entry!r} that can be read")
@@ -74,11 +74,11 @@ def _modules(text: str, entry: str, location: str) -> list[_Module]:
                 f"{location}: {part.strip()[:80]!r} names no login module with a flag and options"
             )
         options = {name: quoted or plain for name, quoted, plain in _OPTION.findall(module[3])}
-        modules.append(_Module(module[1], module[2].lower(), options))
+        modules.append(_LoginModule(module[1], module[2].lower(), options))
     return modules
 
 
-def _users(module: _Module, surroundings: Surroundings) -> tuple[User, ...]:
+def _users(module: _LoginModule, surroundings: LoadContext) -> tuple[User, ...]:
     folder = module.options.get("baseDir", "")
 
     def pairs(option: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def _users(module: _Module, surroundings: Surroundings) -> tuple[User, ...]:
     )
 
 
-def _with_guest(users: tuple[User, ...], guest: _Module) -> Authentication:
+def _with_guest(users: tuple[User, ...], guest: _LoginModule) -> Authentication:
     """These users, and everybody who brings no password."""
     return Authentication(
         users,

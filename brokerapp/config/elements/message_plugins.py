@@ -9,7 +9,7 @@ from typing import Any
 from lxml import etree
 
 from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.settings import Discarding
 
@@ -46,5 +46,5 @@ def _read(element: Element, cls: type) -> dict[str, Any]:
         if value < 0:
             raise element.refused(f"{attribute_name(name)} is {value}, less than 0")
     element.note_rest()
-    element.note(Outcome.TAKEN, ", ".join(f"{attribute_name(name)} {value}" for name, value in values.items()))
+    element.note(ImportOutcome.TAKEN, ", ".join(f"{attribute_name(name)} {value}" for name, value in values.items()))
     return values

@@ -22,7 +22,14 @@ from brokerapp.config.elements.redelivery import PLUGIN as REDELIVERY
 from brokerapp.config.elements.redelivery import read_redelivery, write_redelivery
 from brokerapp.config.elements.virtual_destinations import destinations, entry_targets
 from brokerapp.config.parsing.attributes import read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig, Grant, Outcome, Plugin, User
+from brokerapp.config.parsing.broker_config import (
+    Authentication,
+    BrokerConfig,
+    ConfiguredGrant,
+    ImportOutcome,
+    Plugin,
+    User,
+)
 from brokerapp.config.parsing.document import Element
 from brokerapp.config.parsing.unsupported import why_plugin
 from brokerapp.errors import ConfigurationRefused
@@ -50,11 +57,11 @@ _ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
 
 
 @dataclass(slots=True)
-class Plugins:
+class PluginSettings:
     """What `<plugins>` says."""
 
     authentication: Authentication | None = None
-    authorization: tuple[Grant, ...] | None = None
+    authorization: tuple[ConfiguredGrant, ...] | None = None
     redelivery: Redelivery = field(default_factory=Redelivery)
     discarding: Discarding | None = None
     others: list[Plugin] = field(default_factory=list)
@@ -64,9 +71,9 @@ class Plugins:
     path_separator: str = ""
 
 
-def read_plugins(element: Element) -> Plugins:
+def read_plugins(element: Element) -> PluginSettings:
     """All plugins in `<plugins>`."""
-    found = Plugins()
+    found = PluginSettings()
     element.note_rest(*(child.tag for child in element.children))
     for child in element.children:
         match child.tag:
@@ -84,7 +91,7 @@ def read_plugins(element: Element) -> Plugins:
                 setattr(found, field_name, read(child))
             case tag if tag in _KNOWN:
                 why = why_plugin(tag)
-                child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept with its attributes")
+                child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
             case tag if "authorization" in tag.lower():
@@ -96,38 +103,42 @@ def read_plugins(element: Element) -> Plugins:
                 )
                 found.authentication = found.authentication or Authentication()
             case _:
-                child.note(Outcome.UNKNOWN, "there is no such plugin here")
+                child.note(ImportOutcome.UNKNOWN, "there is no such plugin here")
     return found
 
 
 def _selector_cache(element: Element) -> SelectorCacheSettings:
-    element.note(Outcome.TAKEN, "what consumers wanted is remembered")
+    element.note(ImportOutcome.TAKEN, "what consumers wanted is remembered")
     values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
     if (path := element.take("persistFile")) is not None:
-        element.note(Outcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile")
+        element.note(
+            ImportOutcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile"
+        )
     element.note_rest()
     return SelectorCacheSettings(**values)
 
 
 def _time_stamping(element: Element) -> TimeStamping:
-    element.note(Outcome.TAKEN, "the broker's clock counts")
+    element.note(ImportOutcome.TAKEN, "the broker's clock counts")
     values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
     if element.take("processNetworkMessages") is not None:
-        element.note(Outcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages")
+        element.note(
+            ImportOutcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages"
+        )
     element.note_rest()
     return TimeStamping(**values)
 
 
 def _force_persistency(element: Element) -> bool:
     forced = element.take_boolean("persistenceFlag") or False
-    element.note(Outcome.TAKEN, f"every message is {'' if forced else 'not '}persistent")
+    element.note(ImportOutcome.TAKEN, f"every message is {'' if forced else 'not '}persistent")
     element.note_rest()
     return forced
 
 
 def _path_separator(element: Element) -> str:
     separator = element.take("pathSeparator") or "/"
-    element.note(Outcome.TAKEN, f"in names of clients {separator!r} stands for the dot")
+    element.note(ImportOutcome.TAKEN, f"in names of clients {separator!r} stands for the dot")
     element.note_rest()
     return separator
 
@@ -150,7 +161,9 @@ def _jaas_authentication(element: Element) -> Authentication:
     except ConfigurationRefused as wrong:
         element.note_locked_out("nobody can connect", str(wrong))
         return Authentication()
-    element.note(Outcome.ADAPTED if differs else Outcome.TAKEN, differs or f"{len(authentication.users)} users")
+    element.note(
+        ImportOutcome.ADAPTED if differs else ImportOutcome.TAKEN, differs or f"{len(authentication.users)} users"
+    )
     for user in authentication.users:
         if user.password is None:
             element.note_locked_out(f"{user.name} cannot connect", "the password is encrypted")
@@ -164,7 +177,7 @@ def _simple_authentication(element: Element) -> Authentication:
     group = element.take("anonymousGroup") or anonymous.anonymous_group
     element.note_rest("users")
     users = tuple(_user(child) for each in element.named("users") for child in each.named("authenticationUser"))
-    element.note(Outcome.TAKEN, f"{len(users)} users")
+    element.note(ImportOutcome.TAKEN, f"{len(users)} users")
     return Authentication(users, allowed, user, group)
 
 
@@ -182,7 +195,7 @@ def _groups(text: str | None) -> frozenset[str]:
     return frozenset(group.strip() for group in (text or "").split(",") if group.strip())
 
 
-def _grants(element: Element) -> Iterator[Grant]:
+def _grants(element: Element) -> Iterator[ConfiguredGrant]:
     """The entries of an authorizationMap; none, so that nobody may do anything, when there is another kind of map."""
     element.note_rest("map")
     maps = [child for group in element.named("map") for child in group.children]
@@ -197,21 +210,21 @@ def _grants(element: Element) -> Iterator[Grant]:
         for group in each.named("tempDestinationAuthorizationEntry", "defaultEntry"):
             for entry in group.children:
                 yield from _entry(entry, temporary=group.tag != "defaultEntry", default=group.tag == "defaultEntry")
-    element.note(Outcome.TAKEN, "who may read, write and administer")
+    element.note(ImportOutcome.TAKEN, "who may read, write and administer")
 
 
-def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[Grant]:
+def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[ConfiguredGrant]:
     targets = entry_targets(element)
     if default:
         targets = [each for kind in NAMED_KINDS for each in destinations(element, ">", kind)]
-        element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+        element.note(ImportOutcome.ADAPTED, "the default entry became one for all queues and one for all topics")
     rights = {right: _groups(element.take(right)) for right in _RIGHTS}
     temporary = any([temporary, element.take_boolean("tempQueue"), element.take_boolean("tempTopic")])
     element.note_rest("destination")
     if not targets and not temporary:
         raise element.refused("queue or topic says which destinations it is for")
     for destination in [*targets, *([None] if temporary else [])]:
-        yield Grant(destination, **rights)
+        yield ConfiguredGrant(destination, **rights)
 
 
 # -- writing
@@ -246,7 +259,7 @@ def _written_authentication(authentication: Authentication) -> etree._Element:
     return plugin
 
 
-def _written_authorization(grants: tuple[Grant, ...]) -> etree._Element:
+def _written_authorization(grants: tuple[ConfiguredGrant, ...]) -> etree._Element:
     plugin = etree.Element("authorizationPlugin")
     entries = etree.SubElement(etree.SubElement(plugin, "map"), "authorizationMap")
     named = etree.SubElement(entries, "authorizationEntries")

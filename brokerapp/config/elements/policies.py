@@ -14,7 +14,7 @@ from brokerapp.config.elements.recovery import read_recovery, written_recovery
 from brokerapp.config.elements.strategies import NESTED, read_strategies, written_strategies
 from brokerapp.config.elements.virtual_destinations import destinations, entry_targets, read_destination
 from brokerapp.config.parsing.attributes import FIELD_TYPES, read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.config.parsing.unsupported import MEMORY_LIMIT_OF_QUEUE, why_option
 from brokerapp.engine.dispatch.message_groups import group_map
@@ -77,18 +77,18 @@ def read_policies(element: Element) -> tuple[PolicyEntry, ...]:
                     for entry in child.children:
                         for policy in _entries(entry):
                             if policy.destination in found:
-                                entry.note(Outcome.ADAPTED, f"replaces the one before for {policy.destination}")
+                                entry.note(ImportOutcome.ADAPTED, f"replaces the one before for {policy.destination}")
                             found[policy.destination] = policy
                 case "defaultEntry":
                     found = {each.destination: each for each in _default_entry(child)} | found
                 case _:
-                    child.note(Outcome.UNKNOWN, "only policyEntries and defaultEntry are known here")
+                    child.note(ImportOutcome.UNKNOWN, "only policyEntries and defaultEntry are known here")
     return tuple(found.values())
 
 
 def _default_entry(element: Element) -> Iterator[PolicyEntry]:
     for entry in element.children:
-        entry.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+        entry.note(ImportOutcome.ADAPTED, "the default entry became one for all queues and one for all topics")
         policy = _policy(entry, Destination.queue(ANY_REST))
         yield policy
         yield replace(policy, destination=Destination.topic(ANY_REST))
@@ -118,11 +118,11 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
         raise element.refused(str(error)) from error
     if not 0 <= values.get("record_one_in", 1) <= MOST_ONE_IN:
         raise element.refused(f"recordOneIn is a number from 0 to {MOST_ONE_IN:,}")
-    element.note(Outcome.TAKEN, str(destination))
+    element.note(ImportOutcome.TAKEN, str(destination))
     values["queue_cursor"] = cursor = _queue_cursor(element)
     flow_controlled = values.get("memory_limit") and values.get("producer_flow_control") is not False
     if flow_controlled and destination.is_queue and cursor != VM_CURSOR:
-        element.note(Outcome.IGNORED, MEMORY_LIMIT_OF_QUEUE, "memoryLimit")
+        element.note(ImportOutcome.IGNORED, MEMORY_LIMIT_OF_QUEUE, "memoryLimit")
     strategy, recovery = element.child("deadLetterStrategy"), element.child(RECOVERY)
     return PolicyEntry(
         destination,
@@ -138,19 +138,19 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
     for name, value in element.rest():
         if name in _OPTIONS:
             why = why_option(name)
-            element.note(Outcome.IGNORED if why else Outcome.TAKEN, why or value, name)
+            element.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or value, name)
             yield name, value
         else:
-            element.note(Outcome.UNKNOWN, "a policyEntry has no such attribute", name)
+            element.note(ImportOutcome.UNKNOWN, "a policyEntry has no such attribute", name)
     for child in element.children:
         if child.tag == "pendingQueuePolicy" and _queue_cursor(element) is not None:
-            child.note(Outcome.TAKEN, child.children[0].tag)
+            child.note(ImportOutcome.TAKEN, child.children[0].tag)
         elif child.tag in _NESTED:
             why = why_option(child.tag)
-            child.note(Outcome.IGNORED if why else Outcome.TAKEN, why or "kept as it is written")
+            child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
         elif child.tag not in ("deadLetterStrategy", "destination", GROUP_MAP, RECOVERY, *NESTED):
-            child.note(Outcome.UNKNOWN, "a policyEntry holds no such element")
+            child.note(ImportOutcome.UNKNOWN, "a policyEntry holds no such element")
 
 
 def _queue_cursor(element: Element) -> str | None:
@@ -168,7 +168,7 @@ def _dead_letter_strategy(element: Element) -> DeadLetterStrategy:
     if kind == "shared" and (queue := _dead_letter_queue(strategy)) is not None:
         values["dead_letter_queue"] = queue
     for name, _ in strategy.rest():
-        strategy.note(Outcome.IGNORED, "every failed copy is kept, by queue and message id", name)
+        strategy.note(ImportOutcome.IGNORED, "every failed copy is kept, by queue and message id", name)
     return DeadLetterStrategy(kind=kind, **values)
 
 

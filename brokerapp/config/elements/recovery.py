@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.definitions import RecoveryPolicy
 
@@ -31,10 +31,12 @@ def read_recovery(element: Element) -> RecoveryPolicy | None:
     if len(element.children) != 1 or (policy := element.children[0]).tag not in known:
         raise element.refused(f"takes one of {', '.join(known)}")
     if policy.tag == _QUERY:
-        policy.note(Outcome.IGNORED, "its query is a Java class: only messages with ActiveMQ.Retain are remembered")
+        policy.note(
+            ImportOutcome.IGNORED, "its query is a Java class: only messages with ActiveMQ.Retain are remembered"
+        )
         return None
     if policy.tag == _RETAINED:
-        policy.note(Outcome.ADAPTED, "every topic remembers the last message with ActiveMQ.Retain")
+        policy.note(ImportOutcome.ADAPTED, "every topic remembers the last message with ActiveMQ.Retain")
         wrapped = policy.child("wrapped")
         return None if wrapped is None else read_recovery(wrapped)
     kind, names = _POLICIES[policy.tag]
@@ -43,8 +45,8 @@ def read_recovery(element: Element) -> RecoveryPolicy | None:
         if value < 1:
             raise policy.refused(f"{attribute_name(name)}={value} is less than 1")
     for name, _ in policy.rest():
-        policy.note(Outcome.IGNORED, "memory is bounded by topic and by node", name)
-    policy.note(Outcome.TAKEN, kind)
+        policy.note(ImportOutcome.IGNORED, "memory is bounded by topic and by node", name)
+    policy.note(ImportOutcome.TAKEN, kind)
     return RecoveryPolicy(kind, **values)
 
 

@@ -8,7 +8,7 @@ from lxml import etree
 
 from brokerapp.config.elements.virtual_destinations import entry_targets
 from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.definitions import Redelivery, RedeliveryPolicy
 from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination
@@ -40,12 +40,12 @@ def read_redelivery(element: Element) -> Redelivery:
                     found = {each.destination: each for each in policies} | found
                 else:
                     found |= {each.destination: each for each in policies}
-    element.note(Outcome.TAKEN, f"{len(found)} redelivery policies")
+    element.note(ImportOutcome.TAKEN, f"{len(found)} redelivery policies")
     return Redelivery(tuple(found.values()), **values)
 
 
 def _default(element: Element) -> Iterator[RedeliveryPolicy]:
-    element.note(Outcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+    element.note(ImportOutcome.ADAPTED, "the default entry became one for all queues and one for all topics")
     values = _values(element)
     yield from (RedeliveryPolicy(Destination(kind, ANY_REST), **values) for kind in NAMED_KINDS)
 
@@ -67,7 +67,7 @@ def _values(element: Element) -> dict:
         if not isinstance(value, bool) and value < least:
             raise element.refused(f"{attribute_name(name)} is {value}, less than {least}")
     for name, _ in element.rest():
-        element.note(Outcome.IGNORED, "only what the broker does counts here", name)
+        element.note(ImportOutcome.IGNORED, "only what the broker does counts here", name)
     return values
 
 

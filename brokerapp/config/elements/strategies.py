@@ -9,7 +9,7 @@ from typing import Any
 from lxml import etree
 
 from brokerapp.config.parsing.attributes import read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.policy_strategies import (
@@ -21,7 +21,7 @@ from brokerapp.model.policy_strategies import (
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
+class NestedStrategy:
     """What one element of a policyEntry holds: its field, its record, and of each tag the record's kind and fields."""
 
     field: str
@@ -33,22 +33,22 @@ _WATERMARK = "evict_expired_messages_high_watermark"
 _ABORT = ("check_period", "max_slow_count", "max_slow_duration", "abort_connection", "ignore_network_consumers")
 
 NESTED = {
-    "pendingMessageLimitStrategy": Nested("pending_message_limit", PendingMessageLimit, {
+    "pendingMessageLimitStrategy": NestedStrategy("pending_message_limit", PendingMessageLimit, {
         "constantPendingMessageLimitStrategy": ("constant", ("limit",)),
         "prefetchRatePendingMessageLimitStrategy": ("prefetchRate", ("multiplier",)),
     }),
-    "messageEvictionStrategy": Nested("message_eviction", MessageEviction, {
+    "messageEvictionStrategy": NestedStrategy("message_eviction", MessageEviction, {
         "oldestMessageEvictionStrategy": ("oldest", (_WATERMARK,)),
         "oldestMessageWithLowestPriorityEvictionStrategy": ("lowestPriority", (_WATERMARK,)),
         "uniquePropertyMessageEvictionStrategy": ("uniqueProperty", (_WATERMARK, "property_name")),
     }),
-    "slowConsumerStrategy": Nested("slow_consumer", SlowConsumerStrategy, {
+    "slowConsumerStrategy": NestedStrategy("slow_consumer", SlowConsumerStrategy, {
         "abortSlowConsumerStrategy": ("abortSlowConsumer", _ABORT),
         "abortSlowAckConsumerStrategy": (
             "abortSlowAckConsumer", (*_ABORT, "max_time_since_last_ack", "ignore_idle_consumers"),
         ),
     }),
-    "networkBridgeFilterFactory": Nested("network_bridge_filter", NetworkBridgeFilter, {
+    "networkBridgeFilterFactory": NestedStrategy("network_bridge_filter", NetworkBridgeFilter, {
         "conditionalNetworkBridgeFilterFactory": (
             "conditional",
             ("replay_when_no_consumers", "selector_aware", "replay_delay", "rate_limit", "rate_duration"),
@@ -64,13 +64,13 @@ def read_strategies(element: Element) -> dict[str, Any]:
         for child in element.named(tag):
             for strategy in child.children:
                 if strategy.tag not in nested.kinds:
-                    strategy.note(Outcome.UNKNOWN, f"only {', '.join(nested.kinds)} are known here")
+                    strategy.note(ImportOutcome.UNKNOWN, f"only {', '.join(nested.kinds)} are known here")
                     continue
                 kind, names = nested.kinds[strategy.tag]
                 values[nested.field] = nested.record(kind=kind, **read_fields(strategy, nested.record, names))
-                strategy.note(Outcome.TAKEN, kind)
+                strategy.note(ImportOutcome.TAKEN, kind)
                 if strategy.take("name") is not None:
-                    strategy.note(Outcome.IGNORED, "the console shows what JMX showed", "name")
+                    strategy.note(ImportOutcome.IGNORED, "the console shows what JMX showed", "name")
                 strategy.note_rest()
     return values
 

@@ -7,7 +7,7 @@ from typing import Any
 from lxml import etree
 
 from brokerapp.config.parsing.attributes import read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome, SystemUsage
+from brokerapp.config.parsing.broker_config import ImportOutcome, SystemUsage
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.settings import DEFAULT_MEMORY
 
@@ -34,8 +34,8 @@ def read_system_usage(element: Element) -> SystemUsage:
                 if (limit := limited.take_size("limit")) is not None:
                     values[_USAGES[group.tag]] = limit
                 for attribute, _ in limited.rest():
-                    limited.note(Outcome.IGNORED, _WITHOUT_EFFECT.get(attribute, "only limit is read"), attribute)
-        usage.note(Outcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
+                    limited.note(ImportOutcome.IGNORED, _WITHOUT_EFFECT.get(attribute, "only limit is read"), attribute)
+        usage.note(ImportOutcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
     return SystemUsage(**values)
 
 

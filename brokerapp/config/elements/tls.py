@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 
@@ -31,11 +31,13 @@ def read_ssl_context(element: Element) -> TlsStores:
         trust_store=_store(inner, "trustStore"),
     )
     if inner.take("crlPath"):
-        inner.note(Outcome.IGNORED, "revoked certificates are not looked up", "crlPath")
+        inner.note(ImportOutcome.IGNORED, "revoked certificates are not looked up", "crlPath")
     for attribute, _ in inner.rest():
         why = _WITHOUT_EFFECT.get(attribute)
-        inner.note(Outcome.IGNORED if why else Outcome.UNKNOWN, why or "there is no such attribute", attribute)
-    inner.note(Outcome.TAKEN, stores.key_store.path if stores.key_store else "without a keyStore")
+        inner.note(
+            ImportOutcome.IGNORED if why else ImportOutcome.UNKNOWN, why or "there is no such attribute", attribute
+        )
+    inner.note(ImportOutcome.TAKEN, stores.key_store.path if stores.key_store else "without a keyStore")
     return stores
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from lxml import etree
 
 from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.errors import InvalidDestination, SelectorSyntaxError
 from brokerapp.model.definitions import Composite, Leg, MirroredQueue, VirtualDestination, VirtualTopic
@@ -50,7 +50,7 @@ def read_interceptors(element: Element) -> tuple[VirtualDestination, ...]:
             case "mirroredQueue":
                 found.append(_mirrored_queue(child))
             case _:
-                child.note(Outcome.UNKNOWN, "only virtualDestinationInterceptor and mirroredQueue are known here")
+                child.note(ImportOutcome.UNKNOWN, "only virtualDestinationInterceptor and mirroredQueue are known here")
     return tuple(found)
 
 
@@ -66,7 +66,7 @@ def read_virtual_destination(element: Element) -> tuple[VirtualDestination, ...]
         case _:
             raise element.refused("this is no virtual destination")
     if len(found) > 1:
-        element.note(Outcome.ADAPTED, f"its list of names became {len(found)} definitions")
+        element.note(ImportOutcome.ADAPTED, f"its list of names became {len(found)} definitions")
     return found
 
 
@@ -130,7 +130,7 @@ def _filtered(element: Element) -> Iterator[Leg]:
         raise element.refused("one of queue, topic and destination says where to")
     kind, name = named[0]
     if not selector or not selector.strip():
-        element.note(Outcome.IGNORED, f"without a selector it never matches, so {name} gets nothing")
+        element.note(ImportOutcome.IGNORED, f"without a selector it never matches, so {name} gets nothing")
         return
     try:
         compile_selector(selector)
@@ -141,9 +141,9 @@ def _filtered(element: Element) -> Iterator[Leg]:
 
 
 def _taken(element: Element, name: str, values: dict) -> None:
-    element.note(Outcome.TAKEN, name)
+    element.note(ImportOutcome.TAKEN, name)
     for field in values.keys() & _WITHOUT_EFFECT.keys():
-        element.note(Outcome.IGNORED, _WITHOUT_EFFECT[field], attribute_name(field))
+        element.note(ImportOutcome.IGNORED, _WITHOUT_EFFECT[field], attribute_name(field))
 
 
 def read_destination(element: Element) -> tuple[Destination, ...]:

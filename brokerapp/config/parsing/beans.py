@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element, read_document
 from brokerapp.config.parsing.property_files import is_configurer, read_configurer
 from brokerapp.errors import ConfigurationRefused
@@ -48,12 +48,12 @@ def broker_of(root: Element) -> Element:
                 raise each.refused(f"there is a <broker> in {broker.place} already")
             broker = each
         elif is_configurer(each):
-            each.note(Outcome.ADAPTED, _PLACEHOLDERS)
+            each.note(ImportOutcome.ADAPTED, _PLACEHOLDERS)
             read_configurer(each)
         elif each.tag == "camelContext":
-            each.note(Outcome.IGNORED, _ELSEWHERE["camel"])
+            each.note(ImportOutcome.IGNORED, _ELSEWHERE["camel"])
         elif each.tag != "description":
-            each.note(Outcome.IGNORED, "only <broker> is read")
+            each.note(ImportOutcome.IGNORED, "only <broker> is read")
     if broker is None:
         raise root.refused("there is no <broker> in it")
     return broker
@@ -72,22 +72,22 @@ def _imported(element: Element, imported: list[Path]) -> Iterator[Element]:
     resource = element.need("resource").strip()
     elsewhere = next((why for part, why in _ELSEWHERE.items() if part in resource), None)
     if element.surroundings.folder is None:
-        element.note(Outcome.IGNORED, f"{resource}: {elsewhere or _NOT_READ}")
+        element.note(ImportOutcome.IGNORED, f"{resource}: {elsewhere or _NOT_READ}")
         return
     try:
         path = element.surroundings.path(resource)
         if elsewhere is not None and not path.exists():
-            element.note(Outcome.IGNORED, f"{resource}: {elsewhere}")
+            element.note(ImportOutcome.IGNORED, f"{resource}: {elsewhere}")
             return
         root = _document(element, resource, path, imported)
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from wrong
     beans = list(_beans_of(root, imported))
     if any(each.tag == "broker" or is_configurer(each) for each in beans):
-        element.note(Outcome.TAKEN, resource)
+        element.note(ImportOutcome.TAKEN, resource)
         yield from beans
     else:
-        element.note(Outcome.IGNORED, f"{resource}: {elsewhere or _NOTHING}")
+        element.note(ImportOutcome.IGNORED, f"{resource}: {elsewhere or _NOTHING}")
 
 
 def _document(element: Element, resource: str, path: Path, imported: list[Path]) -> Element:

@@ -15,7 +15,7 @@ from brokerapp.model.transport_connector import NO_STORES, TlsStores
 from brokerapp.network.options.definition import NetworkConnector
 
 
-class Outcome(StrEnum):
+class ImportOutcome(StrEnum):
     """What became of a part of the file."""
 
     TAKEN = "taken"  #: as it is
@@ -30,7 +30,7 @@ def place(file: str, line: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ImportFinding:
     """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why.
 
     `file` is the imported file it stands in, "" the configuration itself. `defines`: it is about definitions, which an
@@ -40,7 +40,7 @@ class Finding:
 
     line: int
     element: str
-    what: Outcome
+    what: ImportOutcome
     why: str
     file: str = ""
     defines: bool = False
@@ -93,7 +93,7 @@ class Authentication:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ConfiguredGrant:
     """Which groups may do what with the destinations matching `destination` (None: temporary ones)."""
 
     destination: Destination | None
@@ -131,7 +131,7 @@ class BrokerConfig:
     destinations: tuple[Destination, ...] = ()  #: that exist from the start
     network_connectors: tuple[NetworkConnector, ...] = ()
     authentication: Authentication | None = None  #: None: everybody may connect
-    authorization: tuple[Grant, ...] | None = None  #: None: everybody may do everything
+    authorization: tuple[ConfiguredGrant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()  #: those without effect
     discarding: Discarding | None = None
     tls: TlsStores = NO_STORES
@@ -165,7 +165,7 @@ class BrokerConfig:
     cluster: ClusterTerms | None = None  #: None: it serves alone
     auto_destroy_after: int | None = None  #: milliseconds; 0: never; None: as clusters have it, and never without one
     reconnect_window: int = RECONNECT_WINDOW_MS  #: milliseconds
-    report: tuple[Finding, ...] = ()
+    report: tuple[ImportFinding, ...] = ()
 
     @property
     def users(self) -> tuple[User, ...]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
-from brokerapp.config.parsing.broker_config import Finding, Outcome, place
-from brokerapp.config.parsing.load_context import Surroundings
+from brokerapp.config.parsing.broker_config import ImportFinding, ImportOutcome, place
+from brokerapp.config.parsing.load_context import LoadContext
 from brokerapp.config.parsing.placeholders import resolve
 from brokerapp.errors import ConfigurationRefused
 
@@ -50,7 +50,7 @@ class Element:
     """An XML element: attributes are taken once, what remains is reported or refused by whoever read the element."""
 
     def __init__(
-        self, node: _Element, surroundings: Surroundings, report: list[Finding], defines: bool = False
+        self, node: _Element, surroundings: LoadContext, report: list[ImportFinding], defines: bool = False
     ) -> None:
         name, properties = etree.QName(node), surroundings.properties
         self.tag, self.namespace, self.line, self.report = name.localname, name.namespace, node.sourceline, report
@@ -63,7 +63,7 @@ class Element:
             if not attribute.startswith("{") or attribute.startswith(EXTENSION):
                 self._attributes[attribute] = self._resolved(text, attribute, properties)
             elif not attribute.startswith(_SCHEMA_INSTANCE):
-                self.note(Outcome.UNKNOWN, "an attribute of another namespace", attribute)
+                self.note(ImportOutcome.UNKNOWN, "an attribute of another namespace", attribute)
         self._attributes.pop("id", None)
         self.text = self._resolved((node.text or "").strip(), "", properties)
         self.children = [Element(child, surroundings, report, self.defines) for child in node]
@@ -71,7 +71,7 @@ class Element:
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
         for name in missing:
-            self.note(Outcome.UNKNOWN, f"${{{name}}} has no value", attribute)
+            self.note(ImportOutcome.UNKNOWN, f"${{{name}}} has no value", attribute)
         return value
 
     # -- reading
@@ -168,16 +168,16 @@ class Element:
 
     # -- saying what became of it
 
-    def note(self, what: Outcome, why: str, attribute: str = "", *, locks_out: bool = False) -> None:
+    def note(self, what: ImportOutcome, why: str, attribute: str = "", *, locks_out: bool = False) -> None:
         """A line of the report about this element, or one of its attributes."""
         element = f"{self.tag}@{attribute}" if attribute else self.tag
         self.report.append(
-            Finding(self.line, element, what, why, self.surroundings.file, self.defines, locks_out=locks_out)
+            ImportFinding(self.line, element, what, why, self.surroundings.file, self.defines, locks_out=locks_out)
         )
 
     def note_locked_out(self, whom: str, why: str, attribute: str = "") -> None:
         """A line of the report about a guard that cannot be read: who cannot do what for that, and why."""
-        self.note(Outcome.UNKNOWN, f"{whom}: {why}", attribute, locks_out=True)
+        self.note(ImportOutcome.UNKNOWN, f"{whom}: {why}", attribute, locks_out=True)
 
     def refused(self, rule: str) -> ConfigurationRefused:
         """The error to raise when this element cannot be used."""
@@ -199,13 +199,13 @@ class Element:
     def note_rest(self, *tags: str) -> None:
         """Report attributes nobody took and children other than these as unknown."""
         for attribute, _ in self.rest():
-            self.note(Outcome.UNKNOWN, "there is no such attribute", attribute)
+            self.note(ImportOutcome.UNKNOWN, "there is no such attribute", attribute)
         for child in self.children:
             if child.tag not in tags:
-                child.note(Outcome.UNKNOWN, f"nothing is known of this in {self.tag}")
+                child.note(ImportOutcome.UNKNOWN, f"nothing is known of this in {self.tag}")
 
 
-def read_document(text: str | bytes, surroundings: Surroundings, report: list[Finding]) -> Element:
+def read_document(text: str | bytes, surroundings: LoadContext, report: list[ImportFinding]) -> Element:
     """The root element. Raises ConfigurationRefused for what is no XML, too large, or uses entities."""
     if len(text) > MAX_LENGTH:
         raise ConfigurationRefused(f"a configuration file may have {MAX_LENGTH} characters")

@@ -16,7 +16,7 @@ _SCHEME = re.compile(r"(?:(file|classpath):(//)?|([a-z][a-z0-9+.-]+):)", re.IGNO
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class LoadContext:
     """Without a folder nothing but the text is read: it may come from anybody's browser."""
 
     properties: Mapping[str, str]
@@ -26,7 +26,7 @@ class Surroundings:
     adds: bool = False  #: what is defined is added to what stands: what ActiveMQ has built in is none of it
     classpath: Path | None = None  #: where `classpath:` begins, when not in `folder`
 
-    def of_import(self, name: str, path: Path) -> Surroundings:
+    def of_import(self, name: str, path: Path) -> LoadContext:
         """Those of a file that this one imports."""
         return replace(
             self, folder=path.parent, file=name, importing=(*self.importing, path),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from brokerapp.config.parsing.broker_config import Outcome
+from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.errors import ConfigurationRefused
 
@@ -53,12 +53,12 @@ def read_configurer(element: Element) -> Mapping[str, str]:
         try:
             pairs = parse_properties(element.surroundings.read(location))
         except ConfigurationRefused as wrong:
-            element.note(Outcome.IGNORED, str(wrong))
+            element.note(ImportOutcome.IGNORED, str(wrong))
             continue
         for name in [name for name, value in pairs.items() if value.startswith(_ENCRYPTED)]:
             del pairs[name]
-            element.note(Outcome.IGNORED, f"{name} is encrypted in {location}, and nothing here can open it")
-        element.note(Outcome.TAKEN, f"{len(pairs)} properties of {location}")
+            element.note(ImportOutcome.IGNORED, f"{name} is encrypted in {location}, and nothing here can open it")
+        element.note(ImportOutcome.TAKEN, f"{len(pairs)} properties of {location}")
         found |= pairs
     return found
 

@@ -32,7 +32,7 @@ from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
 from brokerapp.model.message import Message, escape
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.transformations import HEADER, MAP_JSON
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 from brokerapp.system.clock import now_ms
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Statistics:
     def _go_on(self, answers: Iterator[Answer], target: Destination, headers: Mapping[str, str]) -> None:
         """Send the rest of the answers; where one lacks a time that only the store knows, when that is known."""
 
-        def dated(numbers: Numbers, found: list[StoredEntry]) -> None:
+        def dated(numbers: Numbers, found: list[StoredLogEntry]) -> None:
             if found:
                 numbers["firstMessageTimestamp"] = found[0].message.born_us // 1000
             self._send(numbers, target, headers)

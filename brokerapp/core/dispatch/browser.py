@@ -26,7 +26,7 @@ from brokerapp.engine.entries.message_order import by_number
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import Settle, Subscribe
 from brokerapp.model.destination import Destination
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Browse:
         else:
             self._broker.committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), self._loaded)
 
-    def _loaded(self, found: list[StoredEntry]) -> None:
+    def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False
         if self._over:
             return

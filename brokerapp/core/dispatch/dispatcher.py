@@ -27,9 +27,9 @@ from brokerapp.engine.entries.remote_entry import RemoteEntry
 from brokerapp.engine.routing.destination_trie import DestinationMap
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.message import Copy, Message, Sizes
-from brokerapp.store import StoredEntry
-from brokerapp.tracing.consumers import ConsumerNotes
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.store import StoredLogEntry
+from brokerapp.tracing.consumers import ConsumerRecorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Delivery:
     def __init__(
         self,
         committer: Committer,
-        recorder: Recorder,
+        recorder: TraceRecorder,
         stats: Stats,
         expired: Callable[[MessageLog, Entry], None],
         may: May,
@@ -69,9 +69,11 @@ class Delivery:
         self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
         self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
         self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
-        self.sound: Callable[[MessageLog, list[StoredEntry]], object] = lambda _log, found: found  #: see Failures.sound
+        self.sound: Callable[[MessageLog, list[StoredLogEntry]], object] = lambda _log, found: (
+            found
+        )  #: see Failures.sound
         self.stopped = False  #: the node ends: nothing more is given out
-        self.consumers = ConsumerNotes(recorder)  #: who consumes from where, for the record
+        self.consumers = ConsumerRecorder(recorder)  #: who consumes from where, for the record
         self.advisories: Advisories  #: the broker's
         self.homes: Homes  #: the broker's
 
@@ -104,7 +106,7 @@ class Delivery:
         load = log.load if log.wants_page else partial(log.load_ahead, after=after)
         log.paging, window = True, log.window
 
-        def loaded(found: list[StoredEntry]) -> None:
+        def loaded(found: list[StoredLogEntry]) -> None:
             load((entry_of(log.name, each) for each in found), window)
             if window == log.window:
                 self.sound(log, found)

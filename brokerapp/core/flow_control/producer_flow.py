@@ -24,7 +24,7 @@ from brokerapp.engine.clients.client import Client, Placed
 from brokerapp.engine.policy.send_timeout import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.store import GONE, SHARED, STORE, TEMP, Batch, Run, Unit
+from brokerapp.store import GONE, SHARED, STORE, TEMP, BatchWrite, CommitBatch, PendingWrite
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 
@@ -91,7 +91,7 @@ class FlowControl:
             for each in self._broker.committer.withdraw(self._is_refusable):
                 self._call_back(each)
 
-    def _is_refusable(self, unit: Unit | Run) -> bool:
+    def _is_refusable(self, unit: PendingWrite | BatchWrite) -> bool:
         """Whether a client only sends with it, to destinations that are stored, and no consumer has it yet."""
         return (
             unit.client is not None and bool(unit.ways) and not unit.settles and not unit.droppable and not unit.given
@@ -137,7 +137,7 @@ class FlowControl:
             not self.places.keys().isdisjoint(SHARED) or not self.places.keys().isdisjoint(logs)
         )
 
-    def _place_of(self, unit: Unit | Run) -> FullPlace | None:
+    def _place_of(self, unit: PendingWrite | BatchWrite) -> FullPlace | None:
         ways = unit.ways
         for rows in ways:
             for name, _, _ in rows:
@@ -154,7 +154,7 @@ class FlowControl:
         names = (str(copy.destination) for each in placed for copy in each.route.topics)
         return next((self.places[name] for name in names if name in self.places), None)
 
-    def _follows(self, unit: Unit | Run, place: FullPlace) -> bool:
+    def _follows(self, unit: PendingWrite | BatchWrite, place: FullPlace) -> bool:
         """Whether it would overtake, on its way to the store, those who wait."""
         return unit.client is not None and not unit.settles and self._place_of(unit) is place
 
@@ -273,7 +273,7 @@ class FlowControl:
 
     # -- trying again
 
-    def _look(self, batch: Batch) -> None:
+    def _look(self, batch: CommitBatch) -> None:
         """The store did a batch: who would overtake those it refused is called back; where there is room, some try."""
         refusing, self._refusing = self._refusing, {}
         passing, self._passing = self._passing, {}
@@ -287,7 +287,7 @@ class FlowControl:
                 self._try(place)
 
     def _call_back(self, unit: ClientUnit | ClientRun) -> None:
-        if isinstance(unit, Run):
+        if isinstance(unit, BatchWrite):
             unit.client.ended_unit(unit.size)
             for each in self._broker.runs.split(unit, range(unit.count)):
                 self.submit(each)

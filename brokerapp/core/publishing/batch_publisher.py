@@ -19,7 +19,7 @@ from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.commands import Send, SendRun
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, stored_alike
-from brokerapp.store import Run
+from brokerapp.store import BatchWrite
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_COPIES = 2_000
 
 
-class ClientRun(Run):
+class ClientRun(BatchWrite):
     """A run with the client that waits for it."""
 
     __slots__ = ("client", "destination", "given", "messages", "receipts", "route", "runs", "size", "sizes")

@@ -17,7 +17,16 @@ from typing import Any
 from brokerapp.core.publishing.commit_port import CommitStore
 from brokerapp.engine.entries.log_entry import COMING
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.store import DISCARDED, Batch, Committed, Limits, Run, Settled, StoredEntry, Unit
+from brokerapp.store import (
+    DISCARDED,
+    BatchWrite,
+    CommitBatch,
+    CommitResult,
+    PendingWrite,
+    SettledEntry,
+    StoredLogEntry,
+    StoreLimits,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +42,7 @@ MAX_READS = 16
 #: Seconds between attempts to reach a store that does not answer.
 RETRY_SECONDS = 0.1
 
-ReadCallback = Callable[[list[StoredEntry]], None]
+ReadCallback = Callable[[list[StoredLogEntry]], None]
 #: A question to the store.
 Question = Callable[[CommitStore], Awaitable[Any]]
 
@@ -47,22 +56,22 @@ class Read:
 
     question: Question
     callback: Callable[[Any], None]
-    after: Unit | Run | None
+    after: PendingWrite | BatchWrite | None
 
 
 class Committer:
     """Takes units and reads from the broker, in order; calls back when they are done."""
 
-    def __init__(self, store: CommitStore, session: str, limits: Limits, after_batch: Callable[[], None]) -> None:
+    def __init__(self, store: CommitStore, session: str, limits: StoreLimits, after_batch: Callable[[], None]) -> None:
         self._store, self._session, self.limits, self._after_batch = store, session, limits, after_batch
-        self._units: list[Unit | Run] = []
-        self._under_way: list[Unit | Run] = []  # in the store's hands
+        self._units: list[PendingWrite | BatchWrite] = []
+        self._under_way: list[PendingWrite | BatchWrite] = []  # in the store's hands
         self._submitted = 0  # units, since the start
         self._brought_by: dict[
             str, int
         ] = {}  # log -> the last of them whose messages it is not given before it has them
-        self._settles: list[Settled] = []
-        self._hasty: list[Settled] = []  # settled before they were stored
+        self._settles: list[SettledEntry] = []
+        self._hasty: list[SettledEntry] = []  # settled before they were stored
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
@@ -82,12 +91,12 @@ class Committer:
         self.before: Mapping[str, int] = {}
         #: Told of logs that were declared or removed; what follows of the batch waits until all nodes know of it.
         self.announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None
-        self.done: Callable[[Batch], None] | None = None  #: told of every batch that the store has done
+        self.done: Callable[[CommitBatch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
     # -- what the broker asks; none of it waits
 
-    def submit(self, unit: Unit | Run, given: Collection[str] = ()) -> None:
+    def submit(self, unit: PendingWrite | BatchWrite, given: Collection[str] = ()) -> None:
         """Do this unit, whose messages these logs have given out already."""
         self._units.append(unit)
         self._submitted += 1
@@ -98,7 +107,7 @@ class Committer:
                     self._brought_by[log] = self._submitted
         self._rouse()
 
-    def withdraw(self, wanted: Callable[[Unit | Run], bool]) -> list[Unit | Run]:
+    def withdraw(self, wanted: Callable[[PendingWrite | BatchWrite], bool]) -> list[PendingWrite | BatchWrite]:
         """Take back, in order, those units that are not in the store's hands yet."""
         found = [unit for unit in self._units if wanted(unit)]
         if found:
@@ -110,7 +119,7 @@ class Committer:
                     each.after = self._units[-1] if self._units else None
         return found
 
-    def settle(self, entries: Iterable[Settled]) -> None:
+    def settle(self, entries: Iterable[SettledEntry]) -> None:
         """Remove those of these entries that are, or will be, stored; nobody waits for it."""
         stored = [entry for entry in entries if entry.seq]
         if stored:
@@ -142,7 +151,7 @@ class Committer:
         One that is there again under its name by then stays as it is.
         """
         self._forget(log)
-        self.submit(Unit(then=lambda *_: self._doomed.put_nowait((log, then))))
+        self.submit(PendingWrite(then=lambda *_: self._doomed.put_nowait((log, then))))
 
     def _forget(self, log: str) -> None:
         self._brought_by.pop(log, None)
@@ -153,7 +162,7 @@ class Committer:
         self._marks[log] = mark
         self._rouse()
 
-    def note_return(self, entry: Settled, deliveries: int) -> None:
+    def note_return(self, entry: SettledEntry, deliveries: int) -> None:
         """Keep for later nodes how often an entry was delivered and came back."""
         if entry.seq:
             self._returned.append((entry.log, entry.seq, deliveries))
@@ -191,7 +200,7 @@ class Committer:
     async def barrier(self) -> None:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
         done = asyncio.get_running_loop().create_future()
-        self.submit(Unit(then=lambda *_: done.done() or done.set_result(None)))
+        self.submit(PendingWrite(then=lambda *_: done.done() or done.set_result(None)))
         await done
 
     async def drain(self) -> None:
@@ -230,7 +239,7 @@ class Committer:
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
-            committed = Committed(0, used=self.used, temp=self.temp)
+            committed = CommitResult(0, used=self.used, temp=self.temp)
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._commit(batch))
                 self._answered = batch.number
@@ -252,7 +261,7 @@ class Committer:
                 _follow(each.callback, answer)
         self._after_batch()
 
-    async def _commit(self, batch: Batch) -> Committed:
+    async def _commit(self, batch: CommitBatch) -> CommitResult:
         size, self.limits.committing = _size(batch) if self.limits.disk.is_scarce else 0, 0
         while not self.limits.admits(size):  # a server that can't write ends, and is no longer there to be read from
             await asyncio.sleep(RETRY_SECONDS)
@@ -261,7 +270,7 @@ class Committer:
         self.limits.committed, self.limits.committing = self.limits.committed + size, 0
         return committed
 
-    def _report(self, batch: Batch, committed: Committed) -> None:
+    def _report(self, batch: CommitBatch, committed: CommitResult) -> None:
         """Tell all units how they ended."""
         seq, refused, self.before = committed.base + 1, committed.refused, committed.before
         for position, unit in batch.numbered:
@@ -273,7 +282,7 @@ class Committer:
             seq += unit.count
         self.before = {}
 
-    def _take(self) -> tuple[Batch | None, list[Read]]:
+    def _take(self) -> tuple[CommitBatch | None, list[Read]]:
         """The next batch; and the reads before which no unit is left."""
         units = self._units
         count = _within_limits(units)
@@ -282,7 +291,7 @@ class Committer:
         if taken and _is_hasty(taken[0]):  # what it settles found no room in the store yet
             taken[0].settles = self._known(taken[0].settles)
         if self._settles:
-            taken, self._settles = [*taken, Unit(settles=self._known(self._settles))], []
+            taken, self._settles = [*taken, PendingWrite(settles=self._known(self._settles))], []
         reads: list[Read] = []
         if self._reads:
             left = set(map(id, self._units))
@@ -292,14 +301,14 @@ class Committer:
         if not (taken or self._declarations or self._marks or self._returned):
             return None, reads
         self._number += 1
-        batch = Batch(
+        batch = CommitBatch(
             self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks,
             self._answered,
         )  # fmt: skip
         self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
 
-    def _known(self, settles: Sequence[Settled]) -> Sequence[Settled]:
+    def _known(self, settles: Sequence[SettledEntry]) -> Sequence[SettledEntry]:
         """Those that the store has already; the others are settled when it does."""
         known = [entry for entry in settles if 0 < entry.seq < COMING]
         if len(known) < len(settles):
@@ -329,7 +338,7 @@ class Committer:
                 return answer
 
 
-def _within_limits(units: list[Unit | Run]) -> int:
+def _within_limits(units: list[PendingWrite | BatchWrite]) -> int:
     """How many of the units make a batch; at least one.
 
     One that settles what is on its way to the store comes in a later batch than that.
@@ -346,19 +355,19 @@ def _within_limits(units: list[Unit | Run]) -> int:
     return min(len(units), MAX_UNITS)
 
 
-def _size(batch: Batch) -> int:
+def _size(batch: CommitBatch) -> int:
     """About how many bytes a batch adds to the append-only file."""
     weights = [unit.weight for unit in batch.units]
     settled = sum(len(unit.settles) for unit in batch.units)
     return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
 
 
-def _is_hasty(unit: Unit | Run) -> bool:
+def _is_hasty(unit: PendingWrite | BatchWrite) -> bool:
     """Whether it settles what is on its way to the store."""
     return bool(unit.settles) and any(entry.seq == COMING for entry in unit.settles)
 
 
-def _writes(batch: Batch) -> bool:
+def _writes(batch: CommitBatch) -> bool:
     if batch.declarations or batch.marks or batch.returned:
         return True
     return any(unit.count or unit.settles or unit.jobs for unit in batch.units)

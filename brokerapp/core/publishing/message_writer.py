@@ -23,7 +23,7 @@ from brokerapp.engine.entries.log_entry import Entry
 from brokerapp.errors import LimitExceeded
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, Sizes
-from brokerapp.store import JobChange
+from brokerapp.store import ScheduledJobChange
 from brokerapp.tracing.schema import DROP, FORWARD
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Storing:
         settled: Sequence[tuple[Subscription, str, Entry]],
         receipt: str | None,
         undo: Callable[[], None] | None = None,
-        jobs: Sequence[JobChange] = (),
+        jobs: Sequence[ScheduledJobChange] = (),
         given: Given = NOTHING,
         handover: str = "",
         *,
@@ -155,7 +155,7 @@ class Storing:
             each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
         return bool(lost)
 
-    def kept(self, jobs: Sequence[JobChange]) -> None:
+    def kept(self, jobs: Sequence[ScheduledJobChange]) -> None:
         """The store holds these messages until they are due."""
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 

@@ -12,14 +12,14 @@ from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
 from brokerapp.engine.clients.client import Client, Placed
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
     from brokerapp.core.flow_control.wait_queue import Waiting
     from brokerapp.core.publishing.message_writer import Storing
 
 
-class ClientUnit(Unit):
+class ClientUnit(PendingWrite):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
     __slots__ = ("client", "given", "is_commit", "placed", "receipt", "settled", "size", "storing", "undo", "waiting")

@@ -23,7 +23,7 @@ from brokerapp.model.broker_path import write_path
 from brokerapp.model.commands import Send
 from brokerapp.model.destination import Destination, list_of
 from brokerapp.model.message import Copy, Message, Sizes, escape
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 from brokerapp.tracing.schema import BRIDGE_RECEIVE, FORWARD, ROLLBACK
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ class Publishing:
             if not refused:
                 self._broker.storing.happened([placed], seq)
 
-        self._broker.committer.submit(Unit([(placed.stored, group.rows) for group in found.groups], then=done))
+        self._broker.committer.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[Group]:
         """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""

@@ -15,7 +15,7 @@ from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.store import GONE, JobChange, Settled, StoredJob, Unit
+from brokerapp.store import GONE, PendingWrite, ScheduledJobChange, SettledEntry, StoredJob
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 from brokerapp.tracing.schema import DROP
@@ -33,18 +33,18 @@ RETRY_MS = 1_000
 FAULT_RETRY_MS = 60_000
 
 
-class JobUnit(Unit):
+class JobUnit(PendingWrite):
     """A unit with jobs."""
 
     __slots__ = ("jobs",)
 
     def __init__(
         self,
-        jobs: Sequence[JobChange],
+        jobs: Sequence[ScheduledJobChange],
         appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
         moves: bool = False,
         then: Callable[[int, str], None] | None = None,
-        settles: Sequence[Settled] = (),
+        settles: Sequence[SettledEntry] = (),
     ) -> None:
         super().__init__(appends, settles, moves, then)
         self.jobs = jobs
@@ -116,7 +116,7 @@ class Jobs:
             self._put_off += 1
 
     def _try_later(self, job: StoredJob) -> None:
-        change = JobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
+        change = ScheduledJobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
         then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
         self._broker.committer.submit(JobUnit([change], moves=True, then=then))
 
@@ -129,7 +129,7 @@ class Jobs:
         logger.warning("job %s is given up: %s is gone", id, to)
         now_us = time.time_ns() // 1000
         self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
-        self._broker.committer.submit(JobUnit([JobChange(id)], moves=True))
+        self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], moves=True))
 
     def _fail(self, id: str, job: Job) -> None:
         """Let the damaged message of a job be a dead letter instead."""
@@ -140,7 +140,7 @@ class Jobs:
             self.outcome(refused, lambda: placed and self._broker.storing.happened([placed], seq, moved_us=moved_us))
 
         appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
-        self._broker.committer.submit(JobUnit([JobChange(id)], appends, moves=True, then=then))
+        self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], appends, moves=True, then=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

@@ -15,7 +15,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import Send
 from brokerapp.model.destination import Destination, list_of
 from brokerapp.model.message import Message, unescape
-from brokerapp.store import JobChange, StoredJob
+from brokerapp.store import ScheduledJobChange, StoredJob
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class Scheduling:
         job = Job(Purpose.SEND, send.destination, message, schedule)
         record = job.record()
 
-        def change() -> JobChange:
-            return JobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
+        def change() -> ScheduledJobChange:
+            return ScheduledJobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
             self._broker.storing.submit(client, (), (), send.receipt, jobs=[change()])
@@ -100,12 +100,12 @@ class Scheduling:
             return
         following = schedule.after(due_ms, now_ms)
         if following is None:
-            changes = [JobChange(id)]
+            changes = [ScheduledJobChange(id)]
         else:
-            changes = [JobChange(id, following[0], replace(job, schedule=following[1]).record())]
+            changes = [ScheduledJobChange(id, following[0], replace(job, schedule=following[1]).record())]
         if schedule.starts_row:
             row = replace(job, schedule=schedule.row)
-            changes.append(JobChange(publishing.next_id(), row.schedule.first(due_ms), row.record(), new=True))
+            changes.append(ScheduledJobChange(publishing.next_id(), row.schedule.first(due_ms), row.record(), new=True))
             self._submit(changes, [])
             return
         only_once = following is None and id == job.message.id and not schedule.recurs
@@ -114,7 +114,7 @@ class Scheduling:
         placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 
-    def _submit(self, changes: list[JobChange], placed: list[Placed], moves: bool = False) -> None:
+    def _submit(self, changes: list[ScheduledJobChange], placed: list[Placed], moves: bool = False) -> None:
         jobs = self._broker.jobs
 
         def then(seq: int, refused: str) -> None:
@@ -153,7 +153,7 @@ class Scheduling:
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:
         """Let a message that waits be delivered no more; `then` is told whether there was such a job."""
-        self._broker.committer.submit(JobUnit([JobChange(id)], then=lambda _seq, refused: then(not refused)))
+        self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
 
     def _remove(self, id: str) -> bool:
         self.remove(id, lambda _found: None)

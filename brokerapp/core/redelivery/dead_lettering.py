@@ -23,7 +23,7 @@ from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.message import Message
-from brokerapp.store import StoredEntry, Unit
+from brokerapp.store import PendingWrite, StoredLogEntry
 from brokerapp.tracing.schema import DEAD_LETTER, DROP, EXPIRE
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Failures:
         self._broker.advisories.expired(self.source(log, entry)[0], entry.message)
         self.fail(log, entry, EXPIRED, consumer, expired=True)
 
-    def sound(self, log: MessageLog, found: list[StoredEntry], *, take: bool = True) -> list[StoredEntry]:
+    def sound(self, log: MessageLog, found: list[StoredLogEntry], *, take: bool = True) -> list[StoredLogEntry]:
         """Those of a page of the store that are as they were written. The others become dead letters if `take`, unless
         a consumer holds them.
         """
@@ -132,7 +132,7 @@ class Failures:
             gone()
             self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000)
 
-        self._broker.committer.submit(Unit(appends, settles, moves=True, then=buried))
+        self._broker.committer.submit(PendingWrite(appends, settles, moves=True, then=buried))
 
     def _placed(self, message: Message, target: Destination) -> Placed:
         """A dead letter on its way."""
@@ -183,7 +183,7 @@ class Failures:
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
         gone = self.gone(log, entry)
-        self._broker.committer.submit(Unit(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
+        self._broker.committer.submit(PendingWrite(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:
         policy = self._broker.topology.policy_for(destination)

@@ -14,7 +14,7 @@ from brokerapp.engine.clients.client import Placed
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.model.definitions import PolicyEntry
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 
@@ -87,7 +87,7 @@ class Expiry:
         count = min((policy and policy.max_expire_page_size) or PAGE, LARGEST_PAGE)
         now_ms, window = clock.now_ms(), log.window
 
-        def found(late: list[StoredEntry]) -> None:
+        def found(late: list[StoredLogEntry]) -> None:
             if not late or log.paused or log.away or not self._broker.queues.holds(log):
                 self._under_way.discard(log)
             elif window != log.window:  # some of it may be settled meanwhile

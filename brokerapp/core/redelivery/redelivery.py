@@ -22,7 +22,7 @@ from brokerapp.engine.routing.route_walk import Route
 from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Copy
-from brokerapp.store import JobChange
+from brokerapp.store import ScheduledJobChange
 from brokerapp.system import clock
 from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
 
@@ -85,7 +85,7 @@ class Redelivering:
         self._broker.failures.record(DELAY, now_us, entry, None, None)
         message = replace(entry.message, deliveries=entry.deliveries + 1)
         job = Job(Purpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
-        change = JobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
+        change = ScheduledJobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
         log.counts.RedeliveredCount += 1
         gone = self._broker.failures.gone(log, entry)
 
@@ -114,4 +114,4 @@ class Redelivering:
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]
-        broker.committer.submit(JobUnit([JobChange(id)], appends, moves=True, then=then))
+        broker.committer.submit(JobUnit([ScheduledJobChange(id)], appends, moves=True, then=then))

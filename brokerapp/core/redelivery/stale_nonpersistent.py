@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.dispatch.dispatch_window import PAGE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -53,7 +53,7 @@ class Leftovers:
             return
         log, window = self._logs[0], self._logs[0].window
 
-        def found(page: list[StoredEntry]) -> None:
+        def found(page: list[StoredLogEntry]) -> None:
             if not self._broker.queues.holds(log):
                 page = []
             elif window != log.window:  # some of it may be settled meanwhile
@@ -73,7 +73,7 @@ class Leftovers:
 
         self._broker.committer.read(log.name, after, PAGE, found)
 
-    def _drop(self, log: MessageLog, leftover: list[StoredEntry]) -> None:
+    def _drop(self, log: MessageLog, leftover: list[StoredLogEntry]) -> None:
         taken = log.seize(leftover)
         for each in leftover:
             if each.seq in taken:

@@ -9,7 +9,7 @@ from brokerapp.engine.entries.log_entry import Entry
 from brokerapp.engine.entries.remote_entry import ELSEWHERE
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.message import Copy, Message
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 
 #: What the names of topics begin with, among those of logs, and of what other brokers keep.
 _TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://", ELSEWHERE)
@@ -21,7 +21,7 @@ def native(stomp: str) -> str:
     return str(Destination.parse(stomp))
 
 
-def entry_of(log: str, stored: StoredEntry) -> Entry:
+def entry_of(log: str, stored: StoredLogEntry) -> Entry:
     """What the store holds, as the log's entry."""
     message = stored.message
     return Entry(

@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
-from brokerapp.config import BrokerConfig, Outcome, export_config, read_config
+from brokerapp.config import BrokerConfig, ImportOutcome, export_config, read_config
 from brokerapp.errors import BrokerError, Fenced, StoreUnavailable, Unlinked
 from brokerapp.nodes.links.link_address import Reach, check_reach
 from brokerapp.nodes.membership.restart_backoff import Rejoining
@@ -102,7 +102,7 @@ class Command(BaseCommand):
 
     def _report(self, config: BrokerConfig) -> None:
         for finding in config.report:
-            if finding.what is not Outcome.TAKEN:
+            if finding.what is not ImportOutcome.TAKEN:
                 self.stderr.write(str(finding))
         for sentence in listens(config)[1]:
             self.stderr.write(sentence)

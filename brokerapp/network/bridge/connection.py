@@ -23,7 +23,7 @@ from brokerapp.network.options.client_ids import inbound, outbound
 from brokerapp.network.options.options import Terms
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, COPIES_HEADER, DUPLEX_HEADER, WAY_HEADER
-from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.connector_state import ConnectorState
 from brokerapp.stomp.transport.listener import StompConnection
 from brokerapp.system.clock import now_ms
 
@@ -49,7 +49,7 @@ class Way:
     """
 
     def __init__(
-        self, endpoint: Endpoint, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None],
+        self, endpoint: ConnectorState, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None],
         trust: Trust,
     ) -> None:  # fmt: skip
         self.terms, self.addresses = terms, addresses

@@ -17,7 +17,7 @@ from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.discovery import Discovery
 from brokerapp.network.options.multicast import group_of
 from brokerapp.network.options.options import Terms, terms_of
-from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.connector_state import ConnectorState
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Connections:
     """
 
     def __init__(
-        self, endpoint: Endpoint, definitions: Sequence[NetworkConnector], trust: Trust, *, at_once: bool = False
+        self, endpoint: ConnectorState, definitions: Sequence[NetworkConnector], trust: Trust, *, at_once: bool = False
     ) -> None:  # fmt: skip
         self.broker, self._endpoint, self._at_once, self._trust = endpoint.broker, endpoint, at_once, trust
         self._connectors = {each.name: self._make(each) for each in definitions}

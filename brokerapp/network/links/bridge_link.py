@@ -14,7 +14,7 @@ from brokerapp.network.links.dialect import SLUICE, Dialect, dialect_of
 from brokerapp.network.links.websocket import Tunnel
 from brokerapp.network.options.address import Address
 from brokerapp.network.options.size_limits import Limits, read_limits
-from brokerapp.stomp.frames import Frame, FrameParser, Run, encode
+from brokerapp.stomp.frames import Frame, FrameBatch, FrameParser, encode
 from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
 
 #: Seconds that a broker may take to accept a connection, and then to answer CONNECT, unless its address says.
@@ -222,7 +222,7 @@ class Link(asyncio.Protocol):
             self._end(f"it does not speak STOMP: {error}")
             self._transport.abort()
 
-    def _receive(self, frame: Frame | Run) -> None:
+    def _receive(self, frame: Frame | FrameBatch) -> None:
         assert isinstance(frame, Frame)  # servers write no runs of SENDs or ACKs
         match frame.command:
             case "MESSAGE":

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.connector_state import ConnectorState
 from brokerapp.stomp.transport.listener import StompConnection
 
 #: Bytes in the pipe at which its writer is asked to pause.
@@ -98,7 +98,7 @@ class Pipe(asyncio.Transport):
         return False
 
 
-def connect(protocol: asyncio.BaseProtocol, endpoint: Endpoint) -> StompConnection:
+def connect(protocol: asyncio.BaseProtocol, endpoint: ConnectorState) -> StompConnection:
     """Connect this client to the endpoint's broker as a part of the broker, which may do everything."""
     server = StompConnection(endpoint)
     near, far = Pipe(protocol), Pipe(server)

@@ -20,7 +20,7 @@ from websockets.uri import parse_uri
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.network.options.address import Address
 from brokerapp.stomp.frames import MAX_HEAD_BYTES
-from brokerapp.stomp.transport.websocket_base import DATA, Carrying
+from brokerapp.stomp.transport.websocket_base import DATA, WebSocketTransportBase
 
 #: A broker sends one frame a message, and no larger one is read.
 MAX_MESSAGE_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES
@@ -30,7 +30,7 @@ _logger = logging.getLogger("websockets.client")
 _logger.setLevel(logging.WARNING)
 
 
-class Tunnel(Carrying):
+class Tunnel(WebSocketTransportBase):
     """One connection. `opened` is done when the other end has agreed, or fails with OSError."""
 
     def __init__(self, link: asyncio.Protocol, address: Address) -> None:

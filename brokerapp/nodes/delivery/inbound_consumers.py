@@ -21,7 +21,7 @@ from brokerapp.engine.routing.bridge_eligibility import Crossing, Tally
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.protocol import Consumer, Word, pack_for, unpack
 from brokerapp.selectors import compile_selector
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 from brokerapp.tracing.schema import REDELIVER
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Guests:
             self._homes.tell(session, Word.KNOWN, id, "")
 
         if waits:
-            self._broker.committer.submit(Unit(then=say))
+            self._broker.committer.submit(PendingWrite(then=say))
         else:
             say()
 

@@ -20,7 +20,7 @@ from brokerapp.engine.entries.log_entry import Entry
 from brokerapp.engine.routing.bridge_eligibility import Crossing
 from brokerapp.errors import RequestRefused
 from brokerapp.nodes.links.protocol import Consumer, Word, pack
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -79,7 +79,7 @@ class Abroad:
                 account.consumers[subscription] = True
                 self._say(subscription, log)
 
-        self._broker.committer.submit(Unit(then=stored))
+        self._broker.committer.submit(PendingWrite(then=stored))
 
     def _answered(self, subscription: Subscription, epoch: int, home: str, refusal: str) -> None:
         """The home took the consumer, or did not."""
@@ -269,7 +269,7 @@ class Abroad:
             for name, some in _by_log(entries).items():
                 self.settled(name, some, client)
 
-        self._broker.committer.submit(Unit(settles=[each for each in entries if each.seq], then=done))
+        self._broker.committer.submit(PendingWrite(settles=[each for each in entries if each.seq], then=done))
 
     def settled(self, name: str, entries: Sequence[Entry], client: Client | None) -> None:
         """The store has removed them, as this client acknowledged them; None: they went otherwise, and were counted."""

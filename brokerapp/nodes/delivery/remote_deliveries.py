@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.engine.entries.log_entry import Entry
 from brokerapp.nodes.links.protocol import Word, unpacked
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -60,7 +60,7 @@ class Gifts:
         waiting = self._late[session]
         first, sought = waiting[0], _of_one_log(waiting)
 
-        def found(stored: list[StoredEntry]) -> None:
+        def found(stored: list[StoredLogEntry]) -> None:
             if self._late.get(session) is not waiting or not waiting or waiting[0] is not first:
                 return  # it was never said
             by_number = {each.seq: entry_of(first.log, each) for each in stored}

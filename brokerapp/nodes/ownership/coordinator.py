@@ -29,7 +29,7 @@ from brokerapp.nodes.ownership.handoff_in import Coming
 from brokerapp.nodes.ownership.handoff_out import Leaving
 from brokerapp.nodes.ownership.subscription_removal import Dropping
 from brokerapp.nodes.ownership.subscription_takeover import Contending
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
     from brokerapp.core.advisories.remote_advisories import Elsewhere
@@ -118,7 +118,7 @@ class Homes:
     def when_sure(self, then: Callable[[], None]) -> None:
         """Go on when all that our clients asked so far is known to the nodes that must know of it."""
         if self.others:
-            self._broker.committer.submit(Unit(then=lambda *_: self.known.when_known(then)))
+            self._broker.committer.submit(PendingWrite(then=lambda *_: self.known.when_known(then)))
         else:
             then()
 

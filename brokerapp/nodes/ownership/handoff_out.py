@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.nodes.links.protocol import Word
 from brokerapp.nodes.membership.ownership import Members
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -29,7 +29,7 @@ class Leaving:
         self._broker, self._homes = broker, homes
         self._coming: Members | None = None  # who the members are to be, while what leaves is stopped
         self._logs: list[MessageLog] = []
-        self._telling: dict[str, Unit] = {}  # session -> what the store does before that node is told
+        self._telling: dict[str, PendingWrite] = {}  # session -> what the store does before that node is told
         #: Log -> (number, deliveries) of what was sent to consumers at other nodes when it left: some of that may have
         #: come too late to be delivered there.
         self._sent_out: dict[str, list[tuple[int, int]]] = {}
@@ -78,7 +78,7 @@ class Leaving:
                 self._say_sent_out(session)
                 self._homes.tell(session, Word.REACHED, epoch)
 
-        unit = self._telling[session] = Unit(then=say)
+        unit = self._telling[session] = PendingWrite(then=say)
         self._broker.committer.submit(unit)
 
     def _say_sent_out(self, session: str) -> None:

@@ -12,7 +12,7 @@ from brokerapp.engine.dispatch.durable_subscription import Durable
 from brokerapp.errors import RequestRefused
 from brokerapp.nodes.links.pending_confirmations import Then
 from brokerapp.nodes.links.protocol import Word
-from brokerapp.store import Unit
+from brokerapp.store import PendingWrite
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Dropping:
     def drop(self, durable: Durable, then: Then) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
-        self._broker.committer.submit(Unit(then=lambda *_: self._ask(durable, then)))
+        self._broker.committer.submit(PendingWrite(then=lambda *_: self._ask(durable, then)))
 
     def _ask(self, durable: Durable, then: Then) -> None:
         log = durable.log
@@ -75,4 +75,4 @@ class Dropping:
         except RequestRefused as error:
             then(str(error))
             return
-        self._broker.committer.submit(Unit(then=lambda *_: then("")))
+        self._broker.committer.submit(PendingWrite(then=lambda *_: then("")))

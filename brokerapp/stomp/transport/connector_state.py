@@ -10,7 +10,7 @@ from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
-from brokerapp.stomp.protocol_detection import Reported
+from brokerapp.stomp.protocol_detection import ForeignClientReports
 
 if TYPE_CHECKING:
     from brokerapp.stomp.transport.listener import StompConnection
@@ -20,7 +20,7 @@ Authenticate = Callable[[str | None, str | None, str], Awaitable[Principal | Non
 
 
 @dataclass(slots=True)
-class Endpoint:
+class ConnectorState:
     """What all connections of one listener share."""
 
     broker: Broker
@@ -34,7 +34,7 @@ class Endpoint:
     refused: int = 0  #: because there were as many as may be
     accepted: int = 0  #: since it listens
     open: set[StompConnection] = field(default_factory=set)
-    foreign: Reported = field(default_factory=Reported)  #: clients of other protocols
+    foreign: ForeignClientReports = field(default_factory=ForeignClientReports)  #: clients of other protocols
     stopping: bool = False  #: nobody is heard any more
 
     @property

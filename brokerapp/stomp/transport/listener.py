@@ -18,14 +18,14 @@ from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.model.commands import Action, Connect, Disconnect, Subscribe
 from brokerapp.model.destination import Destination, Kind
-from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameParser, Run
+from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameBatch, FrameParser
 from brokerapp.stomp.message_frames import MessageFrames
-from brokerapp.stomp.naming import Naming
+from brokerapp.stomp.naming import DestinationNaming
 from brokerapp.stomp.protocol_detection import protocol_of
 from brokerapp.stomp.session import StompSession
-from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.connector_state import ConnectorState
 from brokerapp.stomp.transport.heart_beats import HeartBeats
-from brokerapp.stomp.transport.login import Entrance
+from brokerapp.stomp.transport.login import LoginHandler
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +47,11 @@ MAX_SHOWN = 80
 class StompConnection(asyncio.Protocol):
     """One client's socket. Also the sink through which the broker tells the client things."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, self._broker, self._entrance = endpoint, endpoint.broker, Entrance(endpoint)
+    def __init__(self, endpoint: ConnectorState) -> None:
+        self._endpoint, self._broker, self._entrance = endpoint, endpoint.broker, LoginHandler(endpoint)
         limits = endpoint.limits
         self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
-        self._session = StompSession(Naming(self._own, endpoint.conventions), limits)
+        self._session = StompSession(DestinationNaming(self._own, endpoint.conventions), limits)
         self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             Connect: self._connect,
@@ -62,7 +62,7 @@ class StompConnection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
         self._early = b""  # came while a login was checked
-        self._frames: Iterator[Frame | Run] | None = None  # what is left of a read while a login is checked
+        self._frames: Iterator[Frame | FrameBatch] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._beats = HeartBeats()
@@ -135,7 +135,7 @@ class StompConnection(asyncio.Protocol):
         self.close()
         return True
 
-    def _consume(self, frames: Iterator[Frame | Run]) -> None:
+    def _consume(self, frames: Iterator[Frame | FrameBatch]) -> None:
         try:
             for frame in frames:
                 self._receive(frame)
@@ -151,7 +151,7 @@ class StompConnection(asyncio.Protocol):
             self._fail(ProtocolError("internal error: see the broker's log"))
         self._endpoint.pump()
 
-    def _receive(self, frame: Frame | Run) -> None:
+    def _receive(self, frame: Frame | FrameBatch) -> None:
         session = self._session
         if type(frame) is Frame and frame.passed_over and not self._warned:
             self._warned = True

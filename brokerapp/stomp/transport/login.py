@@ -12,15 +12,15 @@ from brokerapp.engine.policy.life_cycles import window_ms
 from brokerapp.errors import AuthenticationFailed, ProtocolError
 from brokerapp.model.commands import Action, Connect
 from brokerapp.model.message import escape
-from brokerapp.stomp.transport.connector_state import Endpoint
+from brokerapp.stomp.transport.connector_state import ConnectorState
 
 logger = logging.getLogger(__name__)
 
 
-class Entrance:
+class LoginHandler:
     """Of one endpoint. All that it decides against is a ProtocolError, which says why."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: ConnectorState) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
 
     def takes_time(self, client: Client, connect: Connect) -> bool:

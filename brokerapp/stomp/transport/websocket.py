@@ -27,7 +27,7 @@ from brokerapp.errors import ProtocolError
 from brokerapp.model.transport_connector import is_loopback
 from brokerapp.stomp.server_frames import error_frame
 from brokerapp.stomp.transport.listener import LINGER_SECONDS, WRITE_LIMIT, StompConnection
-from brokerapp.stomp.transport.websocket_base import DATA, Carrying
+from brokerapp.stomp.transport.websocket_base import DATA, WebSocketTransportBase
 
 #: Best first. Which version is spoken is what CONNECT says, as with any other connection.
 SUBPROTOCOLS = ("v12.stomp", "v11.stomp", "v10.stomp")
@@ -40,7 +40,7 @@ MAX_REASON = 200
 _CONTENT_LENGTH = re.compile(rb"\ncontent-length:(\d+)\n")
 
 
-class WebSocketConnection(Carrying):
+class WebSocketConnection(WebSocketTransportBase):
     """One client's WebSocket. `admits` says of the Origin of a handshake whether that page may connect."""
 
     def __init__(self, stomp: StompConnection, admits: Callable[[str | None, str], bool], connect_ms: int) -> None:

@@ -14,7 +14,7 @@ from websockets.server import ServerProtocol
 DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 
 
-class Carrying(asyncio.Protocol):
+class WebSocketTransportBase(asyncio.Protocol):
     """What both ends of a WebSocket have in common. `protocol` is the side of it that is spoken, without sockets."""
 
     def __init__(self, protocol: ClientProtocol | ServerProtocol) -> None:

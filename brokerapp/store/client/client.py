@@ -13,9 +13,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, Fenced, StoreRolledBack, StoreUnavailable
-from brokerapp.store.client.connection import Direct, alive, packing
-from brokerapp.store.client.handshake import NOT_PRIMARY, Handshake, Refused
-from brokerapp.store.client.keys import Keys
+from brokerapp.store.client.connection import DirectConnection, alive, packing
+from brokerapp.store.client.handshake import NOT_PRIMARY, Handshake, RefusedConnection
+from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.system.store_address import check_address
 
@@ -23,11 +23,11 @@ from brokerapp.system.store_address import check_address
 LEAVE_SECONDS = 1.0
 
 
-class Server:
+class StoreClient:
     """One broker's keys on a server. Belongs to the event loop it is first used on."""
 
     def __init__(self, url: str, broker: str) -> None:
-        self.url, self.keys = url, Keys(broker)
+        self.url, self.keys = url, StoreKeys(broker)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
@@ -46,7 +46,7 @@ class Server:
         except TypeError as error:
             raise ConfigurationRefused(f"the store's URL has an option that is not supported: {error}") from error
         self._redis = redis.Redis.from_pool(pool)
-        self._commits, self._beats = Direct(pool), Direct(pool)
+        self._commits, self._beats = DirectConnection(pool), DirectConnection(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
     async def open(self) -> None:
@@ -71,7 +71,7 @@ class Server:
         """The same of `beat`: one that is not answered yet keeps neither the next nor anything else waiting."""
         return await self._directly(self._beats, "beat", keys, args)
 
-    async def _directly(self, over: Direct, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    async def _directly(self, over: DirectConnection, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         return await self._answered(over.call, "FCALL", PREFIX + function, len(keys), *keys, *args)
 
     async def _do(self, *command: Any) -> Any:
@@ -134,7 +134,7 @@ class Server:
 
 def ours(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:
     """An error of the driver as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
-    if isinstance(error, Refused):
+    if isinstance(error, RefusedConnection):
         return error.error
     if isinstance(error, ResponseError):
         if str(error).startswith("FENCED"):

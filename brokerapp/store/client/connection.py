@@ -42,7 +42,7 @@ def packing(connection_class: type, greet: Callable[[AbstractConnection], Awaita
     return Packing
 
 
-class Direct:
+class DirectConnection:
     """A connection that serves one kind of call, without the driver's client and pool around it.
 
     They cost three times as much as the call itself, and commits are most of what a node asks. A call that comes while

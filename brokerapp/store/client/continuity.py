@@ -28,7 +28,7 @@ def check_format(found: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class HistoryPoint:
     """A point of the history: the life of the server it was seen in, changes made until then, and the last number."""
 
     life: str = ""
@@ -40,24 +40,24 @@ class Continuity:
     """The furthest point that answers of the store told of. What they told is durable, or the store was rolled back."""
 
     def __init__(self) -> None:
-        self.known = Known()
+        self.known = HistoryPoint()
 
     def saw(self, changes: int = 0, seq: int = 0) -> None:
         """The store answered that so many changes are made, or that a message has this number."""
         known = self.known
         if changes > known.changes or seq > known.seq:
-            self.known = Known(known.life, max(known.changes, changes), max(known.seq, seq))
+            self.known = HistoryPoint(known.life, max(known.changes, changes), max(known.seq, seq))
 
     def greeted(self, life: str) -> None:
         """A server in this life holds all that was known when it was asked."""
         if life != self.known.life:
-            self.known = Known(life, self.known.changes, self.known.seq)
+            self.known = HistoryPoint(life, self.known.changes, self.known.seq)
 
     def restart(self) -> None:
         """Know nothing any more."""
-        self.known = Known()
+        self.known = HistoryPoint()
 
 
-def is_cut(known: Known, changes: int, seq: int) -> bool:
+def is_cut(known: HistoryPoint, changes: int, seq: int) -> bool:
     """Whether a server that holds this much of a known history lacks a part of it."""
     return changes < known.changes or seq < known.seq

@@ -23,7 +23,7 @@ from redis.exceptions import (
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, StoreRolledBack, StoreUnavailable
 from brokerapp.store.client.continuity import Continuity, check_format, is_cut
-from brokerapp.store.client.keys import Keys
+from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.system.store_address import clustered
 
@@ -36,7 +36,7 @@ NOT_PRIMARY = "the store's address leads to a replica, which takes no writes; lo
 Ask = Callable[..., Awaitable[Any]]
 
 
-class Refused(RedisError):
+class RefusedConnection(RedisError):
     """Takes an error of ours through the driver, which closes the connection for it."""
 
     def __init__(self, error: BrokerError) -> None:
@@ -51,7 +51,7 @@ class Handshake:
     there still.
     """
 
-    def __init__(self, url: str, keys: Keys) -> None:
+    def __init__(self, url: str, keys: StoreKeys) -> None:
         self._url, self._keys = url, keys
         self.continuity, self.session = Continuity(), ""
         self.rolled_back: StoreRolledBack | None = None  #: why the session ended, if it ended for that
@@ -66,14 +66,14 @@ class Handshake:
         try:
             await self.greet(ask)
         except _CLUSTERED as error:
-            raise Refused(clustered(self._url)) from error
+            raise RefusedConnection(clustered(self._url)) from error
         except ReadOnlyError as error:
-            raise Refused(StoreUnavailable(NOT_PRIMARY)) from error
+            raise RefusedConnection(StoreUnavailable(NOT_PRIMARY)) from error
         except ResponseError as error:
             if self.session or not str(error).startswith(_NO_WRITES):
                 raise
         except (ConfigurationRefused, StoreRolledBack) as error:
-            raise Refused(error) from error
+            raise RefusedConnection(error) from error
 
     async def greet(self, ask: Ask) -> None:
         """Compare what the server says of the store with what is known.

@@ -47,7 +47,7 @@ LIBRARIES = "sluice:libraries"
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class StoreKeys:
     """The keys of one broker."""
 
     broker: str
@@ -184,4 +184,4 @@ class Keys:
 
 def trace_key(broker: str) -> str:
     """The stream of trace batches of a broker."""
-    return Keys(broker).trace
+    return StoreKeys(broker).trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.store.client.client import Server
+from brokerapp.store.client.client import StoreClient
 from brokerapp.store.client.keys import LIBRARIES
 from brokerapp.store.client.library import NAME, OURS
 
@@ -10,7 +10,7 @@ from brokerapp.store.client.library import NAME, OURS
 UNUSED_SECONDS = 7 * 24 * 3600
 
 
-class Libraries(Server):
+class FunctionLibraries(StoreClient):
     """See brokerapp.store.client.library."""
 
     async def tidy_libraries(self) -> None:

@@ -37,7 +37,7 @@ _WHOLE = re.compile(r"ok_up_to=(\d+)")
 _CLEAN_END = b"bye bye"
 
 
-class Malformed(Exception):
+class MalformedFile(Exception):
     """What can't be part of a file of commands; `offset` is where."""
 
     def __init__(self, offset: int, reason: str) -> None:
@@ -46,7 +46,7 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RemovedTail:
     """What was cut from a file, and where it is kept."""
 
     file: Path
@@ -61,7 +61,7 @@ class Cut:
         )
 
 
-def mend(folder: Path, binary: str | os.PathLike[str]) -> Cut | None:
+def mend(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | None:
     """Cut an incomplete last write off the newest append-only file of this store's folder; None: it is whole.
 
     Raises StoreUnavailable when it is damaged elsewhere, or what would be cut can't be kept. `binary` is the server.
@@ -75,7 +75,7 @@ def mend(folder: Path, binary: str | os.PathLike[str]) -> Cut | None:
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
             check_incomplete(content, whole)
-        except Malformed as damage:
+        except MalformedFile as damage:
             raise StoreUnavailable(
                 f"the append-only file {file} is damaged at byte {damage.offset} of {size}: {damage}. Complete data "
                 f"ends at byte {whole}. Nothing was cut, because what follows may be confirmed messages: restore the "
@@ -85,7 +85,7 @@ def mend(folder: Path, binary: str | os.PathLike[str]) -> Cut | None:
     with file.open("r+b") as opened:
         opened.truncate(whole)
         os.fsync(opened.fileno())
-    cut = Cut(file, whole, size - whole, kept)
+    cut = RemovedTail(file, whole, size - whole, kept)
     logger.warning("%s", cut)
     return cut
 
@@ -99,24 +99,24 @@ def newest(folder: Path) -> Path | None:
 def check_incomplete(content: bytes | mmap.mmap, start: int) -> None:
     """Check that what stands from `start` on is the beginning of a write, and nothing else but NULs behind it.
 
-    Raises Malformed: what follows is damage, or complete commands stand behind it.
+    Raises MalformedFile: what follows is damage, or complete commands stand behind it.
     """
     end, begin = _without_nuls(content, start), start
     for name, ends in _complete_commands(content, start, end):
         if (begin == start) is not (name == b"MULTI") or name == b"EXEC":
-            raise Malformed(begin, f"the server does not accept the command {name!r} there")
+            raise MalformedFile(begin, f"the server does not accept the command {name!r} there")
         begin = ends
     # A wrong length makes all that follows look like the rest of one command; the commands there prove that it is not.
     for found in _COMMAND.finditer(content, begin + 1, end):
         if _has_commands(content, found.start(), end):
-            raise Malformed(begin, f"the command there has a wrong length: another one follows at {found.start()}")
+            raise MalformedFile(begin, f"the command there has a wrong length: another one follows at {found.start()}")
 
 
 def _has_commands(content: bytes | mmap.mmap, at: int, end: int) -> bool:
     """Whether commands stand there, up to the end: a message may hold what looks like one, but goes on behind it."""
     try:
         return sum(1 for _ in _complete_commands(content, at, end)) > 0
-    except Malformed:
+    except MalformedFile:
         return False
 
 
@@ -130,7 +130,7 @@ def _complete_commands(content: bytes | mmap.mmap, at: int, end: int) -> Iterato
                 return
             at, begin = sum(length) + 2, length[1]
             if content[at - 2 : at] != b"\r\n":
-                raise Malformed(at - 2, "a word does not end where its length says")
+                raise MalformedFile(at - 2, "a word does not end where its length says")
             if word == 0:
                 name = bytes(content[begin : min(at - 2, begin + MAX_NAME_BYTES)]).upper()
         yield name, at
@@ -143,7 +143,7 @@ def _number(line: re.Pattern[bytes], content: bytes | mmap.mmap, at: int, end: i
     rest = bytes(content[at : min(at + MAX_LINE_BYTES, end)])
     if at + len(rest) == end and _CUT_LINE.fullmatch(rest):
         return None
-    raise Malformed(at, f"{rest[:8]!r} is not a length")
+    raise MalformedFile(at, f"{rest[:8]!r} is not a length")
 
 
 def _without_nuls(content: bytes | mmap.mmap, start: int) -> int:

@@ -18,7 +18,7 @@ _LEAST = 64 * 1024
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-class Disk:
+class StoreDisk:
     """The file system of one store's folder. Its calls block, for some microseconds on a healthy disk."""
 
     def __init__(self, folder: Path) -> None:

@@ -24,7 +24,7 @@ RESERVE_SHARE, SCARCE = 0.5, 8
 COMMIT_SHARE, REPORT_SHARE = 1 / 4, 1 / 16
 
 
-class Level(IntEnum):
+class DiskLevel(IntEnum):
     """What may be written."""
 
     ENOUGH = 0  #: everything
@@ -40,7 +40,7 @@ class DiskSpace:
     total: int = 0
     free: int = 0
     reserved: int = 0
-    level: Level = Level.ENOUGH
+    level: DiskLevel = DiskLevel.ENOUGH
     wanted: int = 0  #: bytes of messages that did not fit above the limit when it had not been reached
 
     @property
@@ -61,17 +61,17 @@ class DiskSpace:
     @property
     def is_low(self) -> bool:
         """Whether messages are not accepted."""
-        return self.level >= Level.LOW
+        return self.level >= DiskLevel.LOW
 
     @property
     def may_commit(self) -> bool:
         """Whether there is space for acknowledgements."""
-        return self.level < Level.EXHAUSTED
+        return self.level < DiskLevel.EXHAUSTED
 
     @property
     def may_report(self) -> bool:
         """Whether there is space for what the node reports of itself."""
-        return self.level < Level.SPENT
+        return self.level < DiskLevel.SPENT
 
     @property
     def shortage(self) -> str:
@@ -90,7 +90,7 @@ class DiskSpace:
         """Whether so many bytes more may be committed."""
         return not self.is_low or self.free + self.reserved - size >= self.reserve * COMMIT_SHARE
 
-    def after(self, before: Level, needed: int = 0, wanted: int = 0) -> DiskSpace:
+    def after(self, before: DiskLevel, needed: int = 0, wanted: int = 0) -> DiskSpace:
         """The same, judged, when this was the level before and a commit of so many bytes waits for space.
 
         `wanted`: bytes of messages that did not fit above the limit. Without them a disk with a little more than the
@@ -98,16 +98,16 @@ class DiskSpace:
         """
         left, wanted = self.free + self.reserved, min(wanted, self.limit)
 
-        def is_below(share: float, level: Level, size: int = 0) -> bool:
+        def is_below(share: float, level: DiskLevel, size: int = 0) -> bool:
             return left - size < self.reserve * share * (2 if before >= level else 1)
 
-        level = Level.ENOUGH
-        if is_below(REPORT_SHARE, Level.SPENT):
-            level = Level.SPENT
-        elif is_below(COMMIT_SHARE, Level.EXHAUSTED, needed):
-            level = Level.EXHAUSTED
+        level = DiskLevel.ENOUGH
+        if is_below(REPORT_SHARE, DiskLevel.SPENT):
+            level = DiskLevel.SPENT
+        elif is_below(COMMIT_SHARE, DiskLevel.EXHAUSTED, needed):
+            level = DiskLevel.EXHAUSTED
         elif self.free - wanted < self.limit * (ENOUGH_AGAIN if before else 1):
-            level = Level.LOW
+            level = DiskLevel.LOW
         return DiskSpace(self.total, self.free, self.reserved, level, wanted if level else 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class DiskSpace:
     @staticmethod
     def from_json(facts: Mapping[str, Any]) -> DiskSpace:
         """The inverse of to_json; of nothing: a disk that nobody watches."""
-        return DiskSpace(**{**facts, "level": Level(facts.get("level", Level.ENOUGH))})
+        return DiskSpace(**{**facts, "level": DiskLevel(facts.get("level", DiskLevel.ENOUGH))})
 
 
 def _mib(size: float) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.store.client.client import Server
+from brokerapp.store.client.client import StoreClient
 
 
 @dataclass(frozen=True, slots=True)
-class FileSize:
+class AppendOnlyFileSize:
     """Bytes of the file, those that what it holds takes in memory, and whether it is being rewritten now."""
 
     file: int
@@ -16,15 +16,15 @@ class FileSize:
     is_rewritten: bool
 
 
-class Rewriting(Server):
+class AppendOnlyFileControl(StoreClient):
     """See brokerapp.runtime.disk_watch."""
 
-    async def file_size(self) -> FileSize:
+    async def file_size(self) -> AppendOnlyFileSize:
         """How long the file is."""
         lines = (await self._do("INFO", "memory", "persistence")).decode().split("\r\n")
         facts = dict(line.split(":", 1) for line in lines if ":" in line)
         is_rewritten = facts["aof_rewrite_in_progress"] == "1" or facts["aof_rewrite_scheduled"] == "1"
-        return FileSize(int(facts["aof_current_size"]), int(facts["used_memory"]), is_rewritten)
+        return AppendOnlyFileSize(int(facts["aof_current_size"]), int(facts["used_memory"]), is_rewritten)
 
     async def let_rewrite(self, percentage: int) -> None:
         """Let the server rewrite its file by itself when it has grown by this percentage; 0: never."""

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from brokerapp.config import Outcome, export_xml, import_definitions
+from brokerapp.config import ImportOutcome, export_xml, import_definitions
 from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
 from brokerapp.model.definitions import Definitions, Redelivery
 from console.access import redaction
@@ -52,7 +52,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
             return _keep(request, current, changes)
         outcomes = Counter(each.what for each in report)
         context |= {
-            "report": report, "outcomes": [(what, outcomes[what]) for what in Outcome if outcomes[what]],
+            "report": report, "outcomes": [(what, outcomes[what]) for what in ImportOutcome if outcomes[what]],
             "read": True, "changes": [(each, rows_of(each)) for each in changes],
             "kept": _kept(known(current, sees), proposed),
         }  # fmt: skip

@@ -18,7 +18,7 @@ from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import trace_key
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, FORWARD, VERSION
 
 HOUR_US = 3_600_000_000
@@ -34,7 +34,7 @@ def archive(tmp_path) -> BrokerArchive:
 
 def record(store, first: int, count: int, start_us: int = START_US, step_us: int = 1000) -> None:
     """Messages first.. of which each has four events, `step_us` apart."""
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     for number in range(first, first + count):
         now = start_us + (number - first) * step_us
         made = message(number, now, size=number, n=str(number))

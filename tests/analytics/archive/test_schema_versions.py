@@ -11,9 +11,9 @@ from recorded_traffic import BROKER, message
 
 from analytics.archive.broker_archive import BrokerArchive, Commit
 from analytics.requests.request import Window
-from brokerapp.tracing.depths import Depths
+from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, SCHEMA, VERSION, VERSION_KEY, current
 
 HOUR_US = 3_600_000_000
@@ -25,14 +25,14 @@ VERSION_1 = pa.schema([field for field in SCHEMA if field.name != "weight"], met
 
 def of_version_2() -> pa.Table:
     """Its columns are those of version 3, which knows one reason more."""
-    recorder = Recorder(BROKER)
-    Depths(recorder).note(START_US, {QUEUE: 7})
+    recorder = TraceRecorder(BROKER)
+    DepthRecorder(recorder).note(START_US, {QUEUE: 7})
     recorder.enqueue(START_US + 10, [message(2, START_US + 10, region="eu")], QUEUE)
     return decode(recorder.take()[0]).replace_schema_metadata({VERSION_KEY: b"2"})
 
 
 def of_version_1() -> pa.Table:
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     recorder.event(ACK, START_US + 5, message(1, START_US), QUEUE, QUEUE, "c1", None)
     return decode(recorder.take()[0]).drop_columns("weight").replace_schema_metadata(VERSION_1.metadata)
 

@@ -16,7 +16,7 @@ from analytics.archive.broker_archive import BrokerArchive, Commit
 from analytics.archive.trace_stream import TraceStream
 from analytics.readers.message_trace import Trace
 from brokerapp.tracing.encoding import decode
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 
 HOUR_US = 3_600_000_000
@@ -24,9 +24,9 @@ START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US
 QUEUE = "queue://a"
 
 
-def recorded(first: int, count: int, start_us: int = START_US) -> Recorder:
+def recorded(first: int, count: int, start_us: int = START_US) -> TraceRecorder:
     """Messages first.. that were sent, dispatched and acknowledged."""
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     for number in range(first, first + count):
         now = start_us + number
         made = message(number, now, order=str(number % 100), n=str(number))

@@ -16,9 +16,9 @@ from analytics.rollups.counters import COUNTED, NUMBERS, Cell, Counted, Depth, c
 from analytics.rollups.log_histogram import early, percentile
 from analytics.rollups.queries import WHOLE, Past, width_for
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, Rollups
-from brokerapp.tracing.depths import Depths
+from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import (
     ACK,
     ALL,
@@ -99,12 +99,12 @@ def test_an_archive_that_has_no_rollups_yet_gets_them(store, store_url, archive)
     agree(archive)
 
 
-def counted(recorder: Recorder) -> Counted:
+def counted(recorder: TraceRecorder) -> Counted:
     return count(archived(decode(recorder.take()[0]), 1))
 
 
 def test_latencies_are_within_their_error_and_weights_are_counted():
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     latencies = [1, 900, 1_000, 5_000, 250_000, 90_000_000]
     for number, us in enumerate(latencies):
         recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
@@ -122,7 +122,7 @@ def test_latencies_are_within_their_error_and_weights_are_counted():
 
 
 def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_counts_them():
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     for number, us in enumerate([1000, 1000, -1, -40_000]):
         recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
     latency: Counter = Counter()
@@ -135,7 +135,7 @@ def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_cou
 
 
 def test_drops_of_what_was_never_stored_and_expiries_take_nothing_from_what_waits(tmp_path):
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     made = [message(number, START_US) for number in range(4)]
     recorder.run(FORWARD, START_US, made[:3], (A,), A)
     for kind, one, reason in (
@@ -155,7 +155,7 @@ def test_a_file_of_rollups_of_an_earlier_version_goes_on(tmp_path):
     with sqlite3.connect(tmp_path / NAME) as db:
         for name in ("rollback", "move", "delay", "never_stored"):
             db.execute(f'ALTER TABLE cell DROP COLUMN "{name}"')
-    rollups, recorder = Rollups(tmp_path), Recorder(BROKER)
+    rollups, recorder = Rollups(tmp_path), TraceRecorder(BROKER)
     recorder.event(ROLLBACK, START_US, message(1, START_US), A, A, "c1", "ABORT")
     rollups.add([counted(recorder)], 1)
     rollups.close()
@@ -171,7 +171,7 @@ def test_kept_histograms_add_up():
 
 
 def test_bytes_in_and_out_are_counted():
-    recorder = Recorder(BROKER)
+    recorder = TraceRecorder(BROKER)
     made = message(1, START_US, size=100)
     recorder.enqueue(START_US, [made], A)
     recorder.run(FORWARD, START_US, [made], [A, B], A)
@@ -239,8 +239,8 @@ def test_what_nobody_noted_for_an_hour_became_empty_without_a_note(rollups, tmp_
 
 
 def test_depths_are_told_as_a_node_notes_them(store, store_url, archive):
-    recorder = Recorder(BROKER)
-    noted = Depths(recorder)
+    recorder = TraceRecorder(BROKER)
+    noted = DepthRecorder(recorder)
     noted.note(START_US, {A: 5, B: 2})
     noted.note(START_US + 60_000_000, {A: 5})
     send(store, recorder)

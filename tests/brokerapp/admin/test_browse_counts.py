@@ -6,7 +6,7 @@ from brokerapp.admin.browsing import BROWSE_PAGE, Browsing
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import Tally
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 
 QUEUE = Destination.queue("q")
 LOOK = 2 * BROWSE_PAGE
@@ -25,16 +25,16 @@ class Shrinking:
     async def depths(self, logs: list[str]) -> dict[str, int]:
         return dict.fromkeys(logs, len(self.seqs))
 
-    async def read(self, _log: str, after: int, count: int) -> list[StoredEntry]:
+    async def read(self, _log: str, after: int, count: int) -> list[StoredLogEntry]:
         return self._taken([each for each in self.seqs if each > after][:count])
 
-    async def read_back(self, _log: str, before: int, count: int) -> list[StoredEntry]:
+    async def read_back(self, _log: str, before: int, count: int) -> list[StoredLogEntry]:
         return self._taken([each for each in reversed(self.seqs) if each < before][:count])
 
-    def _taken(self, seqs: list[int]) -> list[StoredEntry]:
+    def _taken(self, seqs: list[int]) -> list[StoredLogEntry]:
         if len(seqs) > 1:  # not only looked whether there is more
             self.seqs = sorted({*self.seqs} - {*seqs})
-        return [StoredEntry(each, Message("1", b"message-id:1\n", b""), 0, 0, "", "") for each in seqs]
+        return [StoredLogEntry(each, Message("1", b"message-id:1\n", b""), 0, 0, "", "") for each in seqs]
 
 
 @pytest.mark.parametrize("way", ["count", "count_back"])

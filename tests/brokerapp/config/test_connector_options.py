@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.config import Outcome, TransportConnector, export_xml
+from brokerapp.config import ImportOutcome, TransportConnector, export_xml
 from brokerapp.config.elements.connector_options import limits_of, tls_options_of
 from brokerapp.config.reader import parse_config, read_config
 from brokerapp.errors import ConfigurationRefused
@@ -105,10 +105,10 @@ def test_what_has_no_effect_is_reported_with_the_reason_and_what_nobody_knows_as
             'updateClusterClients="true"',
         )
     )
-    assert found["transportConnector@uri?transport.closeAsync"][0] is Outcome.IGNORED
+    assert found["transportConnector@uri?transport.closeAsync"][0] is ImportOutcome.IGNORED
     assert "Java" in found["transportConnector@uri?transport.closeAsync"][1]
-    assert found["transportConnector@uri?x.y"][0] is Outcome.UNKNOWN
-    assert found["transportConnector@updateClusterClients"][0] is Outcome.IGNORED
+    assert found["transportConnector@uri?x.y"][0] is ImportOutcome.UNKNOWN
+    assert found["transportConnector@updateClusterClients"][0] is ImportOutcome.IGNORED
     assert not any("maximumConnections" in element for element in found)
 
 
@@ -129,8 +129,8 @@ def test_an_ssl_context_names_the_stores():
     assert config.tls.trust_store == KeyStore("trust.pem", "p")
     assert "password" not in repr(config.tls)
     found = findings(config)
-    assert found["sslContext@keyStoreType"][0] is Outcome.IGNORED
-    assert found["sslContext@crlPath"] == (Outcome.IGNORED, "revoked certificates are not looked up")
+    assert found["sslContext@keyStoreType"][0] is ImportOutcome.IGNORED
+    assert found["sslContext@crlPath"] == (ImportOutcome.IGNORED, "revoked certificates are not looked up")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brokerapp.config import Outcome, export_xml, import_definitions, read_config
+from brokerapp.config import ImportOutcome, export_xml, import_definitions, read_config
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.selectors import compile_selector
@@ -30,7 +30,7 @@ def test_an_example_loads_and_everything_in_it_is_understood(path):
     config = read_config(path, {PORTS.get(path.stem, "SLUICE_STOMP_PORT"): "4711"})
     assert config.name == path.stem
     assert [each.uri for each in config.connectors] == ["stomp://127.0.0.1:4711"]
-    aside = [each for each in config.report if each.what in (Outcome.UNKNOWN, Outcome.IGNORED)]
+    aside = [each for each in config.report if each.what in (ImportOutcome.UNKNOWN, ImportOutcome.IGNORED)]
     assert [each for each in aside if not each.why.endswith(" yet")] == []
 
 
@@ -58,7 +58,7 @@ def test_composite_queue():
 
 def test_folders_that_a_broker_knows_when_it_starts_are_not_unknown_to_an_import():
     text = '<broker xmlns="http://activemq.apache.org/schema/core" dataDirectory="${activemq.data}/${what}"/>'
-    unknown = [each.why for each in import_definitions(text)[1] if each.what is Outcome.UNKNOWN]
+    unknown = [each.why for each in import_definitions(text)[1] if each.what is ImportOutcome.UNKNOWN]
     assert len(unknown) == 1
     assert "${what}" in unknown[0]
 

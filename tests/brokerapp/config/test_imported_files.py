@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from brokerapp.config import Outcome, import_definitions, read_config
+from brokerapp.config import ImportOutcome, import_definitions, read_config
 from brokerapp.config.parsing.beans import MAX_IMPORTS
 from brokerapp.config.parsing.load_context import MAX_BYTES
 from brokerapp.errors import ConfigurationRefused
@@ -55,7 +55,7 @@ def read(tmp_path):
 def test_a_broker_may_stand_in_a_file_that_is_imported(read, resource):
     config = read(beans(imported(resource)), {"set": "other"}, other=beans(BROKER.format("within")))
     assert config.name == "within"
-    assert [(each.element, each.what) for each in config.report] == [("import", Outcome.TAKEN)]
+    assert [(each.element, each.what) for each in config.report] == [("import", ImportOutcome.TAKEN)]
 
 
 def test_imports_lie_beside_the_file_that_names_them_and_the_classpath_stays(read):
@@ -80,8 +80,8 @@ def test_lines_of_an_imported_file_bear_its_name(read):
 def test_what_does_not_concern_a_broker_is_one_line_of_the_report(read):
     config = read(beans(imported("other.xml"), imported("jetty.xml"), BROKER.format("b")), other=beans(OTHERS, OTHERS))
     assert [(each.element, each.what, each.why) for each in config.report] == [
-        ("import", Outcome.IGNORED, "other.xml: nothing in it concerns a broker"),
-        ("import", Outcome.IGNORED, "jetty.xml: the console serves the web here"),
+        ("import", ImportOutcome.IGNORED, "other.xml: nothing in it concerns a broker"),
+        ("import", ImportOutcome.IGNORED, "jetty.xml: the console serves the web here"),
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_file_may_be_imported_twice(read):
 def test_text_without_a_folder_reads_no_files(tmp_path):
     (tmp_path / "other.xml").write_text(beans(properties(a="b")))
     _, report = import_definitions(beans(imported(f"file:{tmp_path}/other.xml"), BROKER.format("x")))
-    assert [(each.element, each.what) for each in report] == [("import", Outcome.IGNORED)]
+    assert [(each.element, each.what) for each in report] == [("import", ImportOutcome.IGNORED)]
     assert "not read" in report[0].why
 
 

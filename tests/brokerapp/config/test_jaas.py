@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.config import Authentication, Outcome, User, read_config
+from brokerapp.config import Authentication, ImportOutcome, User, read_config
 from brokerapp.config.reader import parse_config
 
 PROPERTIES = """org.apache.activemq.jaas.PropertiesLoginModule {flag}
@@ -35,8 +35,11 @@ def test_users_and_groups_are_those_of_the_files(tmp_path, flag):
 @pytest.mark.parametrize(
     ("modules", "outcome"),
     [
-        ((PROPERTIES.format(flag="sufficient"), GUEST.format(options="")), Outcome.ADAPTED),
-        ((GUEST.format(options="credentialsInvalidate=true"), PROPERTIES.format(flag="requisite")), Outcome.TAKEN),
+        ((PROPERTIES.format(flag="sufficient"), GUEST.format(options="")), ImportOutcome.ADAPTED),
+        (
+            (GUEST.format(options="credentialsInvalidate=true"), PROPERTIES.format(flag="requisite")),
+            ImportOutcome.TAKEN,
+        ),
     ],
 )
 def test_guests_come_in_without_a_password(tmp_path, modules, outcome):
@@ -62,7 +65,7 @@ def test_what_cannot_be_read_lets_nobody_in(tmp_path, login_config, why):
     config = read(tmp_path, login_config)
     assert config.authentication == Authentication()
     [finding] = [each for each in config.report if each.element == "jaasAuthenticationPlugin"]
-    assert finding.what == Outcome.UNKNOWN
+    assert finding.what == ImportOutcome.UNKNOWN
     assert "nobody can connect" in finding.why
     assert why in finding.why
 
@@ -98,7 +101,7 @@ def test_plugins_given_by_reference_let_nobody_in():
 def test_a_plugin_that_guards_nothing_is_only_reported():
     config = parse_config("<broker><plugins><bean class='com.example.Counting'/></plugins></broker>", {})
     assert config.authentication is None
-    assert [(each.element, each.what) for each in config.report] == [("bean", Outcome.UNKNOWN)]
+    assert [(each.element, each.what) for each in config.report] == [("bean", ImportOutcome.UNKNOWN)]
 
 
 @pytest.mark.parametrize(
@@ -114,4 +117,4 @@ def test_a_plugin_that_guards_nothing_is_only_reported():
 def test_rights_nobody_can_read_are_given_to_nobody(text):
     config = parse_config(text, {})
     assert config.authorization == ()
-    assert any(each.what is Outcome.UNKNOWN for each in config.report) or "<authorizationPlugin/>" in text
+    assert any(each.what is ImportOutcome.UNKNOWN for each in config.report) or "<authorizationPlugin/>" in text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.config import Outcome, import_definitions, read_config
+from brokerapp.config import ImportOutcome, import_definitions, read_config
 from brokerapp.config.parsing.property_files import parse_properties
 
 
@@ -56,7 +56,7 @@ def test_a_property_file_that_cannot_be_read_is_reported_and_the_environment_hel
     config = read_config(write(tmp_path, CONFIGURERS[2]))
     assert config.name == "from outside"
     [finding] = [each for each in config.report if "names.properties" in each.why]
-    assert (finding.line, finding.what) == (2, Outcome.IGNORED)
+    assert (finding.line, finding.what) == (2, ImportOutcome.IGNORED)
     assert "No such file" in finding.why
 
 

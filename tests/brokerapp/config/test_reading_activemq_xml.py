@@ -8,9 +8,9 @@ from lxml import etree
 
 from brokerapp.config import (
     Authentication,
-    Finding,
-    Grant,
-    Outcome,
+    ConfiguredGrant,
+    ImportFinding,
+    ImportOutcome,
     Plugin,
     SystemUsage,
     TransportConnector,
@@ -150,20 +150,22 @@ def test_several_interceptors_make_one_list():
 def test_a_section_of_its_own_replaces_the_built_in_topic_and_the_report_says_so():
     config = read(composite('<queue physicalName="B"/>'))
     assert DEFAULT_VIRTUAL_TOPIC not in config.definitions.virtual_destinations
-    assert found(config, Outcome.ADAPTED) == [
+    assert found(config, ImportOutcome.ADAPTED) == [
         (
             3,
             "destinationInterceptors",
             "as a section of its own it takes the place of the built-in virtual topic VirtualTopic.>",
         )
     ]
-    assert found(read(virtual('<virtualTopic name="VirtualTopic.>"/>')), Outcome.ADAPTED) == []
+    assert found(read(virtual('<virtualTopic name="VirtualTopic.>"/>')), ImportOutcome.ADAPTED) == []
 
 
 def test_a_filtered_destination_without_selector_never_matches():
     config = read(composite('<filteredDestination queue="B"/><queue physicalName="C"/>'))
     assert config.definitions.virtual_destinations == (Composite(queue("A"), (Leg(queue("C")),)),)
-    assert [(line, element) for line, element, _ in found(config, Outcome.IGNORED)] == [(4, "filteredDestination")]
+    assert [(line, element) for line, element, _ in found(config, ImportOutcome.IGNORED)] == [
+        (4, "filteredDestination")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,7 @@ def test_policies(text, expected):
 def test_of_two_policies_for_one_destination_the_last_counts_and_the_report_says_so():
     config = read(policies('<policyEntry queue="A" queuePrefetch="1"/>\n<policyEntry queue="A" queuePrefetch="2"/>'))
     assert config.definitions.policies == (PolicyEntry(queue("A"), queue_prefetch=2),)
-    assert [line for line, _, _ in found(config, Outcome.ADAPTED)] == [4]
+    assert [line for line, _, _ in found(config, ImportOutcome.ADAPTED)] == [4]
 
 
 def test_the_default_entry_is_for_all_without_one_of_their_own():
@@ -313,7 +315,7 @@ def test_the_broker_itself():
     assert config.destinations == (queue("Q"), topic("T"))
     assert config.system_usage == SystemUsage(memory=20 << 20, store=1 << 30, send_fail_if_no_space=True)
     assert config.plugins == (Plugin("forcePersistencyModeBrokerPlugin", (("persistenceFlag", "true"),)),)
-    assert found(config, Outcome.UNKNOWN) == []
+    assert found(config, ImportOutcome.UNKNOWN) == []
 
 
 @pytest.mark.parametrize(
@@ -373,7 +375,7 @@ def test_a_user_whose_password_is_not_known_has_none():
     config = read(broker(USERS))
     assert [each.password for each in config.users] == ["wonder", None]
     assert (5, "authenticationUser@password", "bob cannot connect: the password is not given") in found(
-        config, Outcome.UNKNOWN
+        config, ImportOutcome.UNKNOWN
     )
 
 
@@ -386,9 +388,9 @@ def test_authorization():
       </tempDestinationAuthorizationEntry></authorizationMap></map></authorizationPlugin></plugins>"""
     users, admins = frozenset({"users"}), frozenset({"admins"})
     assert read(broker(text)).authorization == (
-        Grant(queue("USERS.>"), users, users | {"guests"}, admins),
-        Grant(topic(">"), users),
-        Grant(None, users, users, users),
+        ConfiguredGrant(queue("USERS.>"), users, users | {"guests"}, admins),
+        ConfiguredGrant(topic(">"), users),
+        ConfiguredGrant(None, users, users, users),
     )
 
 
@@ -452,7 +454,7 @@ def test_a_broker_may_keep_nothing_from_start_to_start(broker, persistent):
 
 
 def test_a_finding_reads_as_a_sentence():
-    assert str(Finding(7, "queue", Outcome.IGNORED, "no use")) == "line 7: queue ignored: no use"
+    assert str(ImportFinding(7, "queue", ImportOutcome.IGNORED, "no use")) == "line 7: queue ignored: no use"
 
 
 def test_placeholders_come_from_properties_then_the_environment_then_their_default(monkeypatch, tmp_path):
@@ -485,7 +487,7 @@ def test_placeholders_come_from_properties_then_the_environment_then_their_defau
 def test_slips_of_the_documentation_are_read_and_reported(text, element):
     config = read(text)
     assert config.name == "b"
-    assert [(each.element, each.what) for each in config.report] == [(element, Outcome.ADAPTED)]
+    assert [(each.element, each.what) for each in config.report] == [(element, ImportOutcome.ADAPTED)]
 
 
 @pytest.mark.parametrize(
@@ -516,16 +518,18 @@ WHOLE = """<broker brokerName="b" persistent="false"><destinationInterceptors><v
 
 def test_an_import_says_taken_of_what_it_takes_and_of_nothing_else():
     report = import_definitions(WHOLE)[1]
-    taken = {each.element for each in report if each.what in (Outcome.TAKEN, Outcome.ADAPTED)}
+    taken = {each.element for each in report if each.what in (ImportOutcome.TAKEN, ImportOutcome.ADAPTED)}
     assert taken == {"destinationInterceptors", "compositeQueue", "redeliveryPlugin"}
-    ignored = {each.element: each.why for each in report if each.what is Outcome.IGNORED}
+    ignored = {each.element: each.why for each in report if each.what is ImportOutcome.IGNORED}
     assert (
         "no part of an import, which takes virtual destinations, policies and redelivery"
         in ignored["transportConnector"]
     )
     assert {"broker@persistent", "simpleAuthenticationPlugin"} <= set(ignored)
     assert not any("cannot connect" in each.why for each in report)
-    assert {"transportConnector", "broker@persistent"} <= {each for _, each, _ in found(read(WHOLE), Outcome.TAKEN)}
+    assert {"transportConnector", "broker@persistent"} <= {
+        each for _, each, _ in found(read(WHOLE), ImportOutcome.TAKEN)
+    }
 
 
 def test_an_import_says_of_each_part_what_truly_happens_to_it():
@@ -533,7 +537,7 @@ def test_an_import_says_of_each_part_what_truly_happens_to_it():
     <policyEntry queue="A" memoryLimit="7"/></policyEntries></policyMap></destinationPolicy>
     <networkConnectors><networkConnector name="n" uri="static:(tcp://h:9)"/></networkConnectors>
     <transportConnectors><transportConnector name="a" uri="amqp://h:5672"/></transportConnectors></broker>"""
-    why = {each.element: each.why for each in import_definitions(text)[1] if each.what is Outcome.IGNORED}
+    why = {each.element: each.why for each in import_definitions(text)[1] if each.what is ImportOutcome.IGNORED}
     assert why["transportConnector"] == "a at amqp://h:5672 is not served: amqp:// speaks another protocol than STOMP"
     assert why["networkConnector"].endswith("here Topology, New connector makes one")
     assert why["policyEntry@memoryLimit"].startswith("kept in the policy, without effect")
@@ -543,7 +547,7 @@ def test_an_import_says_of_each_part_what_truly_happens_to_it():
 def test_an_import_tells_of_nobody_kept_out_and_of_all_that_is_not_understood_whatever_it_says():
     guard, odd = "<plugins><loginPlugin/></plugins>", 'odd="nobody can connect"'
     what = {each.element: each.what for each in import_definitions(f'<broker brokerName="b" {odd}>{guard}</broker>')[1]}
-    assert what == {"broker@odd": Outcome.UNKNOWN, "loginPlugin": Outcome.IGNORED}
+    assert what == {"broker@odd": ImportOutcome.UNKNOWN, "loginPlugin": ImportOutcome.IGNORED}
 
 
 def test_what_is_added_takes_the_place_of_nothing_and_brings_nothing_that_is_not_in_the_text():

@@ -1,6 +1,6 @@
 """What a file asks for and gets no effect: said with its line."""
 
-from brokerapp.config import Outcome
+from brokerapp.config import ImportOutcome
 from brokerapp.config.reader import parse_config
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false" advisorySupport="true">
@@ -23,7 +23,7 @@ XML = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="fals
 
 
 def ignored(text):
-    return [(each.line, each.element) for each in parse_config(text, {}).report if each.what is Outcome.IGNORED]
+    return [(each.line, each.element) for each in parse_config(text, {}).report if each.what is ImportOutcome.IGNORED]
 
 
 def test_what_acts_is_not_mentioned():

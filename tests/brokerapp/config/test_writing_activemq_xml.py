@@ -10,7 +10,7 @@ from brokerapp.cluster.settings import ClusterTerms, read_members
 from brokerapp.config import (
     Authentication,
     BrokerConfig,
-    Grant,
+    ConfiguredGrant,
     NetworkConnector,
     Plugin,
     SystemUsage,
@@ -162,8 +162,8 @@ def test_definitions_survive_the_way_out_and_in(definitions):
 texts = st.text(characters, min_size=1, max_size=5)
 groups = st.frozensets(texts | st.just("*"), max_size=3)
 users = st.builds(User, texts, texts | st.just(""), groups)
-grants = st.builds(Grant, destinations, groups, groups, groups)
-temporary_grants = st.builds(Grant, st.none(), groups, groups, groups)
+grants = st.builds(ConfiguredGrant, destinations, groups, groups, groups)
+temporary_grants = st.builds(ConfiguredGrant, st.none(), groups, groups, groups)
 bridged = st.lists(destinations, max_size=2, unique=True).map(tuple)
 bridges = st.builds(
     NetworkConnector, texts, st.sampled_from(["static:(tcp://a:1,tcp://b:2)?x=1", "multicast://default"]),

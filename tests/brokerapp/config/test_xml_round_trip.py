@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from brokerapp.config import Outcome, export_config
+from brokerapp.config import ImportOutcome, export_config
 from brokerapp.config.reader import parse_config
 
 TEXT = Path(__file__).with_name("everything.xml").read_text()
@@ -35,10 +35,10 @@ def parts(text):
 
 def test_what_is_read_is_written_or_reported():
     config = parse_config(TEXT, {})
-    reported = {each.element for each in config.report if each.what is not Outcome.TAKEN}
+    reported = {each.element for each in config.report if each.what is not ImportOutcome.TAKEN}
     lost = parts(TEXT) - parts(export_config(config)) - reported
     assert lost == set(OTHERWISE)
 
 
 def test_nothing_in_it_is_unknown():
-    assert [each for each in parse_config(TEXT, {}).report if each.what is Outcome.UNKNOWN] == []
+    assert [each for each in parse_config(TEXT, {}).report if each.what is ImportOutcome.UNKNOWN] == []

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from brokerapp.core.publishing.group_commit import Committer
 from brokerapp.engine.entries.log_entry import COMING, Entry
 from brokerapp.model.message import Message
-from brokerapp.store import Committed, Limits, Unit
+from brokerapp.store import CommitResult, PendingWrite, StoreLimits
 
 LOG = "queue://a"
 
@@ -24,13 +24,13 @@ class Store:
         appended = sum(unit.count for _, unit in batch.numbered)
         self.batches.append((appended, settled))
         base, self.last = self.last, self.last + appended
-        return Committed(base, used=100 * self.last, held={LOG: 10 * self.last})
+        return CommitResult(base, used=100 * self.last, held={LOG: 10 * self.last})
 
 
 @asynccontextmanager
 async def running():
     store = Store()
-    committer = Committer(store, "s", Limits(), lambda: None)
+    committer = Committer(store, "s", StoreLimits(), lambda: None)
     task = asyncio.create_task(committer.run())
     try:
         async with asyncio.timeout(10):
@@ -50,7 +50,7 @@ def bringing(entry, then=lambda: None):
         entry.seq = 0 if refused else seq
         then()
 
-    return Unit([(b"x", [(LOG, "", "")])], then=done)
+    return PendingWrite([(b"x", [(LOG, "", "")])], then=done)
 
 
 async def test_an_ack_that_comes_before_its_message_is_stored_goes_into_the_batch_after():
@@ -79,8 +79,8 @@ async def test_a_unit_that_settles_what_is_before_it_comes_in_a_later_batch_and_
     async with running() as (store, committer):
         entry = given()
         committer.submit(bringing(entry, lambda: order.append("stored")), {LOG})
-        committer.submit(Unit(settles=[entry], then=lambda *_: order.append("settled")))
-        committer.submit(Unit(then=lambda *_: order.append("barrier")))
+        committer.submit(PendingWrite(settles=[entry], then=lambda *_: order.append("settled")))
+        committer.submit(PendingWrite(then=lambda *_: order.append("barrier")))
         await committer.drain()
         assert store.batches == [(1, []), (0, [1])]
         assert order == ["stored", "settled", "barrier"]
@@ -89,7 +89,7 @@ async def test_a_unit_that_settles_what_is_before_it_comes_in_a_later_batch_and_
 async def test_a_unit_that_settles_what_waits_for_room_holds_nobody_up_and_it_is_settled_when_it_is_stored():
     async with running() as (store, committer):
         waiting, other = given(), given()
-        committer.submit(Unit(settles=[waiting, other]))
+        committer.submit(PendingWrite(settles=[waiting, other]))
         committer.submit(bringing(other), {LOG})
         await committer.drain()
         committer.submit(bringing(waiting))
@@ -122,7 +122,7 @@ async def test_it_knows_what_is_on_its_way_to_a_log_that_did_not_get_it_early():
         assert committer.brings_to(LOG)
         store.open.set()
         await committer.drain()
-        committer.submit(Unit())
+        committer.submit(PendingWrite())
         await committer.drain()
         assert not committer.brings_to(LOG)
         assert (committer.used, committer.held) == (200, {LOG: 20})

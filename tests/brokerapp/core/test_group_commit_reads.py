@@ -3,7 +3,7 @@
 import asyncio
 
 from brokerapp.core.publishing.group_commit import MAX_UNITS, Committer
-from brokerapp.store import Committed, Limits, Unit
+from brokerapp.store import CommitResult, PendingWrite, StoreLimits
 
 
 class Store:
@@ -16,19 +16,19 @@ class Store:
         await asyncio.sleep(0)
         base = self.stored
         self.stored += sum(unit.count for _, unit in batch.numbered)
-        return Committed(base)
+        return CommitResult(base)
 
     async def read(self, _log, _after, _count):
         return [self.stored]
 
 
 def message():
-    return Unit([(b"x", [("queue://a", "", "")])])
+    return PendingWrite([(b"x", [("queue://a", "", "")])])
 
 
 async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
     store, answers = Store(), []
-    committer = Committer(store, "s", Limits(), lambda: None)
+    committer = Committer(store, "s", StoreLimits(), lambda: None)
     running = asyncio.create_task(committer.run())
 
     def more(*_):
@@ -38,7 +38,7 @@ async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
 
     for _ in range(3 * MAX_UNITS):
         committer.submit(message())
-    committer.submit(Unit(then=more))
+    committer.submit(PendingWrite(then=more))
     committer.read("queue://a", 0, 1, answers.extend)
     committer.done = more
     async with asyncio.timeout(30):
@@ -50,10 +50,10 @@ async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
 
 async def test_a_fault_with_one_unit_keeps_nobody_else_waiting():
     heard = []
-    committer = Committer(Store(), "s", Limits(), lambda: None)
+    committer = Committer(Store(), "s", StoreLimits(), lambda: None)
     running = asyncio.create_task(committer.run())
-    committer.submit(Unit(then=lambda *_: 1 / 0))
-    committer.submit(Unit(then=lambda *_: heard.append("unit")))
+    committer.submit(PendingWrite(then=lambda *_: 1 / 0))
+    committer.submit(PendingWrite(then=lambda *_: heard.append("unit")))
     committer.read("queue://a", 0, 1, lambda _: 1 / 0)
     committer.read("queue://a", 0, 1, lambda _: heard.append("read"))
     async with asyncio.timeout(30):

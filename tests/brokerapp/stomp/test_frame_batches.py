@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.stomp.frame_batches import AckFrames, SendFrames
+from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrameBatch
 from brokerapp.stomp.frames import Frame, FrameParser
 
 
@@ -22,7 +22,7 @@ def send(number, body, extra=""):
 
 def test_sends_that_differ_in_receipt_length_and_body_are_one_run():
     [run] = feed(b"".join(send(number, "x" * number) for number in range(5)))
-    assert isinstance(run, SendFrames)
+    assert isinstance(run, SendFrameBatch)
     assert (run.receipts, run.bodies) == ([f"r-{n}" for n in range(5)], [b"x" * n for n in range(5)])
     assert run.head.headers["destination"] == "/queue/a"
 
@@ -37,7 +37,7 @@ def test_a_run_ends_where_another_header_differs_and_its_head_is_known_again_lat
 def test_a_lone_send_is_a_run_only_where_its_head_is_known():
     red, blue = send(1, "a", "colour:red\n"), send(2, "bb", "colour:blue\n")
     alone, together, known, other = feed(red, red + red, red, blue)
-    assert [type(each) for each in (alone, together, known, other)] == [Frame, SendFrames, SendFrames, Frame]
+    assert [type(each) for each in (alone, together, known, other)] == [Frame, SendFrameBatch, SendFrameBatch, Frame]
 
 
 def test_a_run_ends_with_the_last_whole_frame_and_goes_on_with_the_next_read():
@@ -81,7 +81,7 @@ def test_nothing_comes_in_runs_in_1_0_which_trims_values():
 
 
 def test_plain_acks_are_one_run_whatever_line_ends_are_between_them():
-    assert feed(b"ACK\nid:1-1\n\n\0ACK\nid:1-2\n\n\0\n\r\nACK\nid:2-1\n\n\0") == [AckFrames(["1-1", "1-2", "2-1"])]
+    assert feed(b"ACK\nid:1-1\n\n\0ACK\nid:1-2\n\n\0\n\r\nACK\nid:2-1\n\n\0") == [AckFrameBatch(["1-1", "1-2", "2-1"])]
 
 
 def test_a_body_past_the_limit_is_refused_behind_a_run_too():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brokerapp.errors import ProtocolError
 from brokerapp.stomp import frames, header_parser
-from brokerapp.stomp.frame_batches import AckFrames
+from brokerapp.stomp.frame_batches import AckFrameBatch
 from brokerapp.stomp.frames import Frame, FrameParser, encode
 
 NEXT = b"BEGIN\ntransaction:next\n\n\0"
@@ -74,7 +74,7 @@ def one_by_one(found):
     for each in found:
         if isinstance(each, Frame):
             yield each
-        elif isinstance(each, AckFrames):
+        elif isinstance(each, AckFrameBatch):
             yield from (Frame("ACK", {"id": id}) for id in each.ids)
         else:
             for receipt, body in zip(each.receipts, each.bodies, strict=True):

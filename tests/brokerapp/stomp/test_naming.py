@@ -8,7 +8,7 @@ from brokerapp.engine.routing.naming_conventions import Conventions
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import Frame
-from brokerapp.stomp.naming import Naming
+from brokerapp.stomp.naming import DestinationNaming
 from brokerapp.stomp.session import StompSession
 
 PREFIXED = Conventions(
@@ -23,7 +23,7 @@ def own(kind, name):
 
 def named(text, conventions=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    naming = Naming(own, conventions) if conventions else Naming(own)
+    naming = DestinationNaming(own, conventions) if conventions else DestinationNaming(own)
     return naming.to_send(text, headers)
 
 
@@ -88,12 +88,12 @@ def test_prefixes_of_the_connector_say_what_a_name_is(text, routing, expected):
     ],
 )
 def test_a_consumers_queue_becomes_a_subscription_queue(text, expected):
-    assert Naming(own, MAPPED).to_consume(text, {}) == expected
-    assert "::" not in Naming(own, MAPPED).to_send("/queue/Consumer.A.T", {})
+    assert DestinationNaming(own, MAPPED).to_consume(text, {}) == expected
+    assert "::" not in DestinationNaming(own, MAPPED).to_send("/queue/Consumer.A.T", {})
 
 
 def test_consumers_are_told_what_a_prefix_said():
-    session = StompSession(Naming(own, PREFIXED))
+    session = StompSession(DestinationNaming(own, PREFIXED))
     session.receive(Frame("CONNECT", {"accept-version": "1.2"}))
     send = session.receive(Frame("SEND", {"destination": "jms.topic.orders"}))
     assert (send.destination, "destination-type:MULTICAST\n" in send.properties) == ("/topic/orders", True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.stomp.protocol_detection import MAX_REMEMBERED, PAUSE, Reported, protocol_of
+from brokerapp.stomp.protocol_detection import MAX_REMEMBERED, PAUSE, ForeignClientReports, protocol_of
 
 #: As ActiveMQ 5.17.2 begins to speak OpenWire.
 OPENWIRE = b"\x00\x00\x01R\x01ActiveMQ\x00\x00\x00\x0c\x01\x00\x00\x01@\x00\x00\x00\r\x00\x11StackTraceEnabled"
@@ -27,7 +27,7 @@ def test_a_protocol_is_known_by_its_first_bytes(beginning, protocol):
 
 
 def test_a_client_that_tries_again_and_again_is_reported_once_a_minute():
-    reported = Reported()
+    reported = ForeignClientReports()
     assert [reported.is_due("OpenWire", "10.0.0.1", at) for at in (0.0, 1.0, PAUSE - 1, PAUSE)] == [
         True, False, False, True,
     ]  # fmt: skip
@@ -36,7 +36,7 @@ def test_a_client_that_tries_again_and_again_is_reported_once_a_minute():
 
 
 def test_no_more_addresses_are_remembered_than_a_limit():
-    reported = Reported()
+    reported = ForeignClientReports()
     for number in range(MAX_REMEMBERED * 2 + 1):
         assert reported.is_due("OpenWire", str(number), 0.0)
     assert len(reported._at) <= MAX_REMEMBERED

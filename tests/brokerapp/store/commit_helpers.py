@@ -6,9 +6,9 @@ import itertools
 
 from brokerapp.engine.entries.log_entry import Entry
 from brokerapp.model.message import Message
-from brokerapp.store import Batch, Limits, Unit
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
 
-UNLIMITED = Limits()
+UNLIMITED = StoreLimits()
 #: Bytes an entry counts beside its message, see ENTRY_BYTES in accounting.lua.
 ENTRY = 64
 
@@ -23,7 +23,7 @@ def append(*queues, body=b"x", original="", shown="", expires=0, persistent=True
     return message(body, expires, persistent).stored(), [(queue, original, shown) for queue in queues]
 
 
-class Session:
+class CommittingSession:
     """Commits batches, numbered as a node would."""
 
     def __init__(self, store, name="me"):
@@ -31,14 +31,14 @@ class Session:
         self._numbers = itertools.count(1)
 
     async def commit(self, *units, limits=UNLIMITED, **batch):
-        return await self.store.commit(self.name, Batch(next(self._numbers), list(units), **batch), limits)
+        return await self.store.commit(self.name, CommitBatch(next(self._numbers), list(units), **batch), limits)
 
     async def append(self, *queues, **message):
         """One message; its number."""
-        return (await self.commit(Unit([append(*queues, **message)]))).base + 1
+        return (await self.commit(PendingWrite([append(*queues, **message)]))).base + 1
 
     async def settle(self, *entries):
-        await self.commit(Unit(settles=entries))
+        await self.commit(PendingWrite(settles=entries))
 
 
 async def entries(store, log, after=0, count=1000):

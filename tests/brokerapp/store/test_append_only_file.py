@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.server.append_only_file import Malformed, check_incomplete
+from brokerapp.store.server.append_only_file import MalformedFile, check_incomplete
 from brokerapp.store.server.embedded import EmbeddedStore, answer_to_ping
 from tests.conftest import until
 
@@ -144,5 +144,5 @@ def test_every_beginning_of_a_transaction_is_an_incomplete_write():
     "content", [TRANSACTION + b"*1\r\n$4\r\nEXEC\r\n", TRANSACTION[16:], TRANSACTION + b"x", b"*x\r\n"]
 )
 def test_what_the_server_refuses_is_no_incomplete_write_when_it_is_complete(content):
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFile):
         check_incomplete(content, 0)

@@ -6,15 +6,24 @@ import pytest
 
 from brokerapp.errors import DefinitionConflict, Fenced, StoreUnavailable
 from brokerapp.model.stats_records import END_OF_LOG
-from brokerapp.store import DISCARDED, STORE, Batch, Limits, Unit
-from brokerapp.store.client.keys import Keys
+from brokerapp.store import DISCARDED, STORE, CommitBatch, PendingWrite, StoreLimits
+from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.redis import RedisStore
-from tests.brokerapp.store.commit_helpers import ENTRY, Session, append, bodies, entries, message, payloads, used
+from tests.brokerapp.store.commit_helpers import (
+    ENTRY,
+    CommittingSession,
+    append,
+    bodies,
+    entries,
+    message,
+    payloads,
+    used,
+)
 
 
 @pytest.fixture
 def session(store):
-    return Session(store)
+    return CommittingSession(store)
 
 
 # -- appending and reading
@@ -30,7 +39,7 @@ async def test_a_message_is_read_as_it_was_appended(store, session):
 
 
 async def test_messages_are_numbered_in_order_over_all_logs(store, session):
-    committed = await session.commit(Unit([append("a"), append("b", "c")]), Unit([append("a")]))
+    committed = await session.commit(PendingWrite([append("a"), append("b", "c")]), PendingWrite([append("a")]))
     assert [each.seq for each in await store.read("a", 0, 10)] == [committed.base + 1, committed.base + 3]
     assert [each.seq for each in await store.read("b", 0, 10)] == [committed.base + 2]
 
@@ -119,7 +128,7 @@ async def test_a_message_with_one_target_has_no_payload_of_its_own(store, sessio
 
 async def test_many_references_can_be_given_up_at_once(store, session):
     count = 1200  # more than one call removes
-    await session.commit(Unit([append("a", "b", body=b"%d" % number) for number in range(count)]))
+    await session.commit(PendingWrite([append("a", "b", body=b"%d" % number) for number in range(count)]))
     await session.settle(*await entries(store, "a", count=2000), *await entries(store, "b", count=600))
     assert len(await payloads(store)) == len(await store.read("b", 0, 2000)) == count - 600
     await session.settle(*await entries(store, "b", count=2000))
@@ -161,13 +170,15 @@ async def test_bytes_are_accounted_for_once_in_all_and_by_each_log(store, sessio
 
 
 async def test_a_batch_repeated_is_done_once_and_answered_the_same(store, session):
-    batch = Batch(1, [Unit([append("a"), append("a", "b")]), Unit([append("x", body=b"y" * 1000)])])
-    limits = Limits(total=500)
+    batch = CommitBatch(
+        1, [PendingWrite([append("a"), append("a", "b")]), PendingWrite([append("x", body=b"y" * 1000)])]
+    )
+    limits = StoreLimits(total=500)
     first = await store.commit("me", batch, limits)
     again = await store.commit("me", batch, limits)
     assert (first.base, first.refused) == (again.base, again.refused) == (first.base, {2: STORE})
     assert len(await bodies(store, "a")) == 2
-    await store.commit("me", Batch(2, [Unit([append("a")])]), limits)
+    await store.commit("me", CommitBatch(2, [PendingWrite([append("a")])]), limits)
     assert len(await bodies(store, "a")) == 3
 
 
@@ -175,10 +186,10 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
     await session.append("old")
     size = len(message().stored())
     committed = await session.commit(
-        Unit([append("a")]),
-        Unit([append("b"), append("c"), append("d")], settles=await entries(store, "old")),
-        Unit([append("e")]),
-        limits=Limits(total=3 * (size + ENTRY)),
+        PendingWrite([append("a")]),
+        PendingWrite([append("b"), append("c"), append("d")], settles=await entries(store, "old")),
+        PendingWrite([append("e")]),
+        limits=StoreLimits(total=3 * (size + ENTRY)),
     )
     assert committed.refused == {2: STORE}
     assert [len(await bodies(store, log)) for log in ("a", "b", "c", "d", "e", "old")] == [1, 0, 0, 0, 1, 1]
@@ -191,10 +202,10 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
 async def test_a_unit_past_the_limit_of_one_log_is_refused_whole(store, session, count):
     """Also when it is its own messages that add up to too much."""
     size = len(message().stored())
-    limits = Limits(of_log=lambda log: 3 * size if log == "small" else 0)
+    limits = StoreLimits(of_log=lambda log: 3 * size if log == "small" else 0)
     for _ in range(4 - count):
         await session.append("small")
-    committed = await session.commit(Unit([append("large", "small")] * count), limits=limits)
+    committed = await session.commit(PendingWrite([append("large", "small")] * count), limits=limits)
     assert committed.refused == {1: "small"}
     assert await bodies(store, "large") == []
     assert len(await bodies(store, "small")) == 4 - count
@@ -202,40 +213,40 @@ async def test_a_unit_past_the_limit_of_one_log_is_refused_whole(store, session,
 
 async def test_an_empty_log_takes_a_unit_however_large(store, session):
     """Who waits for room would else wait for ever."""
-    limits = Limits(of_log=lambda _log: 100)
-    assert not (await session.commit(Unit([append("q", body=b"x" * 1000)] * 2), limits=limits)).refused
-    assert (await session.commit(Unit([append("q")]), limits=limits)).refused == {1: "q"}
+    limits = StoreLimits(of_log=lambda _log: 100)
+    assert not (await session.commit(PendingWrite([append("q", body=b"x" * 1000)] * 2), limits=limits)).refused
+    assert (await session.commit(PendingWrite([append("q")]), limits=limits)).refused == {1: "q"}
 
 
 @pytest.mark.parametrize("limited", ["log", "store"])
 async def test_a_unit_may_use_the_room_that_its_own_settles_make(store, session, limited):
     size = len(message().stored())
     if limited == "log":
-        limits = Limits(of_log=lambda _log: 2 * size)
+        limits = StoreLimits(of_log=lambda _log: 2 * size)
     else:
-        limits = Limits(total=2 * (size + ENTRY))
+        limits = StoreLimits(total=2 * (size + ENTRY))
     await session.append("q")
     await session.append("q")
     [first, second] = await entries(store, "q")
     full = {1: "q" if limited == "log" else STORE}
-    assert (await session.commit(Unit([append("q")] * 2, [first]), limits=limits)).refused == full
-    assert not (await session.commit(Unit([append("q")], [first]), limits=limits)).refused
-    assert not (await session.commit(Unit([append("q")], [second]), limits=limits)).refused
+    assert (await session.commit(PendingWrite([append("q")] * 2, [first]), limits=limits)).refused == full
+    assert not (await session.commit(PendingWrite([append("q")], [first]), limits=limits)).refused
+    assert not (await session.commit(PendingWrite([append("q")], [second]), limits=limits)).refused
     assert await used(store) == (2 * (size + ENTRY), 2 * size)
 
 
 async def test_what_follows_a_refused_unit_to_the_same_log_does_not_overtake_it(store, session):
-    limits = Limits(of_log=lambda log: 400 if log == "q" else 0)
+    limits = StoreLimits(of_log=lambda log: 400 if log == "q" else 0)
     await session.append("q", body=b"x" * 100)
     [entry] = await entries(store, "q")
     committed = await session.commit(
-        Unit([append("q", "r", body=b"x" * 1000)]),
-        Unit([append("q", body=b"small")]),
-        Unit([append("r")]),
-        Unit([append("r")], droppable=[(1, 1, 1)]),
-        Unit([append("other")]),
-        Unit([append("q", body=b"makes room")], [entry]),
-        Unit([append("r", body=b"whatever the limits say")], moves=True),
+        PendingWrite([append("q", "r", body=b"x" * 1000)]),
+        PendingWrite([append("q", body=b"small")]),
+        PendingWrite([append("r")]),
+        PendingWrite([append("r")], droppable=[(1, 1, 1)]),
+        PendingWrite([append("other")]),
+        PendingWrite([append("q", body=b"makes room")], [entry]),
+        PendingWrite([append("r", body=b"whatever the limits say")], moves=True),
         limits=limits,
     )
     assert (committed.refused, committed.dropped) == ({1: "q", 2: "q", 3: "q"}, {4: [(1, 1)]})
@@ -246,10 +257,10 @@ async def test_what_follows_a_refused_unit_to_the_same_log_does_not_overtake_it(
 
 async def test_a_copy_that_may_be_dropped_is_left_out_of_a_full_log_and_the_others_are_kept(store, session):
     size = len(message().stored())
-    limits = Limits(of_log=lambda log: size if log == "small" else 0)
+    limits = StoreLimits(of_log=lambda log: size if log == "small" else 0)
     await session.append("small")
     before = await used(store)
-    unit = Unit([append("a"), append("a", "small", "b")], droppable=[(2, 1, 2)])
+    unit = PendingWrite([append("a"), append("a", "small", "b")], droppable=[(2, 1, 2)])
     committed = await session.commit(unit, limits=limits)
     assert (committed.refused, committed.dropped) == ({}, {1: [(2, 2)]})
     assert [len(await bodies(store, log)) for log in ("a", "small", "b")] == [2, 1, 1]
@@ -261,21 +272,23 @@ async def test_a_copy_that_may_be_dropped_is_left_out_of_a_full_log_and_the_othe
 
 async def test_a_copy_that_may_not_be_dropped_refuses_the_unit_and_then_none_is_dropped(store, session):
     size = len(message().stored())
-    limits = Limits(of_log=lambda log: size if log.startswith("small") else 0)
+    limits = StoreLimits(of_log=lambda log: size if log.startswith("small") else 0)
     await session.append("small", "small too")
     for droppable in ([(1, 1, 1)], [(1, 2, 2)], ()):
-        committed = await session.commit(Unit([append("small", "small too")], droppable=droppable), limits=limits)
+        committed = await session.commit(
+            PendingWrite([append("small", "small too")], droppable=droppable), limits=limits
+        )
         assert committed.refused[1].startswith("small")
         assert not committed.dropped
     assert [len(await bodies(store, log)) for log in ("small", "small too")] == [1, 1]
 
 
 async def test_a_full_store_drops_a_message_all_of_whose_copies_may_be_dropped(store, session):
-    limits = Limits(total=1)
+    limits = StoreLimits(total=1)
     committed = await session.commit(
-        Unit([append("a", "b")], droppable=[(1, 1, 1)]),
-        Unit([append("a", "b")], droppable=[(1, 1, 2)]),
-        Unit([append("a")], droppable=[(1, 1, 1)]),
+        PendingWrite([append("a", "b")], droppable=[(1, 1, 1)]),
+        PendingWrite([append("a", "b")], droppable=[(1, 1, 2)]),
+        PendingWrite([append("a")], droppable=[(1, 1, 1)]),
         limits=limits,
     )
     assert (committed.refused, committed.dropped) == ({1: STORE}, {2: [(1, 1), (1, 2)], 3: [(1, 1)]})
@@ -285,21 +298,23 @@ async def test_a_full_store_drops_a_message_all_of_whose_copies_may_be_dropped(s
 
 
 async def test_there_is_room_again_after_settling(store, session):
-    limits = Limits(total=len(message().stored()) + ENTRY)
+    limits = StoreLimits(total=len(message().stored()) + ENTRY)
     await session.append("a")
-    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {1: STORE}
+    assert (await session.commit(PendingWrite([append("a")]), limits=limits)).refused == {1: STORE}
     await session.settle(*await entries(store, "a"))
-    assert (await session.commit(Unit([append("a")]), limits=limits)).refused == {}
+    assert (await session.commit(PendingWrite([append("a")]), limits=limits)).refused == {}
 
 
 async def test_a_server_that_uses_too_much_takes_no_message_but_acks(store, session):
     await session.append("q")
-    full = Limits(server=1)
+    full = StoreLimits(server=1)
     [entry] = await entries(store, "q")
-    assert (await session.commit(Unit([append("q")]), Unit(settles=[entry]), limits=full)).refused == {1: STORE}
+    assert (await session.commit(PendingWrite([append("q")]), PendingWrite(settles=[entry]), limits=full)).refused == {
+        1: STORE
+    }
     assert await bodies(store, "q") == []
-    roomy = Limits(server=1 << 50)
-    assert (await session.commit(Unit([append("q")]), limits=roomy)).refused == {}
+    roomy = StoreLimits(server=1 << 50)
+    assert (await session.commit(PendingWrite([append("q")]), limits=roomy)).refused == {}
 
 
 async def test_a_server_without_memory_does_what_leads_out_of_that(store, session, broker_name):
@@ -312,7 +327,7 @@ async def test_a_server_without_memory_does_what_leads_out_of_that(store, sessio
         await again.claim("me")
         asking = asyncio.create_task(store.request("purge", {}, 5))
         asked = await again.next_request("main", 5)
-        await Session(again).settle(*await entries(again, "q"))
+        await CommittingSession(again).settle(*await entries(again, "q"))
         await again.answer(asked["id"], {"done": 1})
         assert await asking == {"done": 1}
         await again.beat("me", {"node": "me"})
@@ -327,9 +342,9 @@ async def test_a_server_without_memory_does_what_leads_out_of_that(store, sessio
 
 
 async def test_a_move_is_not_held_up_by_limits(store, session):
-    limits = Limits(total=1, of_log=lambda _log: 1)
+    limits = StoreLimits(total=1, of_log=lambda _log: 1)
     await session.append("a")
-    unit = Unit([append("dead", body=b"larger than before")], await entries(store, "a"), moves=True)
+    unit = PendingWrite([append("dead", body=b"larger than before")], await entries(store, "a"), moves=True)
     assert (await session.commit(unit, limits=limits)).refused == {}
     assert await bodies(store, "a") == []
     assert await bodies(store, "dead") == [b"larger than before"]
@@ -337,7 +352,7 @@ async def test_a_move_is_not_held_up_by_limits(store, session):
 
 async def test_a_unit_may_append_and_settle_at_once(store, session):
     await session.append("in")
-    await session.commit(Unit([append("out", body=b"moved")], await entries(store, "in")))
+    await session.commit(PendingWrite([append("out", body=b"moved")], await entries(store, "in")))
     assert (await bodies(store, "in"), await bodies(store, "out")) == ([], [b"moved"])
 
 
@@ -538,7 +553,7 @@ async def test_trace_batches_take_no_more_than_so_much_and_the_oldest_go(store, 
 
 
 def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
-    keys = Keys("b")
+    keys = StoreKeys("b")
     names = [name for name in dir(type(keys)) if isinstance(getattr(type(keys), name), property)]
     values = [getattr(keys, name) for name in names] + [keys.log("q"), keys.reply("1"), keys.request("1")]
     assert len(values) > 10
@@ -546,7 +561,7 @@ def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
     assert len(values) == len(set(values))
 
 
-class Handover(Unit):
+class BridgedWriteOfTest(PendingWrite):
     """What another broker passes on."""
 
     def __init__(self, known_by, *appends, **more):
@@ -555,10 +570,12 @@ class Handover(Unit):
 
 
 async def test_what_is_handed_over_again_is_kept_once_by_each_log(store, session):
-    first = await session.commit(Handover("A 1", append("q"), append("q", "r")))
+    first = await session.commit(BridgedWriteOfTest("A 1", append("q"), append("q", "r")))
     assert first.repeated == {}
     again = await session.commit(
-        Unit([append("q")]), Handover("A 1", append("q"), append("q", "other", "r")), Handover("A 2", append("q"))
+        PendingWrite([append("q")]),
+        BridgedWriteOfTest("A 1", append("q"), append("q", "other", "r")),
+        BridgedWriteOfTest("A 2", append("q")),
     )
     assert again.repeated == {2: [(1, 1), (2, 1), (2, 3)]}
     assert again.dropped == again.refused == {}
@@ -567,9 +584,9 @@ async def test_what_is_handed_over_again_is_kept_once_by_each_log(store, session
 
 async def test_what_was_handed_over_before_needs_no_room_and_what_was_refused_was_not(store, session):
     size = len(message().stored())
-    limits = Limits(of_log=lambda log: size if log == "small" else 0)
-    assert (await session.commit(Handover("A 1", append("small")), limits=limits)).refused == {}
-    assert (await session.commit(Handover("A 2", append("small")), limits=limits)).refused == {1: "small"}
-    both = await session.commit(Handover("A 1", append("small", "q")), limits=limits)
+    limits = StoreLimits(of_log=lambda log: size if log == "small" else 0)
+    assert (await session.commit(BridgedWriteOfTest("A 1", append("small")), limits=limits)).refused == {}
+    assert (await session.commit(BridgedWriteOfTest("A 2", append("small")), limits=limits)).refused == {1: "small"}
+    both = await session.commit(BridgedWriteOfTest("A 1", append("small", "q")), limits=limits)
     assert (both.refused, both.repeated) == ({}, {1: [(1, 1)]})
-    assert (await session.commit(Handover("A 2", append("small")))).repeated == {}
+    assert (await session.commit(BridgedWriteOfTest("A 2", append("small")))).repeated == {}

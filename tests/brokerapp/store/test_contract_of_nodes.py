@@ -5,13 +5,13 @@ import time
 import pytest
 
 from brokerapp.errors import Fenced, StoreRolledBack
-from brokerapp.store import Batch, Limits, Unit
-from tests.brokerapp.store.commit_helpers import UNLIMITED, Session, append, bodies, entries
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
+from tests.brokerapp.store.commit_helpers import UNLIMITED, CommittingSession, append, bodies, entries
 
 
 @pytest.fixture
 def session(store):
-    return Session(store)
+    return CommittingSession(store)
 
 
 async def test_a_former_session_of_a_node_may_not_write_any_more(store, session):
@@ -21,7 +21,7 @@ async def test_a_former_session_of_a_node_may_not_write_any_more(store, session)
         await session.append("a")
     with pytest.raises(Fenced):
         await store.drop("a", "me")
-    await Session(store, "successor").append("a")
+    await CommittingSession(store, "successor").append("a")
     assert len(await bodies(store, "a")) == 2
 
 
@@ -52,7 +52,7 @@ async def test_a_node_that_beats_no_more_is_seen_no_more(store):
 
 async def test_nodes_of_several_names_write_beside_each_other_and_numbers_stay_one_sequence(store, session):
     await store.claim("you", "other", {"link": "127.0.0.1:1"})
-    other = Session(store, "you")
+    other = CommittingSession(store, "you")
     numbers = [await each.append("a") for each in (session, other, other, session)]
     assert numbers == [1, 2, 3, 4]
     epoch, members = await store.members()
@@ -63,22 +63,25 @@ async def test_nodes_of_several_names_write_beside_each_other_and_numbers_stay_o
 async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_appends_to(store, session):
     await store.claim("you", "other")
     await session.append("a", "b")
-    theirs = await Session(store, "you").append("a")
-    two = [Unit([append("a")]), Unit([append("a", "b", "c")])]
+    theirs = await CommittingSession(store, "you").append("a")
+    two = [PendingWrite([append("a")]), PendingWrite([append("a", "b", "c")])]
     assert (await session.commit(*two, asks=lambda log: log != "c")).before == {"a": theirs, "b": 1}
-    assert (await session.commit(Unit([append("d")]), asks=lambda _log: True)).before == {"d": 0}
+    assert (await session.commit(PendingWrite([append("d")]), asks=lambda _log: True)).before == {"d": 0}
     assert (await session.commit(*two)).before == {}
 
 
 async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_first_that_was_kept(store, session):
     theirs = await session.append("a", body=b"")
     await session.append("full")
-    room = Limits(of_log=lambda log: int(log == "full"))
-    units = [Unit([append("full")]), Unit([append("a")]), Unit([append("b"), append("a")])]
+    room = StoreLimits(of_log=lambda log: int(log == "full"))
+    units = [PendingWrite([append("full")]), PendingWrite([append("a")]), PendingWrite([append("b"), append("a")])]
     done = await session.commit(*units, limits=room, asks=lambda _log: True)
     assert (set(done.refused), done.before) == ({1}, {"a": theirs, "b": 0})
     [last, *_] = await store.read_back("a", 1 << 40, 1)
-    again = [Unit(settles=[each for each in await entries(store, "a") if each.seq == last.seq]), Unit([append("a")])]
+    again = [
+        PendingWrite(settles=[each for each in await entries(store, "a") if each.seq == last.seq]),
+        PendingWrite([append("a")]),
+    ]
     assert (await session.commit(*again, asks=lambda _log: True)).before == {
         "a": done.base + 2
     }  # the refused one took a number
@@ -86,9 +89,9 @@ async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_fir
 
 async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote_meanwhile(store):
     await store.claim("you", "other")
-    batch = Batch(1, [Unit([append("a")])])
+    batch = CommitBatch(1, [PendingWrite([append("a")])])
     first = await store.commit("me", batch, UNLIMITED)
-    await Session(store, "you").append("a")
+    await CommittingSession(store, "you").append("a")
     again = await store.commit("me", batch, UNLIMITED)
     assert again.base == first.base == 0
     assert len(await bodies(store, "a")) == 2
@@ -100,7 +103,7 @@ async def test_a_node_that_beats_is_not_expelled(store, session):
     assert not await store.expel("me", "other", "you")
     await store.beat("you", {}, "other")
     assert not await store.expel("me", "other", "you")
-    await Session(store, "you").append("a")
+    await CommittingSession(store, "you").append("a")
 
 
 async def test_a_node_that_does_not_beat_is_expelled_once_and_writes_no_more(store):
@@ -113,7 +116,7 @@ async def test_a_node_that_does_not_beat_is_expelled_once_and_writes_no_more(sto
     assert not await store.expel("me", "other", "you")
     assert await store.members() == (epoch + 1, {"main": {"session": "me"}})
     with pytest.raises(Fenced):
-        await Session(store, "you").append("a")
+        await CommittingSession(store, "you").append("a")
     with pytest.raises(Fenced):
         await store.beat("you", {}, "other")
 
@@ -131,14 +134,14 @@ async def test_who_leaves_takes_no_other_member_along(store, session):
     await store.leave("you", "other")
     await session.append("a")
     with pytest.raises(Fenced):
-        await Session(store, "you").append("a")
+        await CommittingSession(store, "you").append("a")
 
 
 async def test_a_commit_that_names_another_last_batch_than_the_store_knows_ends_the_session(store, session):
     await session.append("a")
-    await session.commit(Unit([append("a")]), after=1)
+    await session.commit(PendingWrite([append("a")]), after=1)
     with pytest.raises(StoreRolledBack):
-        await session.commit(Unit([append("a")]), after=4)
+        await session.commit(PendingWrite([append("a")]), after=4)
     with pytest.raises(Fenced):
         await session.append("a")
     assert len(await bodies(store, "a")) == 2

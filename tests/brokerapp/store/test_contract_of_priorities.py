@@ -7,15 +7,15 @@ import pytest
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.engine.entries.message_order import by_urgency
 from brokerapp.model.message import Message
-from brokerapp.store import DISCARDED, Limits, Unit
-from tests.brokerapp.store.commit_helpers import Session, used
+from brokerapp.store import DISCARDED, PendingWrite, StoreLimits
+from tests.brokerapp.store.commit_helpers import CommittingSession, used
 
 PRIORITIZED, PLAIN = (json.dumps({"kind": "queue", **more}) for more in ({"prioritized": True}, {}))
 
 
 @pytest.fixture
 async def session(store):
-    session = Session(store)
+    session = CommittingSession(store)
     await store.claim("me")
     return session
 
@@ -23,7 +23,7 @@ async def session(store):
 def urgent(priority, *queues):
     head = b"message-id:ID\\ca\\c1\n"
     message = Message("ID:a:1", head, b"x", persistent=True, priority=priority, expires=0, born_us=17)
-    return Unit([(message.stored(), [(queue, "", "") for queue in queues])])
+    return PendingWrite([(message.stored(), [(queue, "", "") for queue in queues])])
 
 
 async def in_order(store, log="q", page=100):
@@ -57,7 +57,7 @@ async def test_what_is_settled_or_refused_has_no_place(store, session):
     await session.commit(declarations=[("q", PRIORITIZED)])
     await session.commit(urgent(1, "q"), urgent(2, "q", "other"))
     with_place = await used(store)
-    refused = await session.commit(urgent(3, "q"), limits=Limits(of_log=lambda _: 1))
+    refused = await session.commit(urgent(3, "q"), limits=StoreLimits(of_log=lambda _: 1))
     assert refused.refused == {1: "q"}
     assert (await in_order(store), await used(store)) == ([2, 1], with_place)
     for each in await store.read_urgent("q", 0, 10):

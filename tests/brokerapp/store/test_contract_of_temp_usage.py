@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brokerapp.store import TEMP, Limits, Unit
-from tests.brokerapp.store.commit_helpers import Session, append, entries, message
+from brokerapp.store import TEMP, PendingWrite, StoreLimits
+from tests.brokerapp.store.commit_helpers import CommittingSession, append, entries, message
 
 SIZE = len(message(persistent=False).stored())
 
@@ -13,7 +13,7 @@ SIZE = len(message(persistent=False).stored())
 @pytest.fixture
 async def session(store):
     await store.claim("me")
-    return Session(store)
+    return CommittingSession(store)
 
 
 def fleeting(*queues):
@@ -21,7 +21,7 @@ def fleeting(*queues):
 
 
 async def test_only_what_is_not_persistent_is_counted_and_once_however_many_copies_it_has(store, session):
-    committed = await session.commit(Unit([append("a"), fleeting("a"), fleeting("a", "b", "c")]))
+    committed = await session.commit(PendingWrite([append("a"), fleeting("a"), fleeting("a", "b", "c")]))
     assert committed.temp == await store.temp_used() == 2 * SIZE
     await session.settle(*await entries(store, "a"))
     assert await store.temp_used() == SIZE
@@ -30,19 +30,19 @@ async def test_only_what_is_not_persistent_is_counted_and_once_however_many_copi
 
 
 async def test_past_the_limit_it_alone_is_refused_until_some_was_settled(store, session):
-    limits = Limits(temp=SIZE)
+    limits = StoreLimits(temp=SIZE)
     await session.append("q", persistent=False)
-    committed = await session.commit(Unit([fleeting("r")]), Unit([append("s")]), limits=limits)
+    committed = await session.commit(PendingWrite([fleeting("r")]), PendingWrite([append("s")]), limits=limits)
     assert committed.refused == {1: TEMP}
     [entry] = await entries(store, "q")
-    assert (await session.commit(Unit([fleeting("q")] * 2, [entry]), limits=limits)).refused == {1: TEMP}
-    assert (await session.commit(Unit([fleeting("q")], [entry]), limits=limits)).refused == {}
+    assert (await session.commit(PendingWrite([fleeting("q")] * 2, [entry]), limits=limits)).refused == {1: TEMP}
+    assert (await session.commit(PendingWrite([fleeting("q")], [entry]), limits=limits)).refused == {}
     assert await store.temp_used() == SIZE
 
 
 async def test_copies_that_may_be_dropped_are_left_out_rather_than_refused(store, session):
-    unit = Unit([fleeting("a", "b"), append("a")], droppable=[(1, 1, 2)])
-    committed = await session.commit(unit, limits=Limits(temp=1))
+    unit = PendingWrite([fleeting("a", "b"), append("a")], droppable=[(1, 1, 2)])
+    committed = await session.commit(unit, limits=StoreLimits(temp=1))
     assert (committed.refused, committed.dropped) == ({}, {1: [(1, 1), (1, 2)]})
     assert await store.temp_used() == 0
 

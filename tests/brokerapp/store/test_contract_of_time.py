@@ -2,8 +2,8 @@
 
 import pytest
 
-from brokerapp.store import GONE, STORE, Batch, JobChange, Limits, Unit
-from tests.brokerapp.store.commit_helpers import Session, append, bodies, entries, message, used
+from brokerapp.store import GONE, STORE, CommitBatch, PendingWrite, ScheduledJobChange, StoreLimits
+from tests.brokerapp.store.commit_helpers import CommittingSession, append, bodies, entries, message, used
 
 NOW = 1_800_000_000_000
 #: What a row of an index, and a job beside its record, count; see EXPIRING_BYTES and JOB_BYTES in accounting.lua.
@@ -12,10 +12,10 @@ ROW, JOB = 100, 250
 
 @pytest.fixture
 def session(store):
-    return Session(store)
+    return CommittingSession(store)
 
 
-class Jobs(Unit):
+class JobsWrite(PendingWrite):
     """A unit with jobs."""
 
     __slots__ = ("jobs",)
@@ -98,7 +98,7 @@ async def test_messages_that_never_expire_leave_no_trace_in_the_index(store, ses
 
 
 def job(id, due=NOW, record=b"what is to be done", new=True):
-    return JobChange(id, due, record, new)
+    return ScheduledJobChange(id, due, record, new)
 
 
 async def waiting(store, start=0, end=NOW * 2, skip=0, count=100):
@@ -106,7 +106,7 @@ async def waiting(store, start=0, end=NOW * 2, skip=0, count=100):
 
 
 async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
-    await session.commit(Jobs(job("b", NOW + 2), job("a", NOW + 1)), Jobs(job("c", NOW + 3)))
+    await session.commit(JobsWrite(job("b", NOW + 2), job("a", NOW + 1)), JobsWrite(job("c", NOW + 3)))
     assert await waiting(store) == ["a", "b", "c"]
     assert await waiting(store, NOW + 2, NOW + 2) == ["b"]
     assert await waiting(store, skip=1, count=1) == ["b"]
@@ -117,47 +117,49 @@ async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
 
 
 async def test_a_job_is_done_and_its_message_sent_in_one_step_and_once(store, session):
-    await session.commit(Jobs(job("a")))
-    fire = Jobs(JobChange("a"), appends=[append("q")], moves=True)
+    await session.commit(JobsWrite(job("a")))
+    fire = JobsWrite(ScheduledJobChange("a"), appends=[append("q")], moves=True)
     assert (await session.commit(fire)).refused == {}
     assert await waiting(store) == []
     assert await store.next_due() is None
-    assert (await session.commit(Jobs(JobChange("a"), appends=[append("q")], moves=True))).refused == {1: GONE}
+    assert (await session.commit(JobsWrite(ScheduledJobChange("a"), appends=[append("q")], moves=True))).refused == {
+        1: GONE
+    }
     assert len(await bodies(store, "q")) == 1
 
 
 async def test_a_job_is_put_off_by_changing_it_but_not_when_it_is_gone(store, session):
-    await session.commit(Jobs(job("a")))
-    await session.commit(Jobs(job("a", NOW + 9, b"again", new=False)))
+    await session.commit(JobsWrite(job("a")))
+    await session.commit(JobsWrite(job("a", NOW + 9, b"again", new=False)))
     [found] = await store.jobs(0, NOW * 2, 0, 10)
     assert (found.due_ms, found.record) == (NOW + 9, b"again")
-    assert (await session.commit(Jobs(job("gone", new=False)))).refused == {1: GONE}
+    assert (await session.commit(JobsWrite(job("gone", new=False)))).refused == {1: GONE}
     assert await waiting(store) == ["a"]
 
 
 async def test_jobs_take_room_until_they_are_done(store, session):
     record = b"r" * 100
-    limits = Limits(total=len(record) + JOB)
-    assert (await session.commit(Jobs(job("a", record=record)), limits=limits)).refused == {}
-    assert (await session.commit(Jobs(job("b", record=record)), limits=limits)).refused == {1: STORE}
+    limits = StoreLimits(total=len(record) + JOB)
+    assert (await session.commit(JobsWrite(job("a", record=record)), limits=limits)).refused == {}
+    assert (await session.commit(JobsWrite(job("b", record=record)), limits=limits)).refused == {1: STORE}
     assert await used(store) == (len(record) + JOB, 0)
-    await session.commit(Jobs(job("a", record=record * 2, new=False)), limits=limits)
+    await session.commit(JobsWrite(job("a", record=record * 2, new=False)), limits=limits)
     assert await used(store) == (2 * len(record) + JOB, 0)
-    await session.commit(Jobs(JobChange("a")))
+    await session.commit(JobsWrite(ScheduledJobChange("a")))
     assert await used(store) == (0, 0)
 
 
 async def test_a_unit_that_is_refused_leaves_jobs_as_they_were(store, session):
-    await session.commit(Jobs(job("a")))
-    unit = Jobs(JobChange("a"), job("b"), appends=[append("q", body=b"x" * 1000)])
-    assert (await session.commit(unit, limits=Limits(total=1000))).refused == {1: STORE}
+    await session.commit(JobsWrite(job("a")))
+    unit = JobsWrite(ScheduledJobChange("a"), job("b"), appends=[append("q", body=b"x" * 1000)])
+    assert (await session.commit(unit, limits=StoreLimits(total=1000))).refused == {1: STORE}
     assert await waiting(store) == ["a"]
 
 
 async def test_a_batch_with_jobs_repeated_is_done_once(store):
-    batch = Batch(1, [Jobs(job("a"))])
-    assert (await store.commit("me", batch, Limits())).refused == {}
-    await store.commit("me", batch, Limits())
+    batch = CommitBatch(1, [JobsWrite(job("a"))])
+    assert (await store.commit("me", batch, StoreLimits())).refused == {}
+    await store.commit("me", batch, StoreLimits())
     assert await waiting(store) == ["a"]
 
 

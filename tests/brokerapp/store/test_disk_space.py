@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from brokerapp.runtime.disk_watch import DiskWatch
-from brokerapp.store import Limits
+from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
-from brokerapp.store.server.disk import Disk
-from brokerapp.store.server.disk_space import MIB, DiskSpace, Level
+from brokerapp.store.server.disk import StoreDisk
+from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from brokerapp.store.server.embedded import EmbeddedStore
 
 LARGE = 500_000 * MIB  # messages are accepted while 256 MiB are free, and 128 are reserved
@@ -17,18 +17,18 @@ LARGE = 500_000 * MIB  # messages are accepted while 256 MiB are free, and 128 a
 @pytest.mark.parametrize(
     ("free", "reserved", "before", "level"),
     [
-        (257, 0, Level.ENOUGH, Level.ENOUGH),
-        (255, 0, Level.ENOUGH, Level.LOW),
-        (310, 128, Level.LOW, Level.LOW),  # it is not to change all the time
-        (320, 128, Level.LOW, Level.ENOUGH),
-        (0, 128, Level.LOW, Level.LOW),
-        (0, 31, Level.LOW, Level.EXHAUSTED),
-        (31, 0, Level.LOW, Level.EXHAUSTED),
-        (20, 40, Level.EXHAUSTED, Level.EXHAUSTED),
-        (20, 45, Level.EXHAUSTED, Level.LOW),
-        (0, 7, Level.EXHAUSTED, Level.SPENT),
-        (0, 17, Level.SPENT, Level.EXHAUSTED),
-        (400, 0, Level.SPENT, Level.ENOUGH),
+        (257, 0, DiskLevel.ENOUGH, DiskLevel.ENOUGH),
+        (255, 0, DiskLevel.ENOUGH, DiskLevel.LOW),
+        (310, 128, DiskLevel.LOW, DiskLevel.LOW),  # it is not to change all the time
+        (320, 128, DiskLevel.LOW, DiskLevel.ENOUGH),
+        (0, 128, DiskLevel.LOW, DiskLevel.LOW),
+        (0, 31, DiskLevel.LOW, DiskLevel.EXHAUSTED),
+        (31, 0, DiskLevel.LOW, DiskLevel.EXHAUSTED),
+        (20, 40, DiskLevel.EXHAUSTED, DiskLevel.EXHAUSTED),
+        (20, 45, DiskLevel.EXHAUSTED, DiskLevel.LOW),
+        (0, 7, DiskLevel.EXHAUSTED, DiskLevel.SPENT),
+        (0, 17, DiskLevel.SPENT, DiskLevel.EXHAUSTED),
+        (400, 0, DiskLevel.SPENT, DiskLevel.ENOUGH),
     ],
 )
 def test_messages_stop_first_then_acknowledgements_then_reports(free, reserved, before, level):
@@ -36,12 +36,12 @@ def test_messages_stop_first_then_acknowledgements_then_reports(free, reserved, 
 
 
 def test_a_disk_that_nobody_watches_refuses_nothing():
-    limits = Limits(total=10)
+    limits = StoreLimits(total=10)
     assert (limits.accepted, limits.admits(10**12)) == (10, True)
 
 
 def test_what_was_committed_since_the_last_look_counts_as_used():
-    limits = Limits(disk=DiskSpace(LARGE, 300 * MIB, 128 * MIB))
+    limits = StoreLimits(disk=DiskSpace(LARGE, 300 * MIB, 128 * MIB))
     limits.committed, limits.committed_at_look, limits.committing = 120 * MIB, 100 * MIB, 20 * MIB
     assert limits.accepted == 0  # no limit
     limits.committed += 10 * MIB
@@ -49,28 +49,28 @@ def test_what_was_committed_since_the_last_look_counts_as_used():
 
 
 def test_a_disk_with_too_little_above_the_limit_for_a_message_is_low_until_there_is_enough_for_it():
-    limits = Limits(disk=DiskSpace(LARGE, 260 * MIB))
+    limits = StoreLimits(disk=DiskSpace(LARGE, 260 * MIB))
     limits.committing = 10 * MIB
     assert (limits.accepted, limits.wanted) == (1, 10 * MIB)
-    low = limits.disk.after(Level.ENOUGH, wanted=limits.wanted)
-    assert (low.level, low.wanted) == (Level.LOW, 10 * MIB)
-    assert DiskSpace(LARGE, 325 * MIB).after(Level.LOW, wanted=low.wanted).level is Level.LOW
-    again = DiskSpace(LARGE, 330 * MIB).after(Level.LOW, wanted=low.wanted)
-    assert (again.level, again.wanted) == (Level.ENOUGH, 0)
+    low = limits.disk.after(DiskLevel.ENOUGH, wanted=limits.wanted)
+    assert (low.level, low.wanted) == (DiskLevel.LOW, 10 * MIB)
+    assert DiskSpace(LARGE, 325 * MIB).after(DiskLevel.LOW, wanted=low.wanted).level is DiskLevel.LOW
+    again = DiskSpace(LARGE, 330 * MIB).after(DiskLevel.LOW, wanted=low.wanted)
+    assert (again.level, again.wanted) == (DiskLevel.ENOUGH, 0)
 
 
 def test_a_commit_that_would_leave_too_little_waits_and_counts_as_exhaustion():
-    limits = Limits(disk=DiskSpace(LARGE, 0, 40 * MIB, Level.LOW))
+    limits = StoreLimits(disk=DiskSpace(LARGE, 0, 40 * MIB, DiskLevel.LOW))
     assert limits.admits(7 * MIB)
     assert not limits.admits(9 * MIB)
-    assert limits.disk.after(Level.LOW, limits.needed).level is Level.EXHAUSTED
+    assert limits.disk.after(DiskLevel.LOW, limits.needed).level is DiskLevel.EXHAUSTED
 
 
 def test_a_disk_with_much_space_is_left_as_it_is(tmp_path):
     (tmp_path / "appendonlydir").mkdir()
     file = tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof"
     file.write_bytes(b"x")
-    seen = Disk(tmp_path).look(DiskSpace(), needed=0)
+    seen = StoreDisk(tmp_path).look(DiskSpace(), needed=0)
     assert seen.total >= seen.free > 0
     assert file.read_bytes() == b"x"
 
@@ -79,7 +79,7 @@ async def test_a_node_that_starts_again_lets_the_server_rewrite_its_file_as_the_
     with EmbeddedStore(tmp_path / "store") as embedded:
         store = RedisStore(embedded.url, "watched")
         await store.let_rewrite(0)  # as the node's former run left it, when the disk had little space
-        watch = DiskWatch(Disk(embedded.folder), Limits(), store, lambda: None)
+        watch = DiskWatch(StoreDisk(embedded.folder), StoreLimits(), store, lambda: None)
         watching = asyncio.create_task(watch.run())
         async with asyncio.timeout(30):
             while (await store._do("CONFIG", "GET", "auto-aof-rewrite-percentage"))[1] != b"100":

@@ -2,8 +2,8 @@
 
 import pytest
 
-from brokerapp.tracing.depths import HOUR_US, MINUTE_US, Depths
-from brokerapp.tracing.recorder import Recorder
+from brokerapp.tracing.depths import HOUR_US, MINUTE_US, DepthRecorder
+from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, CHANGED, FORWARD, START
 from tests.brokerapp.tracing.test_recorder import events, message, moment
 
@@ -11,7 +11,7 @@ HOUR = 1_760_000_000_000_000 // HOUR_US * HOUR_US
 A, B = "queue://a", "subscription://client:name"
 
 
-def noted(recorder: Recorder) -> list[tuple]:
+def noted(recorder: TraceRecorder) -> list[tuple]:
     rows = events(recorder)
     assert {(row["kind"], row["msg_id"], row["consumer"], row["weight"]) for row in rows} <= {("depth", "", None, 1)}
     assert all(row["born"] == row["ts"] and row["original"] == row["destination"] for row in rows)
@@ -19,15 +19,15 @@ def noted(recorder: Recorder) -> list[tuple]:
 
 
 def test_a_broker_that_starts_notes_all_logs_that_hold_anything_and_says_that_it_began():
-    recorder = Recorder("sluice")
-    Depths(recorder).note(HOUR + 5, {A: 3, B: 1, "queue://empty": 0}, START)
+    recorder = TraceRecorder("sluice")
+    DepthRecorder(recorder).note(HOUR + 5, {A: 3, B: 1, "queue://empty": 0}, START)
     assert noted(recorder) == [(A, 3, "start"), (B, 1, "start")]
 
 
 def test_a_node_that_joins_others_notes_what_is_here_as_changed_and_all_of_it_only_at_the_next_full_hour():
     """The broker did not begin with it: whoever reads that must not take it for a time in which nobody ran."""
-    recorder = Recorder("sluice")
-    depths = Depths(recorder)
+    recorder = TraceRecorder("sluice")
+    depths = DepthRecorder(recorder)
     depths.note(HOUR + 20 * MINUTE_US, {A: 3}, CHANGED)
     assert noted(recorder) == [(A, 3, "changed")]
     recorder.take()
@@ -39,8 +39,8 @@ def test_a_node_that_joins_others_notes_what_is_here_as_changed_and_all_of_it_on
 
 
 def test_a_node_that_stops_notes_also_what_did_not_change_and_what_became_empty():
-    recorder = Recorder("sluice")
-    depths = Depths(recorder)
+    recorder = TraceRecorder("sluice")
+    depths = DepthRecorder(recorder)
     depths.note(HOUR, {A: 3, B: 1}, START)
     recorder.take()
     depths.note(HOUR + 18 * MINUTE_US, {A: 3}, CHANGED)
@@ -48,8 +48,8 @@ def test_a_node_that_stops_notes_also_what_did_not_change_and_what_became_empty(
 
 
 def test_at_a_new_minute_only_changes_are_noted_and_what_became_empty_or_was_deleted_is_one():
-    recorder = Recorder("sluice")
-    depths = Depths(recorder)
+    recorder = TraceRecorder("sluice")
+    depths = DepthRecorder(recorder)
     depths.note(HOUR, {A: 3, B: 1, "queue://deleted": 2})
     recorder.take()
     depths.note(HOUR + MINUTE_US, {A: 4, B: 1})
@@ -59,8 +59,8 @@ def test_at_a_new_minute_only_changes_are_noted_and_what_became_empty_or_was_del
 
 
 def test_at_a_full_hour_all_that_hold_anything_are_noted_again():
-    recorder = Recorder("sluice")
-    depths = Depths(recorder)
+    recorder = TraceRecorder("sluice")
+    depths = DepthRecorder(recorder)
     depths.note(HOUR + HOUR_US - 1, {A: 3, B: 1})
     recorder.take()
     depths.note(HOUR + HOUR_US + 400_000, {A: 3, B: 0})
@@ -69,7 +69,7 @@ def test_at_a_full_hour_all_that_hold_anything_are_noted_again():
 
 @pytest.mark.parametrize(("passed_us", "due"), [(0, False), (MINUTE_US - 1, False), (MINUTE_US, True), (-1, True)])
 def test_depths_are_due_once_a_minute_of_the_clock(passed_us, due):
-    depths = Depths(Recorder("sluice"))
+    depths = DepthRecorder(TraceRecorder("sluice"))
     assert depths.due(HOUR)
     depths.note(HOUR, {})
     assert depths.due(HOUR + passed_us) is due
@@ -77,9 +77,9 @@ def test_depths_are_due_once_a_minute_of_the_clock(passed_us, due):
 
 def test_what_is_noted_before_and_after_depths_has_an_earlier_and_no_earlier_time():
     """So a depth, and what was added and taken since, is exact though an event tells when it began to happen."""
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     recorder.event(FORWARD, HOUR + 100, message(1), A, A, None, None)
-    Depths(recorder).note(HOUR + 100, {A: 1})
+    DepthRecorder(recorder).note(HOUR + 100, {A: 1})
     recorder.event(FORWARD, HOUR + 90, message(2), A, A, None, None)
     recorder.event(ACK, HOUR + 500, message(1), A, A, "c", None)
     long_ago = HOUR - 24 * HOUR_US  # the clock was set back

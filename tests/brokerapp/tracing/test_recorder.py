@@ -8,7 +8,7 @@ import pytest
 from brokerapp.model.message import Message
 from brokerapp.tracing import recorder as recorder_module
 from brokerapp.tracing.encoding import decode
-from brokerapp.tracing.recorder import NoRecorder, Recorder
+from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
 from brokerapp.tracing.schema import (
     ACK,
     DEAD_LETTER,
@@ -38,7 +38,7 @@ def moment(us: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)
 
 
-def events(recorder: Recorder, limit: int = recorder_module.BATCH) -> list[dict]:
+def events(recorder: TraceRecorder, limit: int = recorder_module.BATCH) -> list[dict]:
     rows = []
     while batch := recorder.take(limit):
         table = decode(batch[0])
@@ -57,7 +57,7 @@ def row(ts, kind, id, destination, original, consumer=None, reason=None, size=5,
 
 
 def test_each_kind_of_event_comes_back_with_all_its_columns():
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     recorder.enqueue(START, [message(1, region="eu", amount="7")], TOPIC, "shop")
     for kind in (FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP):
         recorder.event(kind, START + kind, message(2, b"12"), EU, TOPIC, f"c{kind}", f"why {kind}")
@@ -71,7 +71,7 @@ def test_each_kind_of_event_comes_back_with_all_its_columns():
 
 
 def test_bulk_events_are_those_that_would_have_been_noted_one_by_one():
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
     recorder.run(ACK, START + 1, [message(1), message(2, b"")], [EU, US], TOPIC, "c1")
     recorder.run(FORWARD, START + 2, [message(3)], [], TOPIC)
@@ -87,7 +87,7 @@ def test_bulk_events_are_those_that_would_have_been_noted_one_by_one():
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 def test_nothing_is_lost_or_doubled_however_small_the_batches_taken(limit):
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     expected = []
     for number in range(10):
         ts = START + number
@@ -110,13 +110,13 @@ def test_nothing_is_lost_or_doubled_however_small_the_batches_taken(limit):
 
 
 def test_no_properties_are_recorded_when_switched_off():
-    recorder = Recorder("sluice", properties=False)
+    recorder = TraceRecorder("sluice", properties=False)
     recorder.enqueue(START, [message(1, region="eu")], TOPIC)
     assert events(recorder) == [row(START, ENQUEUE, 1, TOPIC, TOPIC)]
 
 
 def test_a_message_id_may_be_any_text():
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     ids = ["", "two\nlines", "é", "plain"]
     for id in ids:
         recorder.event(ACK, START, Message(id, b"", b""), EU, EU, None, None)
@@ -126,7 +126,7 @@ def test_a_message_id_may_be_any_text():
 def test_beyond_the_limit_the_oldest_are_dropped_and_counted(monkeypatch):
     monkeypatch.setattr(recorder_module, "BATCH", 10)
     monkeypatch.setattr(recorder_module, "MAX_PENDING", 100)
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     for number in range(250):
         recorder.enqueue(START + number, [message(number, n=str(number))], TOPIC)
         if number % 2:
@@ -143,7 +143,7 @@ def test_beyond_the_limit_the_oldest_are_dropped_and_counted(monkeypatch):
 
 
 def test_a_batch_carries_the_schema_and_its_version():
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     recorder.event(ACK, START, message(1), EU, EU, None, None)
     schema = decode(recorder.take()[0]).schema
     assert schema.equals(SCHEMA)
@@ -151,7 +151,7 @@ def test_a_batch_carries_the_schema_and_its_version():
 
 
 def test_nothing_noted_gives_nothing_to_take():
-    assert Recorder("sluice").take() is None
+    assert TraceRecorder("sluice").take() is None
 
 
 def test_what_is_no_batch_is_refused_with_the_reason():
@@ -170,14 +170,14 @@ def test_a_batch_of_version_1_is_read_as_one_of_today():
 
 
 def a_batch() -> bytes:
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     recorder.enqueue(START, [message(1, region="eu")], TOPIC)
     recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
     return recorder.take()[0]
 
 
 def test_what_depths_count_already_stays_before_them_and_all_else_after():
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     recorder.since_us = START + 5
     recorder.run(FORWARD, START, [message(1)], [EU], TOPIC)
     recorder.run(FORWARD, START, [message(2)], [EU], TOPIC, in_depths=True)
@@ -186,7 +186,7 @@ def test_what_depths_count_already_stays_before_them_and_all_else_after():
 
 
 def test_where_recording_is_off_the_same_calls_record_nothing():
-    recorder = NoRecorder("sluice")
+    recorder = NullTraceRecorder("sluice")
     recorder.enqueue(START, [message(1)], TOPIC, "client")
     recorder.event(FORWARD, START, message(1), EU, TOPIC, None, None)
     recorder.run(FORWARD, START, [message(1)], [EU], TOPIC, None, None, in_depths=True)

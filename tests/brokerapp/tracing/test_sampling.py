@@ -2,26 +2,26 @@
 
 import pytest
 
-from brokerapp.tracing.depths import Depths
+from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
-from brokerapp.tracing.recorder import Recorder
-from brokerapp.tracing.sampling import EVERYTHING, Choice, choice, chosen
+from brokerapp.tracing.recorder import TraceRecorder
+from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, choice, chosen
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 from tests.brokerapp.tracing.test_recorder import EU, START, TOPIC, US, message
 
 MESSAGES = 400
 
 
-def recorded(choices: dict[str, Choice], messages: int = MESSAGES) -> list[dict]:
+def recorded(choices: dict[str, SamplingRule], messages: int = MESSAGES) -> list[dict]:
     """What is recorded of messages with five events each, in batches of any size, and of depths."""
-    recorder = Recorder("sluice")
+    recorder = TraceRecorder("sluice")
     for number in range(0, messages, 2):
         two = [message(number, region="eu", amount="7"), message(number + 1, region="eu", amount="7")]
         recorder.enqueue(START, two, TOPIC)
         recorder.run(FORWARD, START, two, [EU, US], TOPIC)
         recorder.run(DISPATCH, START + 1, two, [EU], TOPIC, "c")
         recorder.run(ACK, START + 2, two, [EU], TOPIC, "c")
-    Depths(recorder).note(START + 3, {EU: messages})
+    DepthRecorder(recorder).note(START + 3, {EU: messages})
     rows = []
     while (batch := recorder.cut(97)) is not None:
         batch = chosen(batch, lambda original: choices.get(original, EVERYTHING))
@@ -38,24 +38,24 @@ def test_without_a_choice_everything_is_recorded():
 
 
 def test_of_a_destination_that_is_off_nothing_is_recorded_but_its_depths():
-    assert [(row["kind"], row["size"]) for row in recorded({TOPIC: Choice(0)})] == [("depth", MESSAGES)]
+    assert [(row["kind"], row["size"]) for row in recorded({TOPIC: SamplingRule(0)})] == [("depth", MESSAGES)]
 
 
 @pytest.mark.parametrize("one_in", [2, 10])
 def test_of_a_message_that_is_sampled_everything_is_recorded_and_stands_for_so_many(one_in):
-    rows = [row for row in recorded({TOPIC: Choice(one_in)}) if row["kind"] != "depth"]
+    rows = [row for row in recorded({TOPIC: SamplingRule(one_in)}) if row["kind"] != "depth"]
     by_message: dict[str, list[str]] = {}
     for row in rows:
         by_message.setdefault(row["msg_id"], []).append(row["kind"])
     assert {tuple(kinds) for kinds in by_message.values()} == {("enqueue", "forward", "forward", "dispatch", "ack")}
     assert {row["weight"] for row in rows} == {one_in}
     assert sum(row["weight"] for row in rows if row["kind"] == "enqueue") == pytest.approx(MESSAGES, rel=0.35)
-    fewer = {row["msg_id"] for row in recorded({TOPIC: Choice(one_in * 2)}) if row["kind"] != "depth"}
+    fewer = {row["msg_id"] for row in recorded({TOPIC: SamplingRule(one_in * 2)}) if row["kind"] != "depth"}
     assert fewer < set(by_message)
 
 
 def test_depths_are_counted_whole_where_messages_are_sampled():
-    [depth] = [row for row in recorded({TOPIC: Choice(10), EU: Choice(10)}) if row["kind"] == "depth"]
+    [depth] = [row for row in recorded({TOPIC: SamplingRule(10), EU: SamplingRule(10)}) if row["kind"] == "depth"]
     assert (depth["weight"], depth["size"]) == (1, MESSAGES)
 
 
@@ -70,7 +70,8 @@ def test_only_the_properties_that_are_named_are_recorded(properties, kept):
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [((None, None), EVERYTHING), ((0, None), Choice(0)), ((5, "a,b"), Choice(5, frozenset("ab")))]
+    ("said", "meant"),
+    [((None, None), EVERYTHING), ((0, None), SamplingRule(0)), ((5, "a,b"), SamplingRule(5, frozenset("ab")))],
 )
 def test_a_policy_says_what_is_chosen(said, meant):
     assert choice(*said) == meant

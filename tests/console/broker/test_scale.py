@@ -17,7 +17,7 @@ from django.urls import reverse
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.time_series import Point
-from brokerapp.store import Batch, Limits, Run
+from brokerapp.store import BatchWrite, CommitBatch, StoreLimits
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from console.access.roles import everything
@@ -79,8 +79,8 @@ def crowded_store(store_url, request) -> None:
     logs = [(name, json.dumps({"kind": "queue"})) for name in names]
     stored = message(b'{"order": 4711}').stored()
     batches = [
-        *(Batch(0, [], declarations=logs[start : start + 1000]) for start in range(0, len(logs), 1000)),
-        *(Batch(0, [Run([stored] * AT_ONCE, [(backlog, "", "")])]) for _ in range(MESSAGES // AT_ONCE)),
+        *(CommitBatch(0, [], declarations=logs[start : start + 1000]) for start in range(0, len(logs), 1000)),
+        *(CommitBatch(0, [BatchWrite([stored] * AT_ONCE, [(backlog, "", "")])]) for _ in range(MESSAGES // AT_ONCE)),
     ]
 
     async def fill() -> None:
@@ -89,7 +89,7 @@ def crowded_store(store_url, request) -> None:
         await store.claim("before")
         for number, batch in enumerate(batches, 1):
             batch.number = number
-            await store.commit("before", batch, Limits())
+            await store.commit("before", batch, StoreLimits())
         await store.close()
 
     asyncio.run(fill())

@@ -7,7 +7,7 @@ import pytest
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
-from brokerapp.store.server.disk_space import MIB, DiskSpace, Level
+from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.broker import snapshot as pictures
 from console.broker.snapshot import Picture, Rates, first, ticked, troubled, updated
 from console.destinations.lists import ListQuery, page_of
@@ -239,7 +239,7 @@ def test_what_is_well_is_left_alone(row):
 
 
 def test_a_store_whose_disk_is_full_is_named_with_what_to_do():
-    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(Level.ENOUGH)
+    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(DiskLevel.ENOUGH)
     node = replace(NODE, store={"disk": disk.to_json()})
     said = health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), [])
     assert said.state == "act"

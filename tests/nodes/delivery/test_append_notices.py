@@ -16,7 +16,7 @@ from brokerapp.nodes.links.protocol import Word, pack_for, unpack_told
 from brokerapp.nodes.membership.ownership import Member, Members
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.stomp import frames
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 from tests.protocol.clients import RawClient
 from tests.protocol.running_node import until
 
@@ -71,7 +71,7 @@ class AwayFromHome:
         self.homes.gifts.given(OTHER.session, key, self.log, list(numbers))
 
     def answer(self, *numbers):
-        stored = [StoredEntry(number, entry(self.log, number).message, 0, 9, "", "") for number in numbers]
+        stored = [StoredLogEntry(number, entry(self.log, number).message, 0, 9, "", "") for number in numbers]
         self.asked.pop(0)(stored)
 
 

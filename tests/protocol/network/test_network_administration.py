@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokerapp.config import Authentication, Grant, TransportConnector, User
+from brokerapp.config import Authentication, ConfiguredGrant, TransportConnector, User
 from brokerapp.errors import DefinitionRefused, RequestRefused
 from brokerapp.model.definitions import Definitions, Redelivery, RedeliveryPolicy
 from brokerapp.model.destination import Destination
@@ -178,9 +178,9 @@ def guarded(store) -> Iterator[RunningNode]:
     users = (User("ann", "a", groups[0]), User("bob", "b", groups[1]))
     everybody = groups[0] | groups[1]
     grants = (
-        Grant(Destination.queue(">"), everybody, everybody, everybody),
-        Grant(Destination.topic(">"), groups[0], groups[0], groups[0]),
-        Grant(Destination.topic("ActiveMQ.Advisory.>"), everybody, everybody, everybody),
+        ConfiguredGrant(Destination.queue(">"), everybody, everybody, everybody),
+        ConfiguredGrant(Destination.topic(">"), groups[0], groups[0], groups[0]),
+        ConfiguredGrant(Destination.topic("ActiveMQ.Advisory.>"), everybody, everybody, everybody),
     )
     with running(store, authentication=Authentication(users), authorization=grants) as node:
         yield node
@@ -205,9 +205,9 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
 ):
     all_, none = frozenset({"all"}), frozenset({"none"})
     grants = (
-        Grant(Destination.queue("open.>"), all_, all_, all_),
-        Grant(Destination.queue("closed.>"), all_, none, all_),
-        Grant(Destination.topic(">"), all_, all_, all_),
+        ConfiguredGrant(Destination.queue("open.>"), all_, all_, all_),
+        ConfiguredGrant(Destination.queue("closed.>"), all_, none, all_),
+        ConfiguredGrant(Destination.topic(">"), all_, all_, all_),
     )
     monkeypatch.setattr("brokerapp.network.bridge.refused_messages.REST_SECONDS", 0.1)
     monkeypatch.setattr("brokerapp.network.bridge.refused_messages.AGAIN_SECONDS", 0.3)

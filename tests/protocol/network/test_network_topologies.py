@@ -22,7 +22,7 @@ from tests.protocol.networking import (
 from tests.protocol.running_node import RunningNode, until
 
 
-class Net:
+class BrokerNetwork:
     """Brokers by letter, joined as `links` say ("A B" is a connector from A to B); the last letters start first."""
 
     def __init__(self, stack: ExitStack, store, links: str, **options: str) -> None:
@@ -57,17 +57,17 @@ class Net:
 @pytest.fixture
 def net(store) -> Iterator:
     with ExitStack() as stack:
-        yield lambda links, **options: Net(stack, store, links, **options)
+        yield lambda links, **options: BrokerNetwork(stack, store, links, **options)
 
 
-def consumers(net: Net, connect, destination: str, letters: str) -> dict[str, StompClient]:
+def consumers(net: BrokerNetwork, connect, destination: str, letters: str) -> dict[str, StompClient]:
     found = {letter: connect(port=net[letter].port) for letter in letters}
     for client in found.values():
         client.subscribe(destination)
     return found
 
 
-def send(net: Net, connect, destination: str, letter: str, count: int) -> None:
+def send(net: BrokerNetwork, connect, destination: str, letter: str, count: int) -> None:
     sender = connect(port=net[letter].port)
     for number in range(count):
         sender.send(destination, f"{letter}{number}", persistent="true")

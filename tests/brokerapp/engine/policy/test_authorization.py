@@ -2,22 +2,24 @@
 
 import pytest
 
-from brokerapp.config import Grant
+from brokerapp.config import ConfiguredGrant
 from brokerapp.engine.policy.authorization import Access, Principal
 from brokerapp.model.destination import Destination
 
 queue, topic = Destination.queue, Destination.topic
 GRANTS = [
-    Grant(queue(">"), read={"admins"}, write={"admins"}, admin={"admins"}),
-    Grant(queue("USERS.>"), read={"users"}, write={"users"}, admin={"users"}),
-    Grant(queue("DROP.>"), write={"users", "guests"}),
-    Grant(topic("NEWS.*"), read={"guests"}),
-    Grant(None, read={"users"}),
+    ConfiguredGrant(queue(">"), read={"admins"}, write={"admins"}, admin={"admins"}),
+    ConfiguredGrant(queue("USERS.>"), read={"users"}, write={"users"}, admin={"users"}),
+    ConfiguredGrant(queue("DROP.>"), write={"users", "guests"}),
+    ConfiguredGrant(topic("NEWS.*"), read={"guests"}),
+    ConfiguredGrant(None, read={"users"}),
 ]
 
 
 def access():
-    return Access([Grant(g.destination, frozenset(g.read), frozenset(g.write), frozenset(g.admin)) for g in GRANTS])
+    return Access(
+        [ConfiguredGrant(g.destination, frozenset(g.read), frozenset(g.write), frozenset(g.admin)) for g in GRANTS]
+    )
 
 
 def who(*groups):

@@ -24,7 +24,7 @@ from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, unescape
 from brokerapp.stomp.send_headers import origin_of, properties_of
-from brokerapp.store import StoredEntry
+from brokerapp.store import StoredLogEntry
 
 
 def test_what_a_client_says_is_delivered_and_is_not_the_brokers_word():
@@ -121,10 +121,10 @@ def test_the_place_that_a_bridge_names_makes_nothing_that_crossed_this_brokers_w
     assert origin_of({ORIGIN: "/queue/there", "region": "eu"}) == "original-destination:/queue/there\n"
 
 
-def stored(headers: dict[str, str], by: str = "") -> StoredEntry:
+def stored(headers: dict[str, str], by: str = "") -> StoredLogEntry:
     """A message as a store has it, `by` the virtual destination by which it came."""
     head = "".join(f"{name}:{value}\n" for name, value in {"message-id": "1", **headers}.items())
-    return StoredEntry(1, Message("1", head.encode(), b""), 0, 0, by, "")
+    return StoredLogEntry(1, Message("1", head.encode(), b""), 0, 0, by, "")
 
 
 def test_where_another_broker_had_a_message_is_kept_when_a_copy_comes_by_way_of_a_topic_here():
