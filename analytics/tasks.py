@@ -29,43 +29,43 @@ from analytics.requests.catalogue import ANALYSES
 from analytics.requests.errors import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
 from analytics.requests.request import AnalysisRequest
 from analytics.results import storage
-from analytics.spark.run_registry import Runs
+from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused
 from brokerapp.system.environment import Environment
 
 #: Errors of a disk, or of one's share of it, that is full.
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 log = logging.getLogger(__name__)
 
 #: More seconds than this nobody can have: what takes longer is handed out a second time (console.celery).
-LONGEST = 3600
+MAX_SECONDS = 3600
 #: How long an analysis may take, in seconds; after the second limit its process is killed.
-SOFT_LIMIT = min(Environment.read().analysis_seconds, LONGEST)
+SOFT_LIMIT = min(Environment.read().analysis_seconds, MAX_SECONDS)
 HARD_LIMIT = SOFT_LIMIT + 60
 
 #: Warming up: seconds between looks for a server that is being started, how many, and for how long it is of use.
 WARM_AGAIN, WARM_LOOKS, WARM_LIMIT = 1, 120, 300
 
-TELL = "console.run_changed"
-STARTED = "console.worker_started"
+RUN_CHANGED = "console.run_changed"
+WORKER_STARTED = "console.worker_started"
 
 
-class Watched(Request):
+class WatchedRequest(Request):
     """A task on its way, as the worker's parent sees it."""
 
     def on_timeout(self, soft: bool, timeout: float) -> None:
         """See Request. A child that is killed at its last limit cannot tell."""
         super().on_timeout(soft, timeout)
         if not soft:
-            reason = f"It did not stop when its time was over, and was killed after {_words(timeout)}."
-            _end(self.args[0], "failed", reason)
+            reason = f"It did not stop when its time was over, and was killed after {_format_limit(timeout)}."
+            _report_end(self.args[0], "failed", reason)
 
 
 @shared_task(
     name="analytics.tasks.analyse",
     bind=True,
-    Request=Watched,
+    Request=WatchedRequest,
     queue="spark",
     acks_late=True,
     soft_time_limit=SOFT_LIMIT,
@@ -75,33 +75,33 @@ class Watched(Request):
 def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
     """Carry out a run; the path of its result. Given the same run twice it computes once."""
     environment = Environment.read()
-    if Runs(environment).is_cancelled(run_id):
+    if RunRegistry(environment).is_cancelled(run_id):
         return None
-    if result := storage.stored(environment.results, run_id):
-        return _done(run_id, result)
-    _tell(run_id, "starting", worker=self.request.hostname or "")
+    if result := storage.load_result(environment.results, run_id):
+        return _report_done(run_id, result)
+    _report_state(run_id, "starting", worker=self.request.hostname or "")
     limit = (self.request.timelimit or (None, None))[1] or SOFT_LIMIT
     try:
-        return _done(run_id, _execute(run_id, request, environment, limit))
+        return _report_done(run_id, _execute(run_id, request, environment, limit))
     except RunCancelled:
-        _tell(run_id, "cancelled", reason="Cancelled while it ran.")
+        _report_state(run_id, "cancelled", reason="Cancelled while it ran.")
         raise
     except AnalysisFailed as error:
-        _tell(run_id, "lost" if isinstance(error, SparkStopped) else "failed", reason=str(error))
+        _report_state(run_id, "lost" if isinstance(error, SparkStopped) else "failed", reason=str(error))
         if isinstance(error, SparkStopped | SparkOutOfMemory):
-            _have_warmed_up(current_app)
+            _request_warm_up(current_app)
         raise
 
 
 @shared_task(name="analytics.tasks.cancel", queue="default")
 def cancel(run_id: str) -> None:
     """Stop a run wherever it is: waiting for a worker, in one, or in Spark."""
-    runs = Runs(Environment.read())
+    runs = RunRegistry(Environment.read())
     if not runs.is_cancelled(run_id):  # else its worker was told by who asked for this: once, it may be about to end
         runs.cancel(run_id)
         # SIGTERM lets the worker's child stop in Spark what it does for the run.
         current_app.control.revoke(run_id, terminate=True, signal="SIGTERM")
-    _tell(run_id, "cancelled", reason="Cancelled.")
+    _report_state(run_id, "cancelled", reason="Cancelled.")
     sweep.delay(run_id)
 
 
@@ -151,89 +151,89 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
     def report(**info: Any) -> None:
         if told != [info]:
             told[:] = [info]
-            _tell(run_id, "running", **info)
+            _report_state(run_id, "running", **info)
 
     try:
         from analytics.spark.run_execution import (
-            Execution,  # loads pyspark, at a child's first run: its time counts, too
+            RunExecution,  # loads pyspark, at a child's first run: its time counts, too
         )
 
-        return Execution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
+        return RunExecution(run_id, AnalysisRequest.from_dict(request), environment, report).run()
     except (AnalysisFailed, RunCancelled):
         raise
     except RequestRefused as error:
         raise AnalysisFailed(str(error)) from None
     except SoftTimeLimitExceeded:
         raise AnalysisFailed(
-            f"It took longer than {_words(limit)} and was stopped: ask about a shorter window."
+            f"It took longer than {_format_limit(limit)} and was stopped: ask about a shorter window."
         ) from None
     except OSError as error:
         log.exception("run %s failed", run_id)
-        raise AnalysisFailed(_trouble(error)) from None
+        raise AnalysisFailed(_os_error_reason(error)) from None
     except Exception as error:  # top of the run: the trace goes to the log, the reason to the page
         log.exception("run %s failed", run_id)
         raise AnalysisFailed(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from None
 
 
-def _words(seconds: float) -> str:
+def _format_limit(seconds: float) -> str:
     return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} seconds"
 
 
-def _trouble(error: OSError) -> str:
+def _os_error_reason(error: OSError) -> str:
     """What an operating system's error means to somebody who waits for a result."""
-    if error.errno in NO_ROOM:
+    if error.errno in DISK_FULL:
         return f"There is no room on the disk for the result ({error.strerror}): make room, then run it anew."
     return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
 
 
-def _done(run_id: str, result: Mapping[str, Any]) -> str:
-    path = storage.path_of(run_id)
-    _tell(run_id, "done", result=path, sentence=result["sentence"])
+def _report_done(run_id: str, result: Mapping[str, Any]) -> str:
+    path = storage.result_path(run_id)
+    _report_state(run_id, "done", result=path, sentence=result["sentence"])
     return path
 
 
-def _tell(run_id: str, state: str, **info: Any) -> None:
-    current_app.send_task(TELL, args=[run_id, state, info], queue="default")
+def _report_state(run_id: str, state: str, **info: Any) -> None:
+    current_app.send_task(RUN_CHANGED, args=[run_id, state, info], queue="default")
 
 
 @task_failure.connect
-def _child_was_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
+def _on_child_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
     """A child that was killed cannot tell; its parent learns of it and does."""
     if sender.name == analyse.name and isinstance(exception, WorkerLostError):
-        _end(args[0], "lost", "The worker's process was killed; the machine may have run out of memory.")
+        _report_end(args[0], "lost", "The worker's process was killed; the machine may have run out of memory.")
 
 
-def _end(run_id: str, state: str, reason: str) -> None:
-    runs = Runs(Environment.read())
+def _report_end(run_id: str, state: str, reason: str) -> None:
+    runs = RunRegistry(Environment.read())
     session_id = runs.session_of(run_id)
     if not runs.is_cancelled(run_id):
-        _tell(run_id, state, reason=reason)
+        _report_state(run_id, state, reason=reason)
     if session_id is not None:
         sweep.delay(run_id, session_id)
 
 
 @celeryd_after_setup.connect
-def _load_once(instance: Any, **_: Any) -> None:
+def _preload_modules(instance: Any, **_: Any) -> None:
     """What every child needs is loaded before they are forked: no run waits for it, and they share its memory."""
-    if _does_analyses(instance.app):
+    if _runs_analyses(instance.app):
         import_module("analytics.spark.warmup")
         for each in ANALYSES.values():
             import_module(each.module)
 
 
 @worker_ready.connect
-def _worker_started(sender: Any, **_: Any) -> None:
+def _on_worker_ready(sender: Any, **_: Any) -> None:
     """What a worker of this name had before it ended is lost: the console is told at once, not after a long silence."""
-    if _does_analyses(sender.app):
-        sender.app.send_task(STARTED, args=[sender.hostname, time.time()], queue="default")
-        _have_warmed_up(sender.app)
+    if _runs_analyses(sender.app):
+        sender.app.send_task(WORKER_STARTED, args=[sender.hostname, time.time()], queue="default")
+        _request_warm_up(sender.app)
 
 
-def _have_warmed_up(app: Any) -> None:
+def _request_warm_up(app: Any) -> None:
     if Environment.read().warms_up:
         app.send_task(warm_up.name, queue="spark", expires=WARM_LIMIT)
 
 
-def _does_analyses(app: Any) -> bool:
+def _runs_analyses(app: Any) -> bool:
     """Whether this worker carries out runs."""
     return analyse.name in app.tasks and "spark" in app.amqp.queues.consume_from

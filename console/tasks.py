@@ -31,7 +31,7 @@ _OFTEN = ("console.analyses.questions", "console.analyses.reports.editions", "co
 @shared_task(name="console.run_changed")
 def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> bool:
     """An analysis reached a state; ignored when its run is over already."""
-    is_new = run_service.changed(run_id, state, info or {})
+    is_new = run_service.on_state_changed(run_id, state, info or {})
     if is_new and state in AnalysisRun.FINAL:
         look_at_reports()
     return is_new
@@ -45,9 +45,9 @@ def look_at_reports() -> None:
         editions,  # need much that a short task can do without
     )
 
-    editions.settle_all()
-    editions.begin_due(timezone.now())
-    delivery.ask_for_due(timezone.now())
+    editions.finish_complete_editions()
+    editions.start_due_editions(timezone.now())
+    delivery.enqueue_due(timezone.now())
 
 
 @shared_task(name="console.mail_edition")
@@ -64,13 +64,13 @@ def reap() -> int:
     job_service.forget_old()
     rouse_lost()
     search_service.rouse_lost()
-    return run_service.reap(SILENCE, PATIENCE)
+    return run_service.fail_lost_runs(SILENCE, PATIENCE)
 
 
 @shared_task(name="console.worker_started")
 def worker_started(worker: str, seconds: float) -> int:
     """A worker of analyses began at this moment (seconds since the epoch); how many runs of the one before are lost."""
-    return run_service.worker_started(worker, datetime.fromtimestamp(seconds, UTC))
+    return run_service.on_worker_started(worker, datetime.fromtimestamp(seconds, UTC))
 
 
 @shared_task(name="console.work")
@@ -110,7 +110,7 @@ def forget_runs() -> int:
     """Delete runs of analyses older than SLUICE_RESULT_DAYS and editions of reports too old; how many."""
     from console.analyses.reports import editions
 
-    return run_retention.forget(settings.SLUICE.result_days) + editions.forget(timezone.now())
+    return run_retention.purge_runs(settings.SLUICE.result_days) + editions.purge_editions(timezone.now())
 
 
 @celeryd_after_setup.connect

@@ -19,13 +19,13 @@ from threading import Event
 import pyarrow as pa
 
 from analytics.archive import atomic_files
-from analytics.archive.broker_archive import BrokerArchive, Commit
-from analytics.archive.data_files import ARCHIVED, archived
-from analytics.archive.housekeeping import Bounds, Housekeeping
-from analytics.archive.stream_ids import START, place_of
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.archive.data_files import ARCHIVED, to_archive_schema
+from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
+from analytics.archive.stream_ids import START, position_of
 from analytics.archive.trace_stream import NODE_DELAY_US, TraceStream
-from analytics.rollups.counters import count
-from analytics.rollups.store import HOUR, Rollups
+from analytics.rollups.counters import count_events
+from analytics.rollups.store import HOUR, RollupStore
 from brokerapp.errors import StoreUnavailable
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.encoding import decode
@@ -49,9 +49,9 @@ class Archiver:
         self._stream, self._archive, self._at = stream, archive, at
         self._commit = archive.recover()
         atomic_files.make_folder(archive.folder)
-        self._rollups, self._forgotten = Rollups(archive.folder), time.time()
+        self._rollups, self._forgotten = RollupStore(archive.folder), time.time()
         missed = archive.after(self._rollups.place)  # what was archived but not counted
-        self._rollups.add(map(count, missed), place_of(self._commit.offset))
+        self._rollups.add(map(count_events, missed), position_of(self._commit.offset))
 
     def close(self) -> None:
         """Give back what is open."""
@@ -65,13 +65,13 @@ class Archiver:
             events = pa.concat_tables(tables)
             self._commit = self._archive.append(events, commit)
             self._at("before-rollups")
-            self._rollups.add([count(events)], place_of(commit.offset))
+            self._rollups.add([count_events(events)], position_of(commit.offset))
             self._at("before-trim")
         if commit.offset != START:
             self._stream.trim(commit.offset)
             self._at("trimmed")
         if drained:
-            self._archive.say_as_of(now_us - NODE_DELAY_US)
+            self._archive.write_freshness(now_us - NODE_DELAY_US)
             self._forget(now_us / 1e6)
         return drained
 
@@ -81,7 +81,7 @@ class Archiver:
             self._rollups.forget(now)
             self._forgotten = now
 
-    def _collect(self) -> tuple[list[pa.Table], Commit, bool]:
+    def _collect(self) -> tuple[list[pa.Table], ArchiveCommit, bool]:
         """Events after the last commit, the commit that would archive them, and whether these are all."""
         commit, tables, events = self._commit, [ARCHIVED.empty_table()], 0
         while events < FLUSH_EVENTS:
@@ -112,7 +112,7 @@ class Archiver:
 def _events(id: str, batch: bytes) -> pa.Table:
     """The events of one batch. One that cannot be read has none: it must not stop those behind it."""
     try:
-        return archived(decode(batch), place_of(id))
+        return to_archive_schema(decode(batch), position_of(id))
     except (pa.ArrowException, ValueError) as error:
         log.error("trace batch %s cannot be read: %s", id, error)
         return ARCHIVED.empty_table()
@@ -135,7 +135,7 @@ def run(archiver: Archiver, housekeeping: Housekeeping, stopping: Event) -> None
     archiver.flush()
 
 
-def fault_of(text: str) -> Callable[[str], None]:
+def fault_injector(text: str) -> Callable[[str], None]:
     """What to do at each step: nothing, or end at the one named as this text says."""
     step, _, times = text.partition(":")
     left = int(times or 1)
@@ -153,7 +153,7 @@ def main() -> int:
     """Run until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s archiver: %(message)s")
     environment = Environment.read()
-    at = fault_of(os.environ.get(FAULT_VARIABLE, ""))
+    at = fault_injector(os.environ.get(FAULT_VARIABLE, ""))
     archive = BrokerArchive(environment.archive, environment.broker_name, at, environment.indexed)
     atomic_files.make_folder(archive.folder)
     with (archive.folder / "_lock").open("w") as lock:
@@ -167,7 +167,7 @@ def main() -> int:
             signal.signal(number, lambda *_: stopping.set())
         stream = TraceStream(environment.redis_url, environment.broker_name)
         try:
-            bounds = Bounds(environment.archive_days, environment.archive_bytes)
+            bounds = ArchiveLimits(environment.archive_days, environment.archive_bytes)
             run(Archiver(stream, archive, at), Housekeeping(archive, bounds, environment.indexed, at), stopping)
         except StoreUnavailable as error:
             log.warning("%s; what it holds is archived at the next start", error)

@@ -37,7 +37,7 @@ _FACTOR, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 _HALF = np.uint64(32)
 
 
-class Key(NamedTuple):
+class IndexKey(NamedTuple):
     """What is looked for: a message id, or with a name the value of that property."""
 
     text: str
@@ -66,11 +66,11 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
     return mixed ^ mixed >> _HALF
 
 
-def _number(key: Key) -> int:
+def _number(key: IndexKey) -> int:
     return int(numbers_of(pa.array([key.text]), key.name)[0]) if key.text else 0
 
 
-def _first_number(key: Key) -> int:
+def _first_number(key: IndexKey) -> int:
     return int.from_bytes(blake2b(f"{key.name}\0{key.text}".encode(), digest_size=8).digest(), "little")
 
 
@@ -123,7 +123,7 @@ def copy(source: Path, target: Path, files: Collection[str]) -> None:
     (target / NAME).write_bytes(b"".join(parts))
 
 
-def candidates(folder: Path, keys: Collection[Key]) -> tuple[set[str], set[str]]:
+def candidates(folder: Path, keys: Collection[IndexKey]) -> tuple[set[str], set[str]]:
     """Files of the folder that may hold one of the keys, and all that the index knows of."""
     may, known = set(), set()
     for index_name, number_of in _VERSIONS.items():

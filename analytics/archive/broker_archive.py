@@ -37,13 +37,13 @@ import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files, bloom_index, manifest
 from analytics.archive.compaction import COMPRESSION
-from analytics.archive.data_files import HOUR_US, REMOVED, archived
-from analytics.archive.stream_ids import START, place_of
+from analytics.archive.data_files import HOUR_US, REMOVED, to_archive_schema
+from analytics.archive.stream_ids import START, position_of
 from brokerapp.tracing.schema import VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class ArchiveCommit:
     """What the archive holds: everything up to an entry of the trace stream."""
 
     offset: str = START  #: id of the last archived entry
@@ -76,21 +76,21 @@ class BrokerArchive:
         self._indexed = indexed  #: properties by whose values messages are found, beside their ids
 
     @staticmethod
-    def all_in(root: Path) -> list[BrokerArchive]:
+    def archives_in(root: Path) -> list[BrokerArchive]:
         """The archives of all brokers in a folder."""
         return [BrokerArchive(root, unquote(each.name.removeprefix("broker="))) for each in root.glob("broker=*")]
 
     @property
-    def commit(self) -> Commit:
+    def commit(self) -> ArchiveCommit:
         """The commit record as it stands."""
         try:
             fields = json.loads(self._record.read_bytes())
         except FileNotFoundError:
-            return Commit()
-        return Commit(**{**fields, "files": tuple(fields["files"])})
+            return ArchiveCommit()
+        return ArchiveCommit(**{**fields, "files": tuple(fields["files"])})
 
     @property
-    def as_of_us(self) -> int | None:
+    def fresh_until_us(self) -> int | None:
         """All events before this moment (microseconds since the epoch) are archived; None when nothing ever was."""
         try:
             return int((self.folder / "_as_of").read_text())
@@ -105,14 +105,14 @@ class BrokerArchive:
         except FileNotFoundError:
             return 0
 
-    def say_as_of(self, us: int) -> None:
+    def write_freshness(self, us: int) -> None:
         """Note how fresh the archive is. Not synced: it is said anew every few seconds."""
         atomic_files.make_folder(self.folder)
         staged = self.folder / "._as_of.tmp"
         staged.write_text(str(us))
         staged.rename(self.folder / "_as_of")
 
-    def recover(self) -> Commit:
+    def recover(self) -> ArchiveCommit:
         """Finish what was committed, remove what was not; the commit record."""
         commit = self.commit
         self._publish(commit)
@@ -123,11 +123,11 @@ class BrokerArchive:
             shutil.rmtree(self.work / name, ignore_errors=True)
         return commit
 
-    def append(self, events: pa.Table, commit: Commit) -> Commit:
+    def append(self, events: pa.Table, commit: ArchiveCommit) -> ArchiveCommit:
         """Add the events and make `commit` the record, with the files written."""
         atomic_files.make_folder(self.folder)
         files = {}
-        for hour, of_hour in _by_hour(archived(events, place_of(commit.offset))):
+        for hour, of_hour in _by_hour(to_archive_schema(events, position_of(commit.offset))):
             path = f"{hour}/part-{commit.offset}.parquet"
             self._stage(path, of_hour)
             files[path] = bloom_index.keys_of(of_hour, self._indexed)
@@ -153,10 +153,10 @@ class BrokerArchive:
         for file in sorted(files, key=attrgetter("last")):
             parquet = pq.ParquetFile(file.path)
             for number in range(parquet.num_row_groups):
-                events = archived(parquet.read_row_group(number), file.last)
+                events = to_archive_schema(parquet.read_row_group(number), file.last)
                 yield events.filter(pc.greater(events["entry"], place))
 
-    def is_published(self, commit: Commit) -> bool:
+    def is_published(self, commit: ArchiveCommit) -> bool:
         """Whether all that it appended has its final name."""
         return not any(self._staged(path).exists() for path in commit.files)
 
@@ -171,7 +171,7 @@ class BrokerArchive:
         atomic_files.sync(staged)
         atomic_files.sync(staged.parent)
 
-    def _publish(self, commit: Commit) -> None:
+    def _publish(self, commit: ArchiveCommit) -> None:
         """Give the files their final names. One that has no hidden name any more got its final one earlier."""
         for path in commit.files:
             staged, final = self._staged(path), self.folder / path
@@ -180,7 +180,7 @@ class BrokerArchive:
                 atomic_files.sync(final.parent)
                 self._at("published")
 
-    def _list(self, commit: Commit) -> None:
+    def _list(self, commit: ArchiveCommit) -> None:
         """Have the manifests list the files of a commit."""
         for hour in sorted({Path(path).parent for path in commit.files}):
             if (self.folder / hour).is_dir():

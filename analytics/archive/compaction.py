@@ -23,7 +23,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files, bloom_index, manifest
-from analytics.archive.data_files import ARCHIVED, HOUR_US, DataFile, archived, data_files, hour_folders, start_us
+from analytics.archive.data_files import (
+    ARCHIVED,
+    HOUR_US,
+    DataFile,
+    data_files,
+    hour_folders,
+    start_us,
+    to_archive_schema,
+)
 from analytics.archive.stream_ids import id_of
 
 #: Events of a file that is not made larger any more: some 25 to 50 MB.
@@ -121,7 +129,7 @@ def _row_groups(group: Sequence[DataFile]) -> Iterator[pa.Table]:
     for file in group:
         parquet = pq.ParquetFile(file.path)
         for number in range(parquet.num_row_groups):
-            waiting.append(archived(parquet.read_row_group(number), file.last))
+            waiting.append(to_archive_schema(parquet.read_row_group(number), file.last))
             events += waiting[-1].num_rows
             if events >= ROW_GROUP:
                 yield pa.concat_tables(waiting)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.archive.stream_ids import place_of
+from analytics.archive.stream_ids import position_of
 from brokerapp.tracing.schema import SCHEMA, VERSION, VERSION_KEY, current
 
 #: What files have: the columns of events but for the broker, which the path has, and the stream entry they came with.
@@ -63,16 +63,16 @@ def data_files(hour: Path) -> list[DataFile]:
 def _files(hour: Path) -> Iterator[DataFile]:
     for path in hour.iterdir():
         if found := _NAME.fullmatch(path.name):
-            yield DataFile(path, place_of(found[1]), int(found[2] or 1))
+            yield DataFile(path, position_of(found[1]), int(found[2] or 1))
 
 
-def place_in(name: str) -> int | None:
+def position_in(name: str) -> int | None:
     """The place of the last stream entry in a file of this name; None when no data file has such a name."""
     found = _NAME.fullmatch(name)
-    return place_of(found[1]) if found else None
+    return position_of(found[1]) if found else None
 
 
-def archived(events: pa.Table, last: int) -> pa.Table:
+def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
     """Events of any version as files have them now; `last` is the place of those that do not say theirs."""
     if "entry" not in events.schema.names:
         events = events.append_column("entry", pa.repeat(pa.scalar(last, pa.int64()), events.num_rows))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.archive.data_files import hour_folders
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from brokerapp.tracing.schema import VERSION_KEY
 
 #: Footers that are read at most, each a fraction of a millisecond: beyond, the number is not worth the wait.
@@ -24,7 +24,7 @@ GONE = (OSError, pa.ArrowInvalid)
 
 
 @dataclass(frozen=True, slots=True)
-class Footer:
+class FooterStats:
     """What the footer of a data file says of its events."""
 
     rows: int
@@ -32,44 +32,44 @@ class Footer:
     last_us: int | None
     version: int  #: of the events, see brokerapp/tracing/schema.py
 
-    def is_within(self, window: Window) -> bool:
+    def is_within(self, window: TimeWindow) -> bool:
         """Whether all of them happened in the window."""
         known = self.first_us is not None and self.last_us is not None
         return known and window.since_us <= self.first_us and self.last_us < window.until_us
 
 
-def footer_of(path: Path) -> Footer:
+def read_footer(path: Path) -> FooterStats:
     """What the footer of a data file says, read once unless the file changes. Raises one of GONE."""
     found = path.stat()
     return _footer_of(path, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(2 * MAX_FILES)
-def _footer_of(path: Path, _size: int, _mtime_ns: int) -> Footer:
+def _footer_of(path: Path, _size: int, _mtime_ns: int) -> FooterStats:
     footer = pq.read_metadata(path)
     version = int((footer.metadata or {}).get(VERSION_KEY, b"1"))
     column = footer.schema.names.index("ts")
     groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if not groups or not all(each is not None and each.has_min_max for each in groups):
-        return Footer(footer.num_rows, None, None, version)
+        return FooterStats(footer.num_rows, None, None, version)
     first, last = min(each.min for each in groups), max(each.max for each in groups)
-    return Footer(footer.num_rows, _micros(first), _micros(last), version)
+    return FooterStats(footer.num_rows, _micros(first), _micros(last), version)
 
 
-def rows_within(archive: Path, window: Window) -> int | None:
+def rows_within(archive: Path, window: TimeWindow) -> int | None:
     """Events in the files of the window's hours, of all brokers; None when these are too many to be counted."""
     rows = 0
     for number, path in enumerate(_files(archive, window)):
         if number == MAX_FILES:
             return None
         try:
-            rows += footer_of(path).rows
+            rows += read_footer(path).rows
         except GONE:
             continue
     return rows
 
 
-def oldest_version(archive: Path, window: Window) -> int | None:
+def oldest_version(archive: Path, window: TimeWindow) -> int | None:
     """The lowest version of the files of the window's hours, of all brokers; None when there is none.
 
     Of more files than are looked into, that of the first.
@@ -79,10 +79,10 @@ def oldest_version(archive: Path, window: Window) -> int | None:
 
 def _version(path: Path) -> Iterator[int]:
     with contextlib.suppress(*GONE):
-        yield footer_of(path).version
+        yield read_footer(path).version
 
 
-def began_us(archive: Path) -> int | None:
+def recording_start_us(archive: Path) -> int | None:
     """When the first event was recorded of which the archive has any, of all brokers; microseconds since the epoch."""
     first = (hours[0] for broker in archive.glob("broker=*") if (hours := hour_folders(broker)))
     return min((at for hour in first for path in hour.glob("*.parquet") for at in _earliest(path)), default=None)
@@ -90,7 +90,7 @@ def began_us(archive: Path) -> int | None:
 
 def _earliest(path: Path) -> Iterator[int]:
     try:
-        first = footer_of(path).first_us
+        first = read_footer(path).first_us
     except GONE:
         return
     if first is not None:
@@ -101,7 +101,7 @@ def _micros(moment: datetime) -> int:
     return round(moment.timestamp() * 1e6)
 
 
-def _files(archive: Path, window: Window) -> Iterator[Path]:
+def _files(archive: Path, window: TimeWindow) -> Iterator[Path]:
     first, last = (
         datetime.fromtimestamp(us / 1e6, UTC).strftime("day=%Y-%m-%d/hour=%H")
         for us in (window.since_us, window.until_us - 1)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.compaction import compact, forget_replaced, next_group, settled_hours
 from analytics.archive.integrity import Integrity
-from analytics.archive.read_locks import alone
-from analytics.archive.retention import hours_of, remove, too_many
+from analytics.archive.read_locks import exclusive_lock
+from analytics.archive.retention import expired_hours, hours_of, remove
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ArchiveLimits:
     """Of an archive; 0: none."""
 
     days: float = 0
@@ -30,7 +30,7 @@ class Housekeeping:
     """Of one broker's archive."""
 
     def __init__(
-        self, archive: BrokerArchive, bounds: Bounds, indexed: Sequence[str], at: Callable[[str], None]
+        self, archive: BrokerArchive, bounds: ArchiveLimits, indexed: Sequence[str], at: Callable[[str], None]
     ) -> None:
         self._archive, self._bounds, self._indexed, self._at = archive, bounds, indexed, at
         self._integrity = Integrity(archive)
@@ -50,17 +50,17 @@ class Housekeeping:
             if not (group := next_group(hour)):
                 self._done.add(state)
                 continue
-            with alone(self._archive.folder) as free:
+            with exclusive_lock(self._archive.folder) as free:
                 if free:
                     compact(hour, group, self._archive.work, self._indexed, self._at)
             return free
         return False
 
     def _remove(self, now_us: int) -> bool:
-        gone = too_many(hours_of(self._archive.folder), now_us, self._bounds.days, self._bounds.bytes)
+        gone = expired_hours(hours_of(self._archive.folder), now_us, self._bounds.days, self._bounds.bytes)
         if not gone:
             return False
-        with alone(self._archive.folder) as free:
+        with exclusive_lock(self._archive.folder) as free:
             if free:
                 log.info("%s is removed: past the archive's bounds", gone[0].folder)
                 remove(gone[0].folder, self._archive.work)

@@ -19,7 +19,7 @@ from analytics.archive import atomic_files, manifest
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import hour_folders
 from analytics.archive.manifest import FOREIGN, NOT_OURS, SetAside
-from analytics.archive.read_locks import alone
+from analytics.archive.read_locks import exclusive_lock
 
 NAME = "_set_aside.json"
 #: Seconds between two computations of the checksums of an hour. One hour is read a minute, at about 3 GB a second.
@@ -80,7 +80,7 @@ class Integrity:
     def _move(self, files: list[SetAside], hour: Path) -> None:
         if not files:
             return
-        with alone(self._archive.folder) as free:
+        with exclusive_lock(self._archive.folder) as free:
             if not free:  # next time
                 return
             folder = manifest.aside_folder(hour)

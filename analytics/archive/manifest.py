@@ -32,8 +32,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from analytics.archive import atomic_files
-from analytics.archive.data_files import DataFile, data_files, hour_folders, place_in
-from analytics.archive.footer_stats import GONE, footer_of
+from analytics.archive.data_files import DataFile, data_files, hour_folders, position_in
+from analytics.archive.footer_stats import GONE, read_footer
 
 FOLDER = "_manifests"
 #: Why a file is not read.
@@ -48,7 +48,7 @@ _LOOKS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """One data file as it was when it was written."""
 
     file: str
@@ -80,7 +80,7 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class HourInspection:
     """The files of one hour: those to be read, in the order of what they hold, and those set aside."""
 
     files: list[DataFile]
@@ -104,7 +104,7 @@ def hours_of(broker: Path) -> list[Path]:
     return sorted({*hour_folders(broker), *named}, key=lambda each: each.parts[-2:])
 
 
-def read(hour: Path) -> dict[str, Entry] | None:
+def read(hour: Path) -> dict[str, ManifestEntry] | None:
     """The entries of an hour by file, None when it has no manifest; a line that was not written whole is left out."""
     try:
         lines = path_of(hour).read_bytes().splitlines()
@@ -114,15 +114,15 @@ def read(hour: Path) -> dict[str, Entry] | None:
     return {each.file: each for each in found if each is not None}
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> ManifestEntry | None:
     try:
         fields = json.loads(line)
-        return Entry(**{**fields, "replaces": tuple(fields.get("replaces", ()))})
+        return ManifestEntry(**{**fields, "replaces": tuple(fields.get("replaces", ()))})
     except (ValueError, TypeError, AttributeError):
         return None
 
 
-def add(hour: Path, entries: Iterable[Entry]) -> None:
+def add(hour: Path, entries: Iterable[ManifestEntry]) -> None:
     """Add files to the manifest of an hour; one that a process left unfinished is ended first."""
     path = path_of(hour)
     atomic_files.make_folder(path.parent)
@@ -135,7 +135,7 @@ def add(hour: Path, entries: Iterable[Entry]) -> None:
         atomic_files.sync(path.parent)
 
 
-def write(hour: Path, entries: Iterable[Entry]) -> None:
+def write(hour: Path, entries: Iterable[ManifestEntry]) -> None:
     """Replace the manifest of an hour, whole or not at all."""
     path = path_of(hour)
     atomic_files.make_folder(path.parent)
@@ -149,15 +149,15 @@ def remove(hour: Path) -> None:
         atomic_files.sync(path_of(hour).parent)
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: ManifestEntry) -> bytes:
     fields = {name: value for name, value in asdict(entry).items() if name != "replaces" or value}
     return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
 
 
-def entry_of(path: Path, name: str = "", replaces: tuple[str, ...] = ()) -> Entry:
+def entry_of(path: Path, name: str = "", replaces: tuple[str, ...] = ()) -> ManifestEntry:
     """Read a data file for its entry, under the name that it gets. Raises OSError or pyarrow.ArrowException."""
-    footer, found = footer_of(path), path.stat()
-    return Entry(
+    footer, found = read_footer(path), path.stat()
+    return ManifestEntry(
         name or path.name, footer.rows, found.st_size, crc32_of(path), found.st_mtime_ns,
         footer.first_us, footer.last_us, replaces,
     )  # fmt: skip
@@ -175,7 +175,7 @@ def crc32_of(path: Path) -> int:
 # -- what is compared with them
 
 
-def inspect(hour: Path, committed: Collection[str] = (), seam: int | None = None) -> Inspected:
+def inspect(hour: Path, committed: Collection[str] = (), seam: int | None = None) -> HourInspection:
     """Compare an hour's folder with its manifest. `committed` are names of files that the commit record lists.
 
     With `seam` only files up to that place of the stream count. It may run beside the archiver: when that changes the
@@ -189,7 +189,7 @@ def inspect(hour: Path, committed: Collection[str] = (), seam: int | None = None
             break
     if seam is not None:
         present = {name: each for name, each in present.items() if each.last <= seam}
-        entries = entries and {name: each for name, each in entries.items() if (place_in(name) or 0) <= seam}
+        entries = entries and {name: each for name, each in entries.items() if (position_in(name) or 0) <= seam}
     if entries is None:
         found = _without_manifest(hour, present)
     else:
@@ -215,22 +215,22 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _without_manifest(hour: Path, present: dict[str, DataFile]) -> Inspected:
+def _without_manifest(hour: Path, present: dict[str, DataFile]) -> HourInspection:
     files, aside, rows = [], [], {}
     for name, file in present.items():
         try:
-            rows[name] = footer_of(file.path).rows
+            rows[name] = read_footer(file.path).rows
             files.append(file)
         except FileNotFoundError:  # removed by retention meanwhile
             continue
         except (*GONE, ValueError) as error:
             aside.append(SetAside(_name(hour), name, DAMAGED, _first_line(error)))
-    return Inspected(files, aside, rows)
+    return HourInspection(files, aside, rows)
 
 
 def _compared(
-    hour: Path, present: dict[str, DataFile], entries: dict[str, Entry], committed: Collection[str]
-) -> Inspected:
+    hour: Path, present: dict[str, DataFile], entries: dict[str, ManifestEntry], committed: Collection[str]
+) -> HourInspection:
     expected = expected_of(entries, present)
     files, aside, rows = [], [], {}
     for name, file in present.items():
@@ -246,13 +246,13 @@ def _compared(
             rows[name] = entry.rows
         else:
             aside.append(SetAside(_name(hour), name, *wrong, entry.rows, entry.first_us, entry.last_us))
-    return Inspected(sorted(files, key=lambda each: (each.last, each.path.name)), aside, rows)
+    return HourInspection(sorted(files, key=lambda each: (each.last, each.path.name)), aside, rows)
 
 
 def _unlisted(hour: Path, name: str) -> SetAside:
     """A file that no manifest lists: an unreadable one of an earlier version, or one that somebody put there."""
     try:
-        footer_of(hour / name)
+        read_footer(hour / name)
     except (*GONE, ValueError) as error:
         return SetAside(_name(hour), name, DAMAGED, _first_line(error))
     return SetAside(_name(hour), name, FOREIGN, NOT_OURS, 0)
@@ -270,7 +270,7 @@ def aside_folder(hour: Path) -> Path:
     return work / ASIDE / f"{hour.parent.name}.{hour.name}"
 
 
-def expected_of(entries: dict[str, Entry], present: Collection[str]) -> dict[str, Entry]:
+def expected_of(entries: dict[str, ManifestEntry], present: Collection[str]) -> dict[str, ManifestEntry]:
     """The files that should be there: in place of those that were merged the merged one, or the other way round."""
     merged = {name for name, each in entries.items() if each.replaces}
     done = {name for name in merged if name in present or not any(old in present for old in entries[name].replaces)}
@@ -278,7 +278,7 @@ def expected_of(entries: dict[str, Entry], present: Collection[str]) -> dict[str
     return {name: each for name, each in entries.items() if name not in gone and (name not in merged or name in done)}
 
 
-def _difference(path: Path, entry: Entry) -> tuple[str, str] | None:
+def _difference(path: Path, entry: ManifestEntry) -> tuple[str, str] | None:
     """What differs from the entry, without reading what seems unchanged."""
     try:
         found = path.stat()
@@ -315,7 +315,7 @@ def verify(hour: Path) -> bool:
     return len(_damaged) > before
 
 
-def _content(path: Path, entry: Entry) -> tuple[bool, int, int]:
+def _content(path: Path, entry: ManifestEntry) -> tuple[bool, int, int]:
     """Whether the content is what was written, or the file is gone; its size and time of modification."""
     try:
         found = path.stat()
@@ -361,7 +361,7 @@ def settle(hour: Path) -> None:
         write(hour, [replace(each, replaces=()) for each in expected_of(entries, present).values()])
 
 
-def refresh(hour: Path, found: Inspected) -> None:
+def refresh(hour: Path, found: HourInspection) -> None:
     """Note the times of files that were copied or restored and are what they were: nobody has to read them again."""
     entries = read(hour) or {}
     sound = {file.path.name: file.path.stat().st_mtime_ns for file in found.files if file.path.name in entries}

@@ -17,7 +17,7 @@ NAME = "_readers"
 
 
 @contextmanager
-def reading(root: Path) -> Iterator[None]:
+def read_lock(root: Path) -> Iterator[None]:
     """Files of this archive, of all its brokers, stay as long as this lasts."""
     with ExitStack() as held:
         for broker in sorted(root.glob("broker=*")):
@@ -27,7 +27,7 @@ def reading(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(broker: Path) -> Iterator[bool]:
+def exclusive_lock(broker: Path) -> Iterator[bool]:
     """Whether nobody reads from this broker's folder; then nobody begins to as long as this lasts."""
     atomic_files.make_folder(broker)
     with (broker / NAME).open("a") as lock:

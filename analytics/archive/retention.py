@@ -13,7 +13,7 @@ _DAY_US = 24 * HOUR_US
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class ArchiveHour:
     """What an hour takes."""
 
     folder: Path
@@ -21,7 +21,7 @@ class Hour:
     size: int  #: bytes
 
 
-def too_many(hours: list[Hour], now_us: int, days: float, limit: int) -> list[Hour]:
+def expired_hours(hours: list[ArchiveHour], now_us: int, days: float, limit: int) -> list[ArchiveHour]:
     """Those of the hours, which are in order, that go: older than so many days, or beyond a limit in bytes; 0: none.
 
     The hour that is being written stays.
@@ -38,9 +38,9 @@ def too_many(hours: list[Hour], now_us: int, days: float, limit: int) -> list[Ho
     return gone
 
 
-def hours_of(broker: Path) -> list[Hour]:
+def hours_of(broker: Path) -> list[ArchiveHour]:
     """The hours of a broker, oldest first; one of which only the manifest is left takes nothing."""
-    return [Hour(each, start_us(each), _size(each)) for each in manifest.hours_of(broker)]
+    return [ArchiveHour(each, start_us(each), _size(each)) for each in manifest.hours_of(broker)]
 
 
 def remove(hour: Path, work: Path) -> None:

@@ -8,7 +8,7 @@ START = "0-0"
 _IN_A_MILLISECOND = 1 << 20
 
 
-def place_of(id: str) -> int:
+def position_of(id: str) -> int:
     """The id of an entry as an integer: what the column `entry` of the archive holds."""
     milliseconds, _, number = id.partition("-")
     return int(milliseconds) * _IN_A_MILLISECOND + int(number or 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import redis
 
-from analytics.archive.stream_ids import place_of
+from analytics.archive.stream_ids import position_of
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import trace_key
 
@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class StreamPage:
     """Entries that follow a place in the stream, in order."""
 
     entries: list[tuple[str, bytes]]  #: id and batch
@@ -43,7 +43,7 @@ class TraceStream:
         """Give back the connection."""
         self._redis.close()
 
-    def read(self, after: str, ordinal: int, limit: int = PAGE) -> Page:
+    def read(self, after: str, ordinal: int, limit: int = PAGE) -> StreamPage:
         """At most `limit` entries after the one with this id, the ordinal-th that the stream was given.
 
         Whatever trims a stream takes its oldest entries. So while the entry `after` is still there (trim keeps it as a
@@ -51,14 +51,14 @@ class TraceStream:
         """
         info, found = self._look(after, limit + 1)
         if info is None:
-            return Page([], 0, renewed=ordinal > 0)
+            return StreamPage([], 0, renewed=ordinal > 0)
         entries = [(id.decode(), fields[b"b"]) for id, fields in found]
         if entries and entries[0][0] == after:
-            return Page(entries[1:], 0)
+            return StreamPage(entries[1:], 0)
         missed = info["entries-added"] - info["length"] - ordinal
-        if missed < 0 or place_of(info["last-generated-id"].decode()) < place_of(after):
-            return Page([], 0, renewed=True)
-        return Page(entries[:limit], missed)
+        if missed < 0 or position_of(info["last-generated-id"].decode()) < position_of(after):
+            return StreamPage([], 0, renewed=True)
+        return StreamPage(entries[:limit], missed)
 
     def _look(self, after: str, limit: int) -> tuple[dict | None, list]:
         """What the stream says of itself, None when there is none, and its entries from `after` on."""

@@ -6,31 +6,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics.jobs.common.tables import MAX_BARS, Collect, nothing, rolled_back, table_of, total
-from analytics.model.wording import client, client_label, counted, part, sentence, short
-from analytics.requests.question import Question
+from analytics.jobs.common.tables import MAX_BARS, Collect, empty_result, rollback_notes, table_of, total
+from analytics.model.wording import client_label, client_name, format_percent, pluralize, sentence, short_name
+from analytics.requests.question import RunQuestion
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.clients import clients
 from analytics.transforms.event_filters import of_destination
 
 STEPS = 1
-NOBODY = "not recorded"
-_PRODUCER, _CONSUMER = Column("client", "Producer", about="client"), Column("client", "Consumer", about="client")
-_PLACES = Column("places", "Destinations", "count")
-_MOST = Column("destination", "Most at", about="destination")
-_SHARE, _RATE = Column("share", "Share", "part"), Column("rate", "Messages", "rate")
+NOT_RECORDED = "not recorded"
+_PRODUCER, _CONSUMER = (
+    ResultColumn("client", "Producer", about="client"),
+    ResultColumn("client", "Consumer", about="client"),
+)
+_PLACES = ResultColumn("places", "Destinations", "count")
+_MOST = ResultColumn("destination", "Most at", about="destination")
+_SHARE, _RATE = ResultColumn("share", "Share", "part"), ResultColumn("rate", "Messages", "rate")
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """The producers and the consumers with the most messages."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by client", clients(events, question.window))
     rows_read, seconds = total(found, "events"), question.covered.seconds
-    producers = ranked(found, "sent", "bytes_sent", seconds)
-    consumers = ranked(found, "acked", "bytes_acked", seconds)
+    producers = rank_clients(found, "sent", "bytes_sent", seconds)
+    consumers = rank_clients(found, "acked", "bytes_acked", seconds)
     if not producers and not consumers:
-        return nothing("Nothing was sent and nothing acknowledged in this window.", rows_read)
+        return empty_result("Nothing was sent and nothing acknowledged in this window.", rows_read)
     tables, figures = [], []
     for name, title, who, rows, done in (
         ("producers", "Producers", _PRODUCER, producers, "Sent"),
@@ -38,14 +41,14 @@ def run(question: Question, collect: Collect) -> Findings:
     ):
         columns = (
             who,
-            Column("messages", done, "messages"),
+            ResultColumn("messages", done, "messages"),
             _SHARE,
             _RATE,
-            Column("bytes", done, "bytes"),
+            ResultColumn("bytes", done, "bytes"),
             _PLACES,
             _MOST,
         )
-        tables.append(Table(name, title, columns, table_of(rows, columns)))
+        tables.append(ResultTable(name, title, columns, table_of(rows, columns)))
         if rows:
             series = {done: [each["messages"] for each in rows[:MAX_BARS]]}
             figures.append(
@@ -56,25 +59,25 @@ def run(question: Question, collect: Collect) -> Findings:
                     ),
                 )
             )
-    known = [each for each in producers if each["client"] != NOBODY]
+    known = [each for each in producers if each["client"] != NOT_RECORDED]
     headline = (
-        Figure("Producers", len(known)),
-        Figure("Sent", sum(each["messages"] for each in producers), "messages"),
-        Figure("Consumers", len(consumers)),
-        Figure("Acknowledged", sum(each["messages"] for each in consumers), "messages"),
+        HeadlineFigure("Producers", len(known)),
+        HeadlineFigure("Sent", sum(each["messages"] for each in producers), "messages"),
+        HeadlineFigure("Consumers", len(consumers)),
+        HeadlineFigure("Acknowledged", sum(each["messages"] for each in consumers), "messages"),
     )
-    notes = rolled_back(total(found, "rolled_back"))
-    return Findings(
+    notes = rollback_notes(total(found, "rolled_back"))
+    return JobResult(
         _sentence(producers, consumers), rows_read, tuple(figures), tuple(tables), notes=notes, headline=headline
     )
 
 
-def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[dict[str, Any]]:
+def rank_clients(found: pa.Table, messages: str, size: str, seconds: float) -> list[dict[str, Any]]:
     """Clients by what they did, those who did most first; what no client is known of comes under NOBODY."""
     of: dict[str, list[dict[str, Any]]] = {}
     for each in found.to_pylist():
         if each[messages]:
-            of.setdefault(each["client"] or NOBODY, []).append(each)
+            of.setdefault(each["client"] or NOT_RECORDED, []).append(each)
     whole = sum(each[messages] for rows in of.values() for each in rows)
     ranking = [
         {
@@ -92,16 +95,19 @@ def ranked(found: pa.Table, messages: str, size: str, seconds: float) -> list[di
 
 
 def _sentence(producers: list[dict[str, Any]], consumers: list[dict[str, Any]]) -> str:
-    known = [each for each in producers if each["client"] != NOBODY]
+    known = [each for each in producers if each["client"] != NOT_RECORDED]
     return sentence(
-        f"most is sent by {client(known[0]['client'])}, {part(known[0]['share'])} of all, mainly to "
-        f"{short(known[0]['destination'])}"
+        f"most is sent by {client_name(known[0]['client'])}, {format_percent(known[0]['share'])} of all, mainly to "
+        f"{short_name(known[0]['destination'])}"
         if known
-        else f"{counted(sum(each['messages'] for each in producers), 'message')} were sent, by whom was not recorded"
+        else f"{pluralize(sum(each['messages'] for each in producers), 'message')} were sent, by whom was not recorded"
         if producers
         else "nothing was sent",
-        f"most is taken by {client(consumers[0]['client'])}, {part(consumers[0]['share'])} of what is acknowledged"
+        f"most is taken by {client_name(consumers[0]['client'])}, {format_percent(consumers[0]['share'])} "
+        "of what is acknowledged"
         if consumers
         else "nothing was acknowledged",
-        f"{counted(len(known), 'producer')} and {counted(len(consumers), 'consumer')} were at work" if known else "",
+        f"{pluralize(len(known), 'producer')} and {pluralize(len(consumers), 'consumer')} were at work"
+        if known
+        else "",
     )

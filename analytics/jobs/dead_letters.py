@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics.jobs.common.tables import Collect, nothing, table_of
+from analytics.jobs.common.tables import Collect, empty_result, table_of
 from analytics.model.failure_patterns import COUNTED_AGAIN, EXPIRED, NOTE
-from analytics.model.time_buckets import series, slot_seconds, span
-from analytics.model.wording import counted, form, part, sentence, short
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.model.time_buckets import series, slot_name, slot_seconds
+from analytics.model.wording import format_percent, pluralize, sentence, short_name, verb_form
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.event_filters import of_destination
 from analytics.transforms.failure_causes import causes
 
@@ -26,36 +26,39 @@ EXAMPLES = 3
 #: Causes whose messages are shown.
 EXPLAINED = 50
 DEAD, LATE, DROPPED = "dead letter", "expired", "dropped"
-_CAUSE, _OUTCOME = Column("cause", "Cause"), Column("outcome", "What became of them")
-_FAILED_AT = Column("destination", "Where", about="destination")
+_CAUSE, _OUTCOME = ResultColumn("cause", "Cause"), ResultColumn("outcome", "What became of them")
+_FAILED_AT = ResultColumn("destination", "Where", about="destination")
 _COLUMNS = (
-    _CAUSE, _OUTCOME, _FAILED_AT, Column("messages", "Times", "count"), Column("share", "Share", "part"),
-    Column("consumers", "Consumers", "count"), Column("first", "First", "time"), Column("last", "Last", "time"),
+    _CAUSE, _OUTCOME, _FAILED_AT, ResultColumn("messages", "Times", "count"), ResultColumn("share", "Share", "part"),
+    ResultColumn("consumers", "Consumers", "count"), ResultColumn("first", "First", "time"),
+    ResultColumn("last", "Last", "time"),
 )  # fmt: skip
 _EXAMPLES = (
-    Column("message", "Message", about="message"), _FAILED_AT, Column("client", "Consumer", about="client"),
-    Column("at", "When", "time"), Column("reason", "What it said"),
+    ResultColumn("message", "Message", about="message"), _FAILED_AT, ResultColumn("client", "Consumer", about="client"),
+    ResultColumn("at", "When", "time"), ResultColumn("reason", "What it said"),
 )  # fmt: skip
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """What messages failed of, where, and with whom."""
     slot = slot_seconds(question.covered)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("causes", causes(events, slot))
     if not found.num_rows:
-        return nothing("No message was given up in this window.")
-    clusters = clustered(found)
+        return empty_result("No message was given up in this window.")
+    clusters = group_by_cause(found)
     figures = _figures(clusters)
     examples = [example for each in clusters[:EXPLAINED] for example in each["examples"]]
-    return Findings(
-        sentence=_sentence(clusters, _kept(found)),
-        headline=tuple(Figure(label, count, "count") for label, count in figures.items()),  # times: see COUNTED_AGAIN
+    return JobResult(
+        sentence=_sentence(clusters, _expired_to_dlq(found)),
+        headline=tuple(
+            HeadlineFigure(label, count, "count") for label, count in figures.items()
+        ),  # times: see COUNTED_AGAIN
         rows_read=sum(found["events"].to_pylist()),
-        charts=((f"Messages given up, by {span(slot)}", _chart(found, question.covered, slot)),),
+        charts=((f"Messages given up, by {slot_name(slot)}", _chart(found, question.covered, slot)),),
         tables=(
-            Table("causes", f"Causes: {COUNTED_AGAIN}", _COLUMNS, table_of(clusters, _COLUMNS)),
-            Table("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
+            ResultTable("causes", f"Causes: {COUNTED_AGAIN}", _COLUMNS, table_of(clusters, _COLUMNS)),
+            ResultTable("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
         ),
         notes=(NOTE,),
     )
@@ -69,7 +72,7 @@ def _figures(clusters: list[dict[str, Any]]) -> dict[str, int]:
     }
 
 
-def _kept(found: pa.Table) -> int:
+def _expired_to_dlq(found: pa.Table) -> int:
     """How many that expired became dead letters."""
     return sum(
         each["messages"]
@@ -83,7 +86,7 @@ def _outcome(kind: str, cause: str) -> str:
     return LATE if cause == EXPIRED else DEAD if kind == "dead_letter" else DROPPED
 
 
-def clustered(found: pa.Table) -> list[dict[str, Any]]:
+def group_by_cause(found: pa.Table) -> list[dict[str, Any]]:
     """Rows of schemas.CAUSES as clusters: an outcome and a cause at a place, those with the most messages first."""
     clusters: dict[tuple, list[dict[str, Any]]] = {}
     for each in found.to_pylist():
@@ -109,13 +112,13 @@ def _cluster(key: tuple, members: list[dict[str, Any]], whole: int) -> dict[str,
     }  # fmt: skip
 
 
-def _chart(found: pa.Table, window: Window, slot: int) -> dict:
+def _chart(found: pa.Table, window: TimeWindow, slot: int) -> dict:
     labels = [
         f"{_outcome(outcome, cause)}: {cause[:60]}"
         for outcome, cause in zip(found["outcome"].to_pylist(), found["cause"].to_pylist(), strict=True)
     ]
     labelled = found.append_column("label", pa.array(labels))
-    return charts.over_time(*series(labelled, "messages", window, slot, by="label"), f"messages per {span(slot)}")
+    return charts.over_time(*series(labelled, "messages", window, slot, by="label"), f"messages per {slot_name(slot)}")
 
 
 def _sentence(clusters: list[dict[str, Any]], kept: int) -> str:
@@ -125,10 +128,11 @@ def _sentence(clusters: list[dict[str, Any]], kept: int) -> str:
     whole = failed + late + dropped
     causes_found = len({each["cause"] for each in dead})
     others = [
-        f"{counted(late + dropped, 'message')} expired or {form(late + dropped, 'was', 'were')} dropped"
+        f"{pluralize(late + dropped, 'message')} expired or {verb_form(late + dropped, 'was', 'were')} dropped"
         if whole > failed
         else "",
-        f"{part(late / whole)} of all {whole:,} expired" + (f", {kept:,} of these became dead letters" if kept else "")
+        f"{format_percent(late / whole)} of all {whole:,} expired"
+        + (f", {kept:,} of these became dead letters" if kept else "")
         if late
         else "",
     ]
@@ -136,9 +140,9 @@ def _sentence(clusters: list[dict[str, Any]], kept: int) -> str:
         return sentence("no message failed and became a dead letter", *others)
     first = dead[0]
     return sentence(
-        f"messages failed and became dead letters {counted(failed, 'time')}, of {counted(causes_found, 'cause')}",
-        f"{part(first['messages'] / failed)} of them in {short(first['destination'])}: {first['cause']}"
+        f"messages failed and became dead letters {pluralize(failed, 'time')}, of {pluralize(causes_found, 'cause')}",
+        f"{format_percent(first['messages'] / failed)} of them in {short_name(first['destination'])}: {first['cause']}"
         if len(dead) > 1
-        else f"in {short(first['destination'])}: {first['cause']}",
+        else f"in {short_name(first['destination'])}: {first['cause']}",
         *others,
     )

@@ -4,57 +4,60 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
+from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
 from analytics.model.routing_coverage import keeps_dead_letters
-from analytics.model.wording import counted, sentence, short, size
-from analytics.requests.question import Question
+from analytics.model.wording import format_bytes, pluralize, sentence, short_name
+from analytics.requests.question import RunQuestion
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.route_counts import ways
+from analytics.transforms.route_counts import route_counts
 from brokerapp.model.definitions import Definitions
 
 STEPS = 1
-_SENT = Column("sent", "Sent", "messages")
-_COPIES = Column("copies", "Copies", "messages")
-_BYTES_SENT, _BYTES_COPIED = Column("bytes_sent", "Sent", "bytes"), Column("bytes_copied", "Copied", "bytes")
-_FACTOR = Column("factor", "Copies of each", "times")
-_ORIGINAL = Column("original", "Sent to", about="destination")
-_TARGETS = Column("targets", "Targets", "count")
+_SENT = ResultColumn("sent", "Sent", "messages")
+_COPIES = ResultColumn("copies", "Copies", "messages")
+_BYTES_SENT, _BYTES_COPIED = (
+    ResultColumn("bytes_sent", "Sent", "bytes"),
+    ResultColumn("bytes_copied", "Copied", "bytes"),
+)
+_FACTOR = ResultColumn("factor", "Copies of each", "times")
+_ORIGINAL = ResultColumn("original", "Sent to", about="destination")
+_TARGETS = ResultColumn("targets", "Targets", "count")
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """What a message becomes where it is copied."""
     events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("ways of messages", ways(events))
+    found = collect("ways of messages", route_counts(events))
     rows_read = total(found, "events")
     if not rows_read:
-        return nothing()
+        return empty_result()
     found = without_dead_letters(found, question.routing)
-    totals = summed(found)
+    totals = sum_copies(found)
     if not totals:
-        return nothing("Nothing was copied in this window: every message stayed where it was sent to.", rows_read)
+        return empty_result("Nothing was copied in this window: every message stayed where it was sent to.", rows_read)
     legs = [each for each in found.to_pylist() if each["copies"] and _is_copied(each, totals)]
     legs.sort(key=lambda each: -each["copies"])
     columns = (_ORIGINAL, _TARGETS, _SENT, _COPIES, _FACTOR, _BYTES_SENT, _BYTES_COPIED)
-    return Findings(
+    return JobResult(
         sentence=_sentence(totals),
         headline=(
             *(
-                Figure(label, sum(each[name] for each in totals), unit)
+                HeadlineFigure(label, sum(each[name] for each in totals), unit)
                 for label, name, unit in (
                     ("Sent", "sent", "messages"),
                     ("Copies", "copies", "messages"),
                     ("Bytes of copies", "bytes_copied", "bytes"),
                 )
             ),
-            Figure("At most, of each", max(each["factor"] for each in totals), "times"),
+            HeadlineFigure("At most, of each", max(each["factor"] for each in totals), "times"),
         ),
         rows_read=rows_read,
         charts=(("Copies by target", _chart(totals, legs)),),
         tables=(
-            Table("fan-out", "By destination sent to", columns, table_of(totals, columns)),
-            Table("copies", "By target", (_ORIGINAL, DESTINATION, _COPIES, _BYTES_COPIED), _legs(legs)),
+            ResultTable("fan-out", "By destination sent to", columns, table_of(totals, columns)),
+            ResultTable("copies", "By target", (_ORIGINAL, DESTINATION, _COPIES, _BYTES_COPIED), _legs(legs)),
         ),
     )
 
@@ -69,7 +72,7 @@ def without_dead_letters(found: pa.Table, routing: Definitions | None) -> pa.Tab
     return found.filter(pa.array(kept, pa.bool_()))
 
 
-def summed(found: pa.Table) -> list[dict]:
+def sum_copies(found: pa.Table) -> list[dict]:
     """Each destination whose messages were copied elsewhere, those with the most copies first."""
     of: dict[str, dict] = {}
     for each in found.to_pylist():
@@ -103,9 +106,11 @@ def _chart(totals: list[dict], legs: list[dict]) -> dict:
     series: dict[str, list[float]] = {}
     for leg in legs:
         if leg["original"] in names:
-            row = series.setdefault(short(leg["destination"]), [0.0] * len(names))
+            row = series.setdefault(short_name(leg["destination"]), [0.0] * len(names))
             row[names.index(leg["original"])] += leg["copies"]
-    return charts.bars([short(each) for each in names], charts.greatest(series), "copies", log=False, stacked=True)
+    return charts.bars(
+        [short_name(each) for each in names], charts.largest_series(series), "copies", log=False, stacked=True
+    )
 
 
 def _sentence(totals: list[dict]) -> str:
@@ -113,7 +118,7 @@ def _sentence(totals: list[dict]) -> str:
     more = sum(each["bytes_copied"] - each["bytes_sent"] for each in totals)
     widest = max(totals, key=lambda each: each["factor"])
     return sentence(
-        f"{counted(sent, 'message')} became {counted(copies, 'copy').replace('copys', 'copies')}",
-        f"{short(widest['original'])} multiplies most, each message by {widest['factor']:.3g}",
-        f"copying added {size(more)}" if more > 0 else "",
+        f"{pluralize(sent, 'message')} became {pluralize(copies, 'copy').replace('copys', 'copies')}",
+        f"{short_name(widest['original'])} multiplies most, each message by {widest['factor']:.3g}",
+        f"copying added {format_bytes(more)}" if more > 0 else "",
     )

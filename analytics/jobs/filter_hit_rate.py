@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
-from analytics.jobs.fan_out import summed, without_dead_letters
-from analytics.model.routing_coverage import legs_of, upstream
-from analytics.model.wording import counted, listed, part, sentence, short
-from analytics.requests.question import Question
+from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
+from analytics.jobs.fan_out import sum_copies, without_dead_letters
+from analytics.model.routing_coverage import edges_of, upstream
+from analytics.model.wording import format_percent, join_names, pluralize, sentence, short_name
+from analytics.requests.question import RunQuestion
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.route_counts import ways
+from analytics.transforms.route_counts import route_counts
 from brokerapp.model.definitions import Definitions
 
 STEPS = 1
-_AT = Column("at", "Sent to", about="destination")
-_SENT, _TAKEN = Column("sent", "Sent", "messages"), Column("taken", "Taken", "messages")
-_RATE = Column("rate", "Hit rate", "part")
-_COLUMNS = (_AT, DESTINATION, Column("selector", "Selector"), _SENT, _TAKEN, _RATE, Column("says", "Finding"))
+_AT = ResultColumn("at", "Sent to", about="destination")
+_SENT, _TAKEN = ResultColumn("sent", "Sent", "messages"), ResultColumn("taken", "Taken", "messages")
+_RATE = ResultColumn("rate", "Hit rate", "part")
+_COLUMNS = (
+    _AT,
+    DESTINATION,
+    ResultColumn("selector", "Selector"),
+    _SENT,
+    _TAKEN,
+    _RATE,
+    ResultColumn("says", "Finding"),
+)
 
 NEVER, NOT_SENT, ALL, CHAINED, NOT_DEFINED = (
     "never matches", "nothing was sent there", "takes everything", "reached through other definitions too",
@@ -27,10 +35,10 @@ NEVER, NOT_SENT, ALL, CHAINED, NOT_DEFINED = (
 )  # fmt: skip
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Which part of the messages each leg of each definition takes."""
     events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("ways of messages", ways(events))
+    found = collect("ways of messages", route_counts(events))
     rows_read, found = total(found, "events"), without_dead_letters(found, question.routing)
     recorded = found.to_pylist()
     rows = _defined(question.routing, recorded) if question.routing else []
@@ -39,16 +47,16 @@ def run(question: Question, collect: Collect) -> Findings:
     rows = [each for each in rows if _is_asked(question.parameters.get("destination", ""), each["at"], recorded)]
     rows.sort(key=lambda each: (each["says"] != NEVER, -(each["sent"] or 0), each["at"], each["destination"]))
     if not rows:
-        return nothing("Nothing went through a definition with legs in this window.", rows_read)
+        return empty_result("Nothing went through a definition with legs in this window.", rows_read)
     shown = [each for each in rows if each["rate"] is not None][:MAX_BARS]
-    names = [f"{short(each['destination'])} of {short(each['at'])}" for each in shown]
+    names = [f"{short_name(each['destination'])} of {short_name(each['at'])}" for each in shown]
     chart = charts.bars(
         names, {"hit rate": [round(each["rate"] * 100, 2) for each in shown]}, "% of messages", log=False
     )
-    return Findings(
+    return JobResult(
         sentence=_sentence(rows, question.routing),
         headline=tuple(
-            Figure(label, sum(each["says"] in says for each in rows))
+            HeadlineFigure(label, sum(each["says"] in says for each in rows))
             for label, says in (
                 ("Legs", {each["says"] for each in rows}),
                 ("Never matched", {NEVER}),
@@ -57,14 +65,14 @@ def run(question: Question, collect: Collect) -> Findings:
         ),
         rows_read=rows_read,
         charts=(("Hit rate by leg", chart),) if shown else (),
-        tables=(Table("filters", "Legs", _COLUMNS, table_of(rows, _COLUMNS)),),
+        tables=(ResultTable("filters", "Legs", _COLUMNS, table_of(rows, _COLUMNS)),),
     )
 
 
 def _defined(routing: Definitions, recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sent = {each["original"]: each["sent"] for each in recorded if each["original"] == each["destination"]}
     copies = {(each["original"], each["destination"]): each["copies"] for each in recorded}
-    return [_row(leg, str(leg.at), str(leg.to), sent, copies, routing) for leg in legs_of(routing)]
+    return [_row(leg, str(leg.at), str(leg.to), sent, copies, routing) for leg in edges_of(routing)]
 
 
 def _row(leg: Any, at: str, to: str, sent: dict, copies: dict, routing: Definitions) -> dict[str, Any]:
@@ -84,7 +92,7 @@ def _row(leg: Any, at: str, to: str, sent: dict, copies: dict, routing: Definiti
 
 def _seen(found: Any) -> list[dict[str, Any]]:
     """Ways that copies took though no composite of today has them: of virtual topics, and of older definitions."""
-    copied = {each["original"]: each["sent"] for each in summed(found)}
+    copied = {each["original"]: each["sent"] for each in sum_copies(found)}
     return [
         {
             "at": each["original"], "destination": each["destination"], "selector": None,
@@ -103,16 +111,16 @@ def _is_asked(text: str, at: str, recorded: list[dict[str, Any]]) -> bool:
 
 
 def _sentence(rows: list[dict[str, Any]], routing: Definitions | None) -> str:
-    never = [f"{short(each['destination'])} of {short(each['at'])}" for each in rows if each["says"] == NEVER]
+    never = [f"{short_name(each['destination'])} of {short_name(each['at'])}" for each in rows if each["says"] == NEVER]
     unsent = {each["at"] for each in rows if each["says"] == NOT_SENT}
     rated = [each for each in rows if each["rate"]]
     least = min(rated, key=lambda each: each["rate"], default=None)
     return sentence(
-        f"{counted(len(never), 'leg')} never matched: {listed(never)}"
+        f"{pluralize(len(never), 'leg')} never matched: {join_names(never)}"
         if never
         else "every leg that was reached matched",
-        f"{counted(len(unsent), 'definition')} had nothing to do" if unsent else "",
-        f"of those that match, {short(least['destination'])} takes least, {part(least['rate'])}"
+        f"{pluralize(len(unsent), 'definition')} had nothing to do" if unsent else "",
+        f"of those that match, {short_name(least['destination'])} takes least, {format_percent(least['rate'])}"
         if least and least["rate"] < 1
         else "",
         "the definitions in force could not be read" if routing is None else "",

@@ -11,17 +11,17 @@ from analytics.jobs.common.tables import (
     DESTINATION,
     LATENCIES,
     Collect,
+    empty_result,
     in_milliseconds,
-    nothing,
-    ordered,
+    sort_descending,
     total,
 )
-from analytics.model.time_buckets import moments, slot_seconds, span, whole
-from analytics.model.wording import client, duration, sentence, short
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.model.time_buckets import moments, slot_name, slot_seconds, whole_slots
+from analytics.model.wording import client_name, format_duration, sentence, short_name
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from analytics.results import charts
-from analytics.results.storage import Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultTable
 from analytics.rollups.log_histogram import percentiles
 from analytics.transforms.event_filters import of_consumer, of_destination
 from analytics.transforms.latency import latency
@@ -34,7 +34,7 @@ MAX_LINES = 6
 WORDS = {"p50": "half", "p95": "95 %", "p99": "99 %"}
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """How long messages took to be acknowledged, by queue, by consumer and over time."""
     window, slot, parameters = question.covered, slot_seconds(question.covered, POINTS), question.parameters
     chosen = parameters.get("percentile") or "p95"
@@ -42,46 +42,50 @@ def run(question: Question, collect: Collect) -> Findings:
     events = of_destination(events, parameters.get("destination", ""))
     histogram = collect("time to the ack", latency(events, slot))
     if not histogram.num_rows:
-        return nothing("No message was acknowledged in this window.")
+        return empty_result("No message was acknowledged in this window.")
     by_queue, by_consumer = (histogram.filter(histogram[each].is_null()) for each in ("consumer", "slot"))
     by_consumer = by_consumer.filter(by_consumer["consumer"].is_valid())
     queues = latency_tables.by_destination(by_queue, chosen)
-    consumers = ordered(percentiles(by_consumer, ["destination", "consumer"]), f"{chosen}_us")
+    consumers = sort_descending(percentiles(by_consumer, ["destination", "consumer"]), f"{chosen}_us")
     consumers = consumers.rename_columns({"messages": "acked", "consumer": "client"})
     columns = (CLIENT, DESTINATION, ACKED, *LATENCIES)
     lines = _over_time(by_queue, queues["destination"].to_pylist()[:MAX_LINES], chosen, window, slot)
     drawn = any(sum(each is not None for each in values) > 1 for values in lines[1].values())  # a point is no line
-    return Findings(
+    return JobResult(
         sentence=_sentence(queues, consumers, chosen),
         headline=(
-            Figure("Acknowledged", total(queues, "acked"), "messages"),
+            HeadlineFigure("Acknowledged", total(queues, "acked"), "messages"),
             *latency_tables.figures(queues, 3, chosen),
         ),
         rows_read=total(queues, "acked"),
         notes=tuple(latency_tables.notes(by_queue)),
         charts=(
             ("By destination", latency_tables.bars(queues)),
-            *(((f"{chosen} over time, of each {span(slot)}", charts.lines(*lines, "milliseconds")),) if drawn else ()),
+            *(
+                ((f"{chosen} over time, of each {slot_name(slot)}", charts.lines(*lines, "milliseconds")),)
+                if drawn
+                else ()
+            ),
         ),
         tables=(
             latency_tables.table("By destination", queues),
-            Table("latency-by-consumer", "By consumer", columns, in_milliseconds(consumers)),
+            ResultTable("latency-by-consumer", "By consumer", columns, in_milliseconds(consumers)),
         ),
     )  # fmt: skip
 
 
 def _over_time(
-    rows: pa.Table, names: list[str], chosen: str, window: Window, slot: int
+    rows: pa.Table, names: list[str], chosen: str, window: TimeWindow, slot: int
 ) -> tuple[list[str], dict[str, list[float | None]]]:
-    begins = whole(window, slot)
+    begins = whole_slots(window, slot)
     place = {start: index for index, start in enumerate(begins)}
-    found: dict[str, list[float | None]] = {short(name): [None] * len(begins) for name in names}
+    found: dict[str, list[float | None]] = {short_name(name): [None] * len(begins) for name in names}
     by_slot = percentiles(rows, ["destination", "slot"])
     for each in by_slot.select(["destination", "slot", f"{chosen}_us"]).to_pylist():
         if each["destination"] in names and each[f"{chosen}_us"] is not None:
             at = place.get(int(each["slot"].timestamp()))
             if at is not None:
-                found[short(each["destination"])][at] = round(each[f"{chosen}_us"] / 1000, 3)
+                found[short_name(each["destination"])][at] = round(each[f"{chosen}_us"] / 1000, 3)
     return moments(begins), found
 
 
@@ -94,15 +98,15 @@ def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:
     worst = [each for each in named if each["destination"] == slowest["destination"]]
     part = WORDS[chosen]
     return sentence(
-        f"{part} of the messages of {short(slowest['destination'])} are acknowledged within "
-        f"{duration(slowest[f'{chosen}_us'])}, the slowest of {queues.num_rows:,}"
+        f"{part} of the messages of {short_name(slowest['destination'])} are acknowledged within "
+        f"{format_duration(slowest[f'{chosen}_us'])}, the slowest of {queues.num_rows:,}"
         if queues.num_rows > 1
-        else f"{part} of the messages of {short(slowest['destination'])} are acknowledged within "
-        f"{duration(slowest[f'{chosen}_us'])}",
-        f"the fastest, {short(fastest['destination'])}, needs {duration(fastest[f'{chosen}_us'])}"
+        else f"{part} of the messages of {short_name(slowest['destination'])} are acknowledged within "
+        f"{format_duration(slowest[f'{chosen}_us'])}",
+        f"the fastest, {short_name(fastest['destination'])}, needs {format_duration(fastest[f'{chosen}_us'])}"
         if queues.num_rows > 1
         else "",
-        f"its slowest consumer is {client(worst[0]['client'])} with {duration(worst[0][f'{chosen}_us'])}"
+        f"its slowest consumer is {client_name(worst[0]['client'])} with {format_duration(worst[0][f'{chosen}_us'])}"
         if len(worst) > 1
         else "",
     )

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, nothing, table_of, total
-from analytics.model.wording import counted, form, part, sentence, short
-from analytics.requests.question import Question
+from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
+from analytics.model.wording import format_percent, pluralize, sentence, short_name, verb_form
+from analytics.requests.question import RunQuestion
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.event_filters import of_destination
 from analytics.transforms.redeliveries import repeats
 
 STEPS = 1
 _COLUMNS = (
     DESTINATION,
-    Column("messages", "Processed", "messages"),
-    Column("redelivered", "Given out again", "messages"),
-    Column("rate", "Part given out again", "part"),
-    Column("most", "Most often", "times"),
-    Column("most_redelivered", "Which", about="message"),
-    Column("duplicated", "Processed twice", "messages"),
-    Column("across", "By two brokers", "messages"),
-    Column("most_processed", "For example", about="message"),
+    ResultColumn("messages", "Processed", "messages"),
+    ResultColumn("redelivered", "Given out again", "messages"),
+    ResultColumn("rate", "Part given out again", "part"),
+    ResultColumn("most", "Most often", "times"),
+    ResultColumn("most_redelivered", "Which", about="message"),
+    ResultColumn("duplicated", "Processed twice", "messages"),
+    ResultColumn("across", "By two brokers", "messages"),
+    ResultColumn("most_processed", "For example", about="message"),
 )
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Where work was done again."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages given out or processed again", repeats(events))
     if not found.num_rows:
-        return nothing("No message was acknowledged in this window.")
+        return empty_result("No message was acknowledged in this window.")
     rows = [{**each, "rate": _rate(each)} for each in found.to_pylist()]
     rows.sort(key=lambda each: (-(each["redelivered"] + each["duplicated"]), each["destination"]))
     again = [each for each in rows if each["redelivered"] or each["duplicated"]]
@@ -39,11 +39,11 @@ def run(question: Question, collect: Collect) -> Findings:
         label: [each[name] for each in again[:MAX_BARS]]
         for name, label in (("redelivered", "given out again"), ("duplicated", "processed twice"))
     }
-    chart = charts.bars([short(each["destination"]) for each in again[:MAX_BARS]], series, "messages", log=False)
-    return Findings(
+    chart = charts.bars([short_name(each["destination"]) for each in again[:MAX_BARS]], series, "messages", log=False)
+    return JobResult(
         sentence=_sentence(rows),
         headline=tuple(
-            Figure(label, total(found, name), "messages")
+            HeadlineFigure(label, total(found, name), "messages")
             for name, label in (
                 ("messages", "Processed"),
                 ("redelivered", "Given out again"),
@@ -53,7 +53,7 @@ def run(question: Question, collect: Collect) -> Findings:
         ),
         rows_read=total(found, "events"),
         charts=(("Messages given out or processed again", chart),) if again else (),
-        tables=(Table("repeats", "By destination", _COLUMNS, table_of(rows, _COLUMNS)),) if again else (),
+        tables=(ResultTable("repeats", "By destination", _COLUMNS, table_of(rows, _COLUMNS)),) if again else (),
     )
 
 
@@ -69,12 +69,13 @@ def _sentence(rows: list[dict[str, Any]]) -> str:
     often = max(rows, key=lambda each: each["most"] or 0)
     most = often["most"] or 0
     return sentence(
-        f"{counted(again, 'message')} of {processed:,} {form(again, 'was', 'were')} given out again, most of all in "
-        f"{short(worst['destination'])}, {part(worst['rate'])}"
+        f"{pluralize(again, 'message')} of {processed:,} {verb_form(again, 'was', 'were')} given out again, most of "
+        f"all in "
+        f"{short_name(worst['destination'])}, {format_percent(worst['rate'])}"
         if again
         else "no message was given out again",
-        f"one of {short(often['destination'])} came back {most:,.0f} times" if most > 1 else "",
-        f"{counted(twice, 'message')} {form(twice, 'was', 'were')} processed more than once"
+        f"one of {short_name(often['destination'])} came back {most:,.0f} times" if most > 1 else "",
+        f"{pluralize(twice, 'message')} {verb_form(twice, 'was', 'were')} processed more than once"
         + (f", {across:,} of them by two brokers" if across else "")
         if twice
         else "none was processed twice",

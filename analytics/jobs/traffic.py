@@ -7,13 +7,21 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from analytics.jobs.common import latency_tables
-from analytics.jobs.common.tables import ACKED, DESTINATION, Collect, nothing, ordered, rolled_back, total
-from analytics.model.time_buckets import series, slot_seconds, span
-from analytics.model.wording import counted, duration, form, sentence, short
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.jobs.common.tables import (
+    ACKED,
+    DESTINATION,
+    Collect,
+    empty_result,
+    rollback_notes,
+    sort_descending,
+    total,
+)
+from analytics.model.time_buckets import series, slot_name, slot_seconds
+from analytics.model.wording import format_duration, pluralize, sentence, short_name, verb_form
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.event_filters import of_destination
 from analytics.transforms.latency import latency_of_destinations
 from analytics.transforms.traffic import traffic
@@ -22,45 +30,45 @@ STEPS = 2
 #: The part of messages that may be sent in a window and stored after it without being worth a word.
 EDGE = 0.01
 _COUNTS = (
-    Column("sent", "Sent to it", "messages"),
-    Column("stored", "Stored there", "messages"),
-    Column("dispatched", "Out", "messages"),
+    ResultColumn("sent", "Sent to it", "messages"),
+    ResultColumn("stored", "Stored there", "messages"),
+    ResultColumn("dispatched", "Out", "messages"),
     ACKED,
-    Column("bytes", "In", "bytes"),
+    ResultColumn("bytes", "In", "bytes"),
 )
 _SUMMED = (*(column.name for column in _COUNTS), "arrived", "bytes_sent", "rolled_back")
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """What was sent, stored, left and was acknowledged where, and how long acknowledging took."""
     slot = slot_seconds(question.covered)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     by_time = collect("traffic by destination and time", traffic(events, slot))
     if not by_time.num_rows:
-        return nothing()
+        return empty_result()
     histogram = collect("latency by consumer queue", latency_of_destinations(events))
     slow = latency_tables.by_destination(histogram)
     totals = _totals(by_time)
-    return Findings(
+    return JobResult(
         sentence=_sentence(totals, slow),
         headline=(
-            Figure("Sent", total(totals, "sent"), "messages"),
-            Figure("Copies stored", total(totals, "stored"), "messages"),
-            Figure("Acknowledged", total(totals, "acked"), "messages"),
-            Figure("Bytes sent", total(totals, "bytes_sent"), "bytes"),
+            HeadlineFigure("Sent", total(totals, "sent"), "messages"),
+            HeadlineFigure("Copies stored", total(totals, "stored"), "messages"),
+            HeadlineFigure("Acknowledged", total(totals, "acked"), "messages"),
+            HeadlineFigure("Bytes sent", total(totals, "bytes_sent"), "bytes"),
             *latency_tables.figures(slow, 1),
         ),
         rows_read=total(by_time, "events"),
-        notes=(*rolled_back(total(totals, "rolled_back")), *latency_tables.notes(histogram)),
+        notes=(*rollback_notes(total(totals, "rolled_back")), *latency_tables.notes(histogram)),
         charts=_charts(by_time, slow, question.covered, slot, _copied(totals)),
         tables=(
-            Table("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
+            ResultTable("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
             latency_tables.table("Time from the broker to the ack", slow),
-            Table(
+            ResultTable(
                 "traffic-by-time",
-                f"Traffic by destination and {span(slot)}",
-                (Column("slot", "From", "time"), DESTINATION, *_COUNTS),
-                ordered(by_time.drop_columns(["events", "rolled_back"]), "slot", "arrived"),
+                f"Traffic by destination and {slot_name(slot)}",
+                (ResultColumn("slot", "From", "time"), DESTINATION, *_COUNTS),
+                sort_descending(by_time.drop_columns(["events", "rolled_back"]), "slot", "arrived"),
             ),
         ),
     )
@@ -68,12 +76,12 @@ def run(question: Question, collect: Collect) -> Findings:
 
 def _totals(by_time: pa.Table) -> pa.Table:
     summed = by_time.group_by("destination").aggregate([(name, "sum") for name in _SUMMED])
-    return ordered(summed.rename_columns({f"{name}_sum": name for name in _SUMMED}), "arrived", "+destination")
+    return sort_descending(summed.rename_columns({f"{name}_sum": name for name in _SUMMED}), "arrived", "+destination")
 
 
-def _charts(by_time: pa.Table, slow: pa.Table, window: Window, slot: int, copied: bool) -> tuple:
+def _charts(by_time: pa.Table, slow: pa.Table, window: TimeWindow, slot: int, copied: bool) -> tuple:
     """What was sent and the copies that were stored are apart: one upon the other they would count messages twice."""
-    unit = f"messages per {span(slot)}"
+    unit = f"messages per {slot_name(slot)}"
     columns = (("Sent", "sent"), ("Copies stored", "stored"), ("Acknowledged", "acked"))
     drawn = {title: series(by_time, column, window, slot) for title, column in columns}
     if not copied:
@@ -89,9 +97,9 @@ def _sentence(totals: pa.Table, slow: pa.Table) -> str:
     slowest = [each for each in slow.slice(0, 1).to_pylist() if each["p95_us"] is not None]
     return sentence(
         *_came(totals),
-        f"most came to {short(first['destination'])}, {first['arrived']:,}" if totals.num_rows > 1 else "",
-        f"the slowest consumers are those of {short(slowest[0]['destination'])}, where 95 % of messages are "
-        f"acknowledged within {duration(slowest[0]['p95_us'])}"
+        f"most came to {short_name(first['destination'])}, {first['arrived']:,}" if totals.num_rows > 1 else "",
+        f"the slowest consumers are those of {short_name(slowest[0]['destination'])}, where 95 % of messages are "
+        f"acknowledged within {format_duration(slowest[0]['p95_us'])}"
         if slowest
         else "none was acknowledged"
         if not slow.num_rows
@@ -103,9 +111,9 @@ def _came(totals: pa.Table) -> Iterator[str]:
     """How many messages were sent, and what was stored of them: one message may become many copies, or none."""
     sent, stored = total(totals, "sent"), total(totals, "stored")
     if sent:
-        yield f"{counted(sent, 'message')} {form(sent, 'was', 'were')} sent to {_places(totals, 'sent')}"
+        yield f"{pluralize(sent, 'message')} {verb_form(sent, 'was', 'were')} sent to {_places(totals, 'sent')}"
     if stored and _copied(totals):
-        copies = f"{counted(stored, 'copy', 'copies')} {form(stored, 'was', 'were')} stored at"
+        copies = f"{pluralize(stored, 'copy', 'copies')} {verb_form(stored, 'was', 'were')} stored at"
         yield f"{copies} {_places(totals, 'stored')}" + ("" if sent else ", of messages that were sent elsewhere")
 
 
@@ -116,4 +124,4 @@ def _copied(totals: pa.Table) -> bool:
 
 
 def _places(totals: pa.Table, column: str) -> str:
-    return counted(sum(each > 0 for each in totals[column].to_pylist()), "destination")
+    return pluralize(sum(each > 0 for each in totals[column].to_pylist()), "destination")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics.jobs.common.tables import DESTINATION, Collect, nothing, table_of, total
+from analytics.jobs.common.tables import DESTINATION, Collect, empty_result, table_of, total
 from analytics.model.failure_patterns import NOTE
-from analytics.model.time_buckets import series, slot_seconds, span
-from analytics.model.wording import counted, part, sentence, short
-from analytics.requests.question import Question
+from analytics.model.time_buckets import series, slot_name, slot_seconds
+from analytics.model.wording import format_percent, pluralize, sentence, short_name
+from analytics.requests.question import RunQuestion
 from analytics.results import charts
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.event_filters import of_destination
 from analytics.transforms.week_comparison import WEEK_US, weeks, windows_of
 
@@ -22,17 +22,17 @@ STEPS = 1
 NOTABLE, NOTABLE_MESSAGES = 0.25, 100
 _COLUMNS = (
     DESTINATION,
-    Column("arrived", "Now", "messages"),
-    Column("before", "Before", "messages"),
-    Column("change", "Change", "change"),
-    Column("acked", "Acknowledged now", "messages"),
-    Column("acked_before", "Before", "messages"),
-    Column("failed", "Became dead letters now, times", "count"),
-    Column("failed_before", "Before, times", "count"),
+    ResultColumn("arrived", "Now", "messages"),
+    ResultColumn("before", "Before", "messages"),
+    ResultColumn("change", "Change", "change"),
+    ResultColumn("acked", "Acknowledged now", "messages"),
+    ResultColumn("acked_before", "Before", "messages"),
+    ResultColumn("failed", "Became dead letters now, times", "count"),
+    ResultColumn("failed_before", "Before, times", "count"),
 )
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """What is more or less than it used to be at this time of the week."""
     window, slot = question.window, slot_seconds(question.window)
     back = int(question.parameters.get("weeks") or 1)
@@ -40,18 +40,18 @@ def run(question: Question, collect: Collect) -> Findings:
     found = collect("traffic of the weeks", weeks(events, window, slot))
     rows_read = total(found, "events")
     if not rows_read:
-        return nothing("Nothing was recorded in this window, nor in the same hours of weeks before.")
+        return empty_result("Nothing was recorded in this window, nor in the same hours of weeks before.")
     known = sorted({week for week in found["week"].to_pylist() if week})
     if not known:
-        return nothing(
+        return empty_result(
             f"Nothing was recorded in the same hours {_ago(back)}: there is nothing to compare with.", rows_read
         )
-    rows = compared(found, known)
-    return Findings(
+    rows = compare_weeks(found, known)
+    return JobResult(
         sentence=_sentence(rows, known),
         headline=(
             *(
-                Figure(label, sum(each[name] for each in rows), unit)
+                HeadlineFigure(label, sum(each[name] for each in rows), unit)
                 for label, name, unit in (
                     ("Arrived now", "arrived", "messages"),
                     ("Before", "before", "messages"),
@@ -60,13 +60,13 @@ def run(question: Question, collect: Collect) -> Findings:
             ),
         ),
         rows_read=rows_read,
-        charts=((f"Arrived, by {span(slot)}", _chart(found, question, slot, known)),),
-        tables=(Table("weeks", f"By destination, beside {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),),
+        charts=((f"Arrived, by {slot_name(slot)}", _chart(found, question, slot, known)),),
+        tables=(ResultTable("weeks", f"By destination, beside {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),),
         notes=(NOTE,),
     )
 
 
-def compared(found: pa.Table, known: list[int]) -> list[dict[str, Any]]:
+def compare_weeks(found: pa.Table, known: list[int]) -> list[dict[str, Any]]:
     """Each destination now and before (the mean of the weeks that have records), the greatest change first."""
     of: dict[str, dict[str, float]] = {}
     for each in found.to_pylist():
@@ -88,7 +88,7 @@ _BEFORE = {"arrived": "before", "acked": "acked_before", "failed": "failed_befor
 _NUMBERS = (*_BEFORE, *_BEFORE.values())
 
 
-def _chart(found: pa.Table, question: Question, slot: int, known: list[int]) -> dict:
+def _chart(found: pa.Table, question: RunQuestion, slot: int, known: list[int]) -> dict:
     named = found.append_column("name", pa.array([_name(week) for week in found["week"].to_pylist()]))
     times, by_week = series(named, "arrived", question.window, slot, by="name")
     ends = [datetime.fromisoformat(each).timestamp() + slot for each in times]
@@ -97,7 +97,7 @@ def _chart(found: pa.Table, question: Question, slot: int, known: list[int]) -> 
         for week in (0, *known)
         if _name(week) in by_week
     }
-    return charts.lines(times, drawn, f"messages per {span(slot)}", dashed=[_name(week) for week in known])
+    return charts.lines(times, drawn, f"messages per {slot_name(slot)}", dashed=[_name(week) for week in known])
 
 
 def _since(values: list[float], ends: list[float], began_us: int) -> list[float | None]:
@@ -129,10 +129,11 @@ def _sentence(rows: list[dict[str, Any]], known: list[int]) -> str:
     ]
     basis = _basis(known)
     return sentence(
-        f"{counted(now, 'message')} arrived, {part(abs(change))} {'more' if change > 0 else 'less'} than {basis}"
+        f"{pluralize(now, 'message')} arrived, {format_percent(abs(change))} "
+        f"{'more' if change > 0 else 'less'} than {basis}"
         if change
-        else f"{counted(now, 'message')} arrived, as many as {basis}",
-        f"{short(notable[0]['destination'])} changed most, by {part(abs(notable[0]['change']))} "
+        else f"{pluralize(now, 'message')} arrived, as many as {basis}",
+        f"{short_name(notable[0]['destination'])} changed most, by {format_percent(abs(notable[0]['change']))} "
         f"{'up' if notable[0]['change'] > 0 else 'down'}"
         if notable
         else "no destination changed much",

@@ -12,21 +12,21 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from analytics.jobs.common import recorded_depths
-from analytics.jobs.common.recorded_depths import recorded
+from analytics.jobs.common.recorded_depths import read_recorded_depths
 from analytics.jobs.common.tables import Collect
-from analytics.model.time_buckets import slot_seconds, starts
+from analytics.model.time_buckets import slot_seconds, slot_starts
 from analytics.requests.errors import AnalysisFailed
-from analytics.requests.question import Question
-from analytics.requests.request import Window
-from analytics.requests.whatif_request import Trial
-from analytics.results.storage import Findings
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
+from analytics.results.storage import JobResult
 from analytics.transforms.whatif import classes, flows, is_recorded, sent_at
 from analytics.whatif import report
-from analytics.whatif.answer_encoding import Coding
-from analytics.whatif.backlog_prediction import pace
-from analytics.whatif.comparison import Comparison, series_by_name, standing_by_name
-from analytics.whatif.conditions import Oracle, Routing, TooEntangled
-from analytics.whatif.message_counts import Buckets, Classes, Tally
+from analytics.whatif.answer_encoding import AnswerEncoding
+from analytics.whatif.backlog_prediction import continuous_rate
+from analytics.whatif.comparison import WhatIfComparison, backlog_by_name, series_by_name
+from analytics.whatif.conditions import ScriptedRouting, SelectorOracle, TooManyConditions
+from analytics.whatif.message_counts import MessageClasses, TimeBuckets, WhatIfTally
 from brokerapp.engine.routing.routing_context import Circumstances
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination, Kind
@@ -41,7 +41,7 @@ MAX_ROWS = 2_000_000
 PER_MOMENT = 100
 
 
-def run(question: Question, collect: Collect) -> Findings:
+def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Where the messages of the window would have gone, by the definitions in force and by the proposed ones."""
     trial = question.trial
     if trial is None:
@@ -50,21 +50,23 @@ def run(question: Question, collect: Collect) -> Findings:
     buckets = buckets_of(question.window)
     flow = collect("what was sent and stored, and what left", flows(question.events, buckets.seconds))
     if not pc.sum(flow["sent"]).as_py():
-        return Findings("No message was recorded in this window: there is nothing to judge by.", 0)
+        return JobResult("No message was recorded in this window: there is nothing to judge by.", 0)
     try:
         return _judged(question, trial, flow, buckets, collect)
-    except TooEntangled as error:
+    except TooManyConditions as error:
         raise AnalysisFailed(f"These definitions cannot be judged: {error}.") from error
 
 
-def buckets_of(window: Window) -> Buckets:
+def buckets_of(window: TimeWindow) -> TimeBuckets:
     """The finest buckets that keep charts readable."""
     seconds = slot_seconds(window, MAX_POINTS)
-    begins = starts(window, seconds)
-    return Buckets(begins[0], seconds, len(begins))
+    begins = slot_starts(window, seconds)
+    return TimeBuckets(begins[0], seconds, len(begins))
 
 
-def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, collect: Collect) -> Findings:
+def _judged(
+    question: RunQuestion, trial: WhatIfRequest, flow: pa.Table, buckets: TimeBuckets, collect: Collect
+) -> JobResult:
     existed, gone = _existed(flow, trial)
     trial = replace(trial, circumstances=existed)
     routings = [_routing(trial, each) for each in (trial.current, trial.proposed)]
@@ -77,36 +79,36 @@ def _judged(question: Question, trial: Trial, flow: pa.Table, buckets: Buckets, 
                 f"The selectors tell the messages of this window apart in more than {MAX_ROWS:,} ways and times: "
                 "choose a shorter window."
             )
-    known = recorded(question, buckets.seconds, collect)
-    found = Classes.of(flow, counted, coding, buckets)
-    comparison = Comparison(
-        *(Tally.of(each, found, coding, buckets, _hearing(flow, existed)) for each in routings),
+    known = read_recorded_depths(question, buckets.seconds, collect)
+    found = MessageClasses.of(flow, counted, coding, buckets)
+    comparison = WhatIfComparison(
+        *(WhatIfTally.of(each, found, coding, buckets, _hearing(flow, existed)) for each in routings),
         buckets,
         _paces(flow, buckets),
-        standing_by_name(known.courses, known.begins, known.slot, buckets),
+        backlog_by_name(known.courses, known.begins, known.slot, buckets),
         _sharing(routings),
     )
     samples = _samples(question, comparison, coding, collect)
     unknown = [each for each in coding.conditions if not is_recorded(each)]
-    return report.findings(
+    return report.build_result(
         comparison, trial, samples, rows_read=pc.sum(flow["events"]).as_py(),
         notes=report.notes(comparison, trial, flow, unknown, gone), covered=question.covered,
     )  # fmt: skip
 
 
-def _paces(flow: pa.Table, buckets: Buckets) -> dict[str, np.ndarray]:
+def _paces(flow: pa.Table, buckets: TimeBuckets) -> dict[str, np.ndarray]:
     """How fast messages left each destination, in each bucket."""
     left, busy = (series_by_name(flow, column, buckets) for column in ("left", "busy"))
     none = np.zeros(buckets.count)
-    return {name: pace(each, busy.get(name, none), buckets.seconds) for name, each in left.items()}
+    return {name: continuous_rate(each, busy.get(name, none), buckets.seconds) for name, each in left.items()}
 
 
-def _routing(trial: Trial, definitions: Definitions) -> Routing:
-    oracle = Oracle()
-    return Routing(trial.circumstances.topology(definitions, oracle.compiling), oracle)
+def _routing(trial: WhatIfRequest, definitions: Definitions) -> ScriptedRouting:
+    oracle = SelectorOracle()
+    return ScriptedRouting(trial.circumstances.topology(definitions, oracle.compiling), oracle)
 
 
-def _existed(flow: pa.Table, trial: Trial) -> tuple[Circumstances, list[str]]:
+def _existed(flow: pa.Table, trial: WhatIfRequest) -> tuple[Circumstances, list[str]]:
     """The circumstances with the queues that existed in the window and do not now; and those."""
     recorded = map(Destination.parse, _destinations(flow, "stored"))
     known = set(trial.circumstances.queues)
@@ -129,20 +131,20 @@ def _destinations(flow: pa.Table, column: str) -> list[str]:
     return pc.unique(flow.filter(pc.greater(flow[column], 0))["destination"]).to_pylist()
 
 
-def _coding(routings: Sequence[Routing], flow: pa.Table) -> Coding:
+def _coding(routings: Sequence[ScriptedRouting], flow: pa.Table) -> AnswerEncoding:
     asked = {}
     for name in _destinations(flow, "sent"):
         destination = Destination.parse(name)
         every = [each for routing in routings for each in routing.conditions(destination)]
         asked[name] = tuple(dict.fromkeys(every))
-    return Coding.of(asked)
+    return AnswerEncoding.of(asked)
 
 
 def _bounded(frame: DataFrame) -> DataFrame:
     return frame.limit(MAX_ROWS + 1)
 
 
-def _sharing(routings: Sequence[Routing]) -> dict[str, list[str]]:
+def _sharing(routings: Sequence[ScriptedRouting]) -> dict[str, list[str]]:
     """Queues that take turns, by the address they share, all in native form."""
     bindings = routings[0].topology.bindings
     addresses = {each.address for each in bindings}
@@ -154,7 +156,9 @@ def _sharing(routings: Sequence[Routing]) -> dict[str, list[str]]:
     }
 
 
-def _samples(question: Question, comparison: Comparison, coding: Coding, collect: Collect) -> list[report.Sample]:
+def _samples(
+    question: RunQuestion, comparison: WhatIfComparison, coding: AnswerEncoding, collect: Collect
+) -> list[report.MessageSample]:
     """A message of each class that is to be shown: one of those sent when the last of the class was."""
     wanted = comparison.sampled
     if not wanted:
@@ -164,7 +168,7 @@ def _samples(question: Question, comparison: Comparison, coding: Coding, collect
     moments = sorted({int(found.newest[number]) for number in keys})
     frame = sent_at(question.events, sorted({destination for destination, _ in keys.values()}), moments)
     by_class = {
-        (row["destination"], coding.words_of(row["destination"], _headers(row))): report.Sample(
+        (row["destination"], coding.encode_answers(row["destination"], _headers(row))): report.MessageSample(
             "", row["msg_id"], row["us"], row["destination"]
         )
         for row in collect("samples", frame.limit(PER_MOMENT * len(moments))).to_pylist()

@@ -9,7 +9,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 
 #: A consumer is slow when it holds messages so many times longer than its neighbours do.
 SLOW_FACTOR = 3.0
@@ -17,7 +17,7 @@ SLOW_FACTOR = 3.0
 BEHIND = 1.1
 
 
-class State(StrEnum):
+class ConsumerState(StrEnum):
     """What is to be said of a consumer, the worst first."""
 
     STUCK = "stuck"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ConsumerReport:
     """One consumer of one queue."""
 
     destination: str
@@ -39,10 +39,10 @@ class Consumer:
     held_ms: float  #: how long it holds a message, on average
     quiet_seconds: float  #: since it did anything, when the window ends
     left_us: int | None = None  #: when it stopped to consume there, microseconds since the epoch; None: it did not
-    state: State = State.FINE
+    state: ConsumerState = ConsumerState.FINE
 
 
-def competing(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def competing_consumers(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Rows of schemas.CLIENTS that are consumers, by the queue they share; subscribers of a topic share nothing."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -51,13 +51,15 @@ def competing(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, 
     return found
 
 
-def meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def overlapped(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two consumers of a queue were there at one time, as far as their rows tell."""
     return all(not (mine["came_at"] and left_us(its, 0) is not None and _micros(mine["came_at"]) > left_us(its, 0))
                for mine, its in ((one, other), (other, one)))  # fmt: skip
 
 
-def judged(rows: Sequence[Mapping[str, Any]], window: Window, quiet_seconds: float) -> list[Consumer]:
+def classify_consumers(
+    rows: Sequence[Mapping[str, Any]], window: TimeWindow, quiet_seconds: float
+) -> list[ConsumerReport]:
     """What consumers did, the worst first. One that did nothing for `quiet_seconds` is stuck, or idle.
 
     One that left is judged by what it did while it was there, and each beside those that were there with it.
@@ -67,15 +69,15 @@ def judged(rows: Sequence[Mapping[str, Any]], window: Window, quiet_seconds: flo
         arrived[row["destination"]] = arrived.get(row["destination"], 0) + row["arrived"]
     began = max((_micros(row["left_at"]) for row in rows if row["client"] is None and row["left_at"]), default=0)
     found = []
-    for destination, siblings in competing(rows).items():
+    for destination, siblings in competing_consumers(rows).items():
         consumers = [_consumer(row, window, left_us(row, began)) for row in siblings]
         pairs = list(zip(siblings, consumers, strict=True))
         behind = arrived.get(destination, 0) > BEHIND * sum(row["ended"] - row["redelivered"] for row in siblings)
         active = min((each.quiet_seconds for each in consumers if each.left_us is None), default=0.0)
         for row, each in pairs:
-            others = [other.held_ms for its, other in pairs if other is not each and meet(row, its)]
+            others = [other.held_ms for its, other in pairs if other is not each and overlapped(row, its)]
             found.append(replace(each, state=_state(each, others, behind, active, quiet_seconds)))
-    order = list(State)
+    order = list(ConsumerState)
     return sorted(found, key=lambda each: (order.index(each.state), -each.holds, -each.held_ms, each.client))
 
 
@@ -93,7 +95,7 @@ def _micros(moment: datetime) -> int:
     return round(moment.timestamp() * 1e6)
 
 
-def _consumer(row: Mapping[str, Any], window: Window, left: int | None) -> Consumer:
+def _consumer(row: Mapping[str, Any], window: TimeWindow, left: int | None) -> ConsumerReport:
     until_us = window.until_us if left is None else left
     balance = max(row["dispatched"] - row["ended"], row["given"] - row["finished"])
     # What it holds at the end it has held until then.
@@ -103,19 +105,21 @@ def _consumer(row: Mapping[str, Any], window: Window, left: int | None) -> Consu
     last = row["last_ended"].timestamp() if balance > 0 and row["last_ended"] else max(lasts)
     if balance > 0 and row["last_ended"] is None:
         last = window.since_us / 1e6
-    return Consumer(
+    return ConsumerReport(
         row["destination"], row["client"], row["dispatched"], row["acked"], max(0, balance) if left is None else 0,
         max(0.0, held / max(row["given"], 1)), max(0.0, window.until_us / 1e6 - last), left,
     )  # fmt: skip
 
 
-def _state(consumer: Consumer, others: Sequence[float], behind: bool, active: float, quiet: float) -> State:
+def _state(
+    consumer: ConsumerReport, others: Sequence[float], behind: bool, active: float, quiet: float
+) -> ConsumerState:
     is_there = consumer.left_us is None
     if is_there and consumer.quiet_seconds >= quiet:
         if consumer.holds:
-            return State.STUCK
+            return ConsumerState.STUCK
         if active < quiet:  # others are given messages of the same queue
-            return State.IDLE
+            return ConsumerState.IDLE
     if others and consumer.held_ms > SLOW_FACTOR * max(median(others), 1.0):
-        return State.SLOW
-    return State.BEHIND if behind and is_there else State.FINE
+        return ConsumerState.SLOW
+    return ConsumerState.BEHIND if behind and is_there else ConsumerState.FINE

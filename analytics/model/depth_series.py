@@ -14,7 +14,7 @@ MAX_CUTS = 4
 
 
 @dataclass(slots=True)
-class Course:
+class DepthSeries:
     """How the depth of one log went: at the end of each slot, and what came and went in it."""
 
     depths: list[int]
@@ -36,7 +36,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class DepthForecast:
     """Where a depth is going, at the rates of the last slots (messages a second)."""
 
     depth: int
@@ -66,12 +66,12 @@ class _Log:
     flows: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
 
-def courses(
+def build_series(
     slots: int,
     cuts: list[dict[int, int]],
     notes: Iterable[tuple[Hashable, int, int, int]],
     flows: Iterable[tuple[Hashable, int, int, int, int, int]],
-) -> dict[Hashable, Course]:
+) -> dict[Hashable, DepthSeries]:
     """The course of each log over so many slots.
 
     `notes`: log, number of the slot, moment, depth. `flows`: log, number of the slot, part of it, came, went, bytes.
@@ -84,11 +84,11 @@ def courses(
             logs.setdefault(name, _Log()).notes[slot, places[slot, moment]] = depth
     for name, slot, part, came, went, size in flows:
         logs.setdefault(name, _Log()).flows[slot, part] = (came, went, size)
-    return {name: _course(log, slots, len(cuts) + 1) for name, log in logs.items()}
+    return {name: _series_of(log, slots, len(cuts) + 1) for name, log in logs.items()}
 
 
-def _course(log: _Log, slots: int, parts: int) -> Course:
-    found = Course([], [], [])
+def _series_of(log: _Log, slots: int, parts: int) -> DepthSeries:
+    found = DepthSeries([], [], [])
     depth, lowest, noted = 0, 0, None
     for slot in range(slots):
         came = went = 0
@@ -112,7 +112,7 @@ def _course(log: _Log, slots: int, parts: int) -> Course:
     return found
 
 
-def outlook(course: Course, seconds: float, last_slots: int, limit: int) -> Outlook:
+def forecast(course: DepthSeries, seconds: float, last_slots: int, limit: int) -> DepthForecast:
     """Where it goes from here at the rates of the last slots, which took so long; `limit` in messages, 0 for none."""
     came, went = (sum(each[-last_slots:]) / seconds for each in (course.came, course.went))
     depth, growth = course.depths[-1], came - went
@@ -120,4 +120,4 @@ def outlook(course: Course, seconds: float, last_slots: int, limit: int) -> Outl
     full = max(0, limit - depth) / growth if limit and growth > 0 else None
     if limit and depth >= limit:
         full = 0.0
-    return Outlook(depth, came, went, drained, full)
+    return DepthForecast(depth, came, went, drained, full)

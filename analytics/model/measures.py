@@ -5,17 +5,17 @@ brokerapp/tracing/schema.py. Pure.
 from __future__ import annotations
 
 #: What brings a copy to a queue or subscription. A `return` is no copy more: it was put off, by a `delay`, and is back.
-COMES = ("forward", "return")
+ARRIVALS = ("forward", "return")
 #: What takes a copy from its queue or subscription, once for each copy. An `expire` does not: it says why, and the
 #: `dead_letter` or the `drop` that follows takes the copy. What is moved is a `forward` elsewhere.
-LEAVES = ("ack", "dead_letter", "drop", "move", "remove", "delay")
+REMOVALS = ("ack", "dead_letter", "drop", "move", "remove", "delay")
 #: Reasons of drops of copies that never came to wait.
 NEVER_STORED = ("the queue is full", "no room", "the temporary destination is gone")
 #: The part of these that says how fast consumers work: not what operators moved or removed.
 SERVED = ("ack", "dead_letter", "drop", "delay")
 #: What becomes of a copy that nobody could use, once for each copy.
-FATES = ("dead_letter", "drop")
+FAILURES = ("dead_letter", "drop")
 #: What ends a consumer's hold on a message.
-ENDS = ("ack", "redeliver", "dead_letter", "drop")
+SETTLEMENTS = ("ack", "redeliver", "dead_letter", "drop")
 #: Events that are about no message.
 WITHOUT_MESSAGE = ("depth", "subscribe", "unsubscribe")

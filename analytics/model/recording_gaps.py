@@ -17,7 +17,7 @@ PROMPT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RecordingCoverage:
     """What was heard of a broker."""
 
     slots: Collection[int]  #: the numbers of those in which any depth was noted, or changed
@@ -25,7 +25,9 @@ class Heard:
     hours: Collection[int]  #: when those began, in seconds since the epoch, that have notes of everything
 
 
-def silent(begins: Sequence[int], slot: int, until: float, heard: Heard, waiting: Sequence[int]) -> list[bool]:
+def find_gaps(
+    begins: Sequence[int], slot: int, until: float, heard: RecordingCoverage, waiting: Sequence[int]
+) -> list[bool]:
     """Whether nothing is known of what waited in each slot, which begins then and takes so many seconds, 3600 at most.
 
     `until` is when the record ends; `waiting` is how many messages were there at the end of each slot.

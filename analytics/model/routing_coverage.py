@@ -12,7 +12,7 @@ from brokerapp.model.destination import Destination
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class RouteEdge:
     """One way that a definition lays out: from a destination to another, with the selector messages must match."""
 
     definition: str
@@ -21,10 +21,10 @@ class Leg:
     selector: str | None
 
 
-def legs_of(definitions: Definitions) -> list[Leg]:
+def edges_of(definitions: Definitions) -> list[RouteEdge]:
     """The legs of all composites."""
     return [
-        Leg(each.id, each.destination, leg.destination, leg.selector)
+        RouteEdge(each.id, each.destination, leg.destination, leg.selector)
         for each in definitions.virtual_destinations
         if isinstance(each, Composite)
         for leg in each.legs
@@ -36,7 +36,7 @@ def upstream(definitions: Definitions, at: Destination) -> set[Destination]:
 
     What was sent there is recorded under the destination it was sent to, wherever its copies go.
     """
-    legs, found, looking = legs_of(definitions), set(), [at]
+    legs, found, looking = edges_of(definitions), set(), [at]
     while looking:
         target = looking.pop()
         for each in legs:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 
 MINUTE = 60
 #: Points of a chart: wider windows are counted by a coarser slot, and shorter ones than so many minutes by a finer one.
@@ -16,7 +16,7 @@ FINE = (5, 10, 15, 30)
 LENGTHS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
 
 
-def slot_seconds(window: Window, points: int = MAX_POINTS) -> int:
+def slot_seconds(window: TimeWindow, points: int = MAX_POINTS) -> int:
     """The shortest slot from a minute on that keeps a chart of this window readable; less of windows of few minutes.
 
     Slots begin at multiples of it since the epoch.
@@ -26,18 +26,18 @@ def slot_seconds(window: Window, points: int = MAX_POINTS) -> int:
     return next((each for each in LENGTHS if window.seconds / each <= points), LENGTHS[-1])
 
 
-def starts(window: Window, slot: int) -> list[int]:
+def slot_starts(window: TimeWindow, slot: int) -> list[int]:
     """Seconds since the epoch: the slots of the window, also those in which nothing happened."""
     first = window.since_us // 1_000_000 // slot * slot
     return list(range(first, -(-window.until_us // 1_000_000), slot))
 
 
-def whole(window: Window, slot: int) -> list[int]:
+def whole_slots(window: TimeWindow, slot: int) -> list[int]:
     """Those that lie in the window as a whole: what is counted in a part of one looks like less than it was.
 
     All of them where no two do.
     """
-    found = starts(window, slot)
+    found = slot_starts(window, slot)
     inside = [each for each in found if window.since_us <= each * 1_000_000 <= window.until_us - slot * 1_000_000]
     return inside if len(inside) > 1 else found
 
@@ -48,10 +48,10 @@ def moments(seconds: Iterable[int]) -> list[str]:
 
 
 def series(
-    rows: pa.Table, column: str, window: Window, slot: int, *, by: str = "destination", at: str = "slot"
+    rows: pa.Table, column: str, window: TimeWindow, slot: int, *, by: str = "destination", at: str = "slot"
 ) -> tuple[list[str], dict[str, list[float]]]:
     """Times and, for each value of `by` that has any, the values at each whole slot; zero where there is no row."""
-    begins = whole(window, slot)
+    begins = whole_slots(window, slot)
     place = {start: index for index, start in enumerate(begins)}
     seconds = pc.divide(rows[at].cast(pa.int64()), 1_000_000).to_pylist()
     found: dict[str, list[float]] = {}
@@ -61,7 +61,7 @@ def series(
     return moments(begins), found
 
 
-def span(seconds: int) -> str:
+def slot_name(seconds: int) -> str:
     """How long a slot is, in words: `minute`, `15 minutes`, `hour`, `6 hours`, `day`."""
     for length, name in ((86400, "day"), (3600, "hour"), (MINUTE, "minute")):
         if seconds % length == 0:

@@ -20,7 +20,7 @@ _BEFORE_4 = {
 }  # fmt: skip
 
 
-def unknown_of(kind: str, oldest: int | None) -> tuple[str, ...]:
+def limitation_notes(kind: str, oldest: int | None) -> tuple[str, ...]:
     """The note for an analysis of this kind whose oldest events have this version; none where nothing is missing."""
     missing = _BEFORE_4.get(kind, ()) if oldest is not None and oldest < VERSION else ()
     if not missing:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 
-def duration(us: float) -> str:
+def format_duration(us: float) -> str:
     """412 µs, 3.2 ms, 14 s, 2.5 min, 3.1 h, 4 d"""
     units = (
         (86_400_000_000, "d"),
@@ -22,7 +22,7 @@ def duration(us: float) -> str:
     return "0 µs"
 
 
-def part(value: float) -> str:
+def format_percent(value: float) -> str:
     """12 %, 0.4 %; and at the edges what is not all and not none."""
     percent = value * 100
     if 0 < percent < 0.1:
@@ -32,26 +32,26 @@ def part(value: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
 
 
-def counted(count: float, noun: str, plural: str = "") -> str:
+def pluralize(count: float, noun: str, plural: str = "") -> str:
     """1 message, 1,204 messages, 2 copies"""
-    return f"{count:,.0f} " + form(count, noun, plural or f"{noun}s")
+    return f"{count:,.0f} " + verb_form(count, noun, plural or f"{noun}s")
 
 
 #: Stands before negative numbers, everywhere.
 MINUS = "\N{MINUS SIGN}"
 
 
-def signed(count: float) -> str:
+def format_signed(count: float) -> str:
     """+1,204, −3, 0"""
     return f"{count:+,.0f}".replace("-", MINUS) if count else "0"
 
 
-def form(count: float, one: str, many: str) -> str:
+def verb_form(count: float, one: str, many: str) -> str:
     """The form of a verb that goes with so many."""
     return one if count == 1 else many
 
 
-def size(count: float) -> str:
+def format_bytes(count: float) -> str:
     """512 B, 1.4 MiB"""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
@@ -60,12 +60,12 @@ def size(count: float) -> str:
     return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
 
 
-def short(destination: str | None) -> str:
+def short_name(destination: str | None) -> str:
     """A destination's name without its kind, where it is a queue: `Orders`, `topic://Prices`."""
     return (destination or "").removeprefix("queue://")
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def join_names(names: Sequence[str], most: int = 3) -> str:
     """A, B and C; A, B, C and 4 more"""
     shown = list(names[:most])
     if len(names) > most:
@@ -79,7 +79,7 @@ _ID = re.compile(r"\S*[^\sA-Za-z,;]")
 _GIVEN = re.compile(r"[0-9a-f]{8}-[0-9]+")
 
 
-def client(name: str) -> str:
+def client_name(name: str) -> str:
     """A client in a sentence: by the id it gave, or as the unnamed one that it is."""
     return f"an unnamed client ({name})" if _GIVEN.fullmatch(name) else name
 

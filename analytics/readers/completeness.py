@@ -9,9 +9,9 @@ from typing import Any
 
 from analytics.archive import manifest
 from analytics.archive.manifest import SetAside
-from analytics.model.wording import counted, form, listed, part
-from analytics.readers.snapshot import View
-from analytics.requests.request import Window
+from analytics.model.wording import format_percent, join_names, pluralize, verb_form
+from analytics.readers.snapshot import ArchiveView
+from analytics.requests.request import TimeWindow
 
 #: Files that a result names; of more it has the number.
 MOST_NAMED = 20
@@ -25,7 +25,7 @@ class Completeness:
     aside: dict[str, SetAside] = field(default_factory=dict)  #: files that are not read, by path
     lost_batches: int = 0
 
-    def note(self, broker: str, view: View, windows: Sequence[Window]) -> None:
+    def note(self, broker: str, view: ArchiveView, windows: Sequence[TimeWindow]) -> None:
         """Add what a look at a broker's archive found for these time ranges."""
         self.rows.update({file.path: view.rows.get(file.path) for file in view.files})
         self.aside.update({f"{broker}/{each.path}": each for each in view.aside if _touches(each, windows)})
@@ -61,13 +61,13 @@ class Completeness:
         if self.aside:
             count, named = len(self.aside), [f"{path} ({each.reason})" for path, each in sorted(self.aside.items())]
             found.append(
-                f"{counted(count, 'file')} of the archive {form(count, 'was', 'were')} not read"
-                f"{self._share(missing)}: {listed(named)}."
+                f"{pluralize(count, 'file')} of the archive {verb_form(count, 'was', 'were')} not read"
+                f"{self._share(missing)}: {join_names(named)}."
             )
         if self.lost_batches:
             count = self.lost_batches
-            batches = counted(count, "batch", "batches")
-            found.append(f"{batches} of events {form(count, 'was', 'were')} lost before being archived.")
+            batches = pluralize(count, "batch", "batches")
+            found.append(f"{batches} of events {verb_form(count, 'was', 'were')} lost before being archived.")
         return " ".join(found)
 
     def _share(self, missing: int | None) -> str:
@@ -76,10 +76,10 @@ class Completeness:
         if missing is None or len(read) < len(self.rows) or not missing:
             return "" if missing == 0 else ", with an unknown number of events"
         share = missing / (missing + sum(read))
-        return f", {part(share)} of the recorded events ({missing:,})"
+        return f", {format_percent(share)} of the recorded events ({missing:,})"
 
 
-def _touches(file: SetAside, windows: Sequence[Window]) -> bool:
+def _touches(file: SetAside, windows: Sequence[TimeWindow]) -> bool:
     """Whether any of its events may lie in one of the time ranges."""
     if file.first_us is None or file.last_us is None:
         return True

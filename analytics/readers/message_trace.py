@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.archive import bloom_index
-from analytics.archive.bloom_index import Key
+from analytics.archive.bloom_index import IndexKey
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
@@ -37,7 +37,7 @@ _COLUMNS = ["ts", "kind", "msg_id", "destination", "original", "consumer", "size
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TraceEvent:
     """One thing that happened to a message. Times are microseconds since the epoch."""
 
     ts_us: int
@@ -53,10 +53,10 @@ class Event:
 
 
 @dataclass(slots=True)
-class Found:
+class TraceSearchResult:
     """What a look found."""
 
-    events: list[Event] = field(default_factory=list)  #: in the order in which they happened
+    events: list[TraceEvent] = field(default_factory=list)  #: in the order in which they happened
     complete: bool = True  #: whether everything recorded was looked at, as far as it can tell of these messages
     hours: int = 0  #: of the archive, looked at
 
@@ -64,13 +64,13 @@ class Found:
 Wanted = Callable[[pa.Table], pa.Table]
 
 
-class Trace:
+class TraceReader:
     """What one broker recorded."""
 
     def __init__(self, archive: Path, redis_url: str, broker: str) -> None:
         self._archive, self._redis_url, self._broker = BrokerArchive(archive, broker), redis_url, broker
 
-    def of(self, ids: Sequence[str], patience: float = PATIENCE) -> Found:
+    def of(self, ids: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
         """All events of these messages."""
         wanted = pa.array(ids, pa.string())
         sought = set(ids)
@@ -78,13 +78,13 @@ class Trace:
         def filtered(events: pa.Table) -> pa.Table:
             return events.filter(pc.is_in(events["msg_id"], wanted))
 
-        def is_all(events: list[Event]) -> bool:  # nothing happens to a message before it is sent
+        def is_all(events: list[TraceEvent]) -> bool:  # nothing happens to a message before it is sent
             begun = (KINDS[ENQUEUE], KINDS[ROLLBACK])
             return sought <= {each.msg_id for each in events if each.kind in begun}
 
-        return self._look(filtered, [Key(each) for each in ids], patience, is_all)
+        return self._look(filtered, [IndexKey(each) for each in ids], patience, is_all)
 
-    def find(self, text: str, names: Iterable[str], patience: float = PATIENCE) -> Found:
+    def find(self, text: str, names: Iterable[str], patience: float = PATIENCE) -> TraceSearchResult:
         """What was sent with this id, or with this value of one of these properties: newest first, not all of many."""
         names = list(names)
 
@@ -96,13 +96,13 @@ class Trace:
                 matches = pc.or_(matches, pc.fill_null(pc.equal(value, text), False))
             return sent.filter(matches)
 
-        keys = [Key(text), *(Key(text, name) for name in names)]
+        keys = [IndexKey(text), *(IndexKey(text, name) for name in names)]
         return self._look(filtered, keys, patience, lambda events: len(events) >= MAX_FOUND)
 
     def _look(
-        self, wanted: Wanted, keys: Sequence[Key], patience: float, is_all: Callable[[list[Event]], bool]
-    ) -> Found:
-        deadline, found = time.monotonic() + patience, Found()
+        self, wanted: Wanted, keys: Sequence[IndexKey], patience: float, is_all: Callable[[list[TraceEvent]], bool]
+    ) -> TraceSearchResult:
+        deadline, found = time.monotonic() + patience, TraceSearchResult()
         found.complete = self._tail(wanted, found, deadline)
         for folder in self._hours():
             if is_all(found.events) or len(found.events) >= MAX_EVENTS:
@@ -122,7 +122,7 @@ class Trace:
         folders = sorted(self._archive.folder.glob("day=*/hour=*"), key=lambda each: each.parts[-2:], reverse=True)
         return folders[:MAX_HOURS]
 
-    def _tail(self, wanted: Wanted, found: Found, deadline: float) -> bool:
+    def _tail(self, wanted: Wanted, found: TraceSearchResult, deadline: float) -> bool:
         """What is not archived yet; whether all of it was looked at."""
         commit = self._archive.commit
         stream = TraceStream(self._redis_url, self._broker)
@@ -147,7 +147,7 @@ class Trace:
             stream.close()
 
 
-def _hour(folder: Path, wanted: Wanted, keys: Sequence[Key], found: Found, deadline: float) -> bool:
+def _hour(folder: Path, wanted: Wanted, keys: Sequence[IndexKey], found: TraceSearchResult, deadline: float) -> bool:
     may, known = bloom_index.candidates(folder, keys)
     files, whole = sorted(folder.glob("part-*.parquet"), reverse=True), True
     for path in files:
@@ -167,22 +167,22 @@ def _hour(folder: Path, wanted: Wanted, keys: Sequence[Key], found: Found, deadl
     return whole
 
 
-def _events(wanted: Wanted, batch: bytes) -> list[Event]:
+def _events(wanted: Wanted, batch: bytes) -> list[TraceEvent]:
     try:
         return list(_records(wanted(decode(batch).select(_COLUMNS))))
     except (pa.ArrowException, ValueError):
         return []
 
 
-def _records(events: pa.Table) -> Iterator[Event]:
+def _records(events: pa.Table) -> Iterator[TraceEvent]:
     moments = [events[name].cast(pa.int64()).to_pylist() for name in ("ts", "born")]
     texts = [events[name].to_pylist() for name in ("kind", "msg_id", "destination", "original", "consumer", "size")]
     rest = [events[name].to_pylist() for name in ("reason", "ps")]
     for ts, born, kind, id, destination, original, consumer, size, reason, properties in zip(
         *moments, *texts, *rest, strict=True
     ):
-        yield Event(ts, kind, id, destination, original, consumer, size, born, reason, dict(properties or ()))
+        yield TraceEvent(ts, kind, id, destination, original, consumer, size, born, reason, dict(properties or ()))
 
 
-def _identity(event: Event) -> tuple:
+def _identity(event: TraceEvent) -> tuple:
     return event.ts_us, event.kind, event.msg_id, event.destination, event.original, event.consumer

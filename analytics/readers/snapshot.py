@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analytics.archive.broker_archive import BrokerArchive, Commit
-from analytics.archive.data_files import ARCHIVED, HOUR_US, DataFile, archived, start_us
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.archive.data_files import ARCHIVED, HOUR_US, DataFile, start_us, to_archive_schema
 from analytics.archive.manifest import SetAside, hours_of, inspect
-from analytics.archive.stream_ids import START, place_of
+from analytics.archive.stream_ids import START, position_of
 from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
 from brokerapp.tracing.encoding import decode
@@ -25,7 +25,7 @@ _LOOKS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ArchiveView:
     """Of one broker."""
 
     seam: int  #: place of the last entry whose events are in the files
@@ -40,11 +40,11 @@ class View:
 Spans = Sequence[tuple[int, int]]
 
 
-class Moved(Exception):
+class ArchiveChanged(Exception):
     """The archiver went on while one looked."""
 
 
-def look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> View:
+def read_snapshot(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> ArchiveView:
     """Files that may hold events of these stretches of time (None: all), and what is not archived.
 
     Raises StoreUnavailable.
@@ -52,33 +52,33 @@ def look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None
     for _ in range(_LOOKS):
         try:
             return _look(archive, stream, spans)
-        except (Moved, FileNotFoundError):
+        except (ArchiveChanged, FileNotFoundError):
             continue
     raise StoreUnavailable("the archive does not hold still: it was appended to whenever it was looked at")
 
 
-def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> View:
+def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> ArchiveView:
     """The same without what is not archived."""
     commit = archive.commit
-    seam = place_of(commit.offset if archive.is_published(commit) else commit.previous)
+    seam = position_of(commit.offset if archive.is_published(commit) else commit.previous)
     return _view(archive, commit, seam, spans)
 
 
-def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> View:
+def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> ArchiveView:
     commit = archive.commit
     whole = archive.is_published(commit)
     offset, ordinal = (commit.offset, commit.ordinal) if whole else (commit.previous, commit.previous_ordinal)
-    seam = place_of(offset)
+    seam = position_of(offset)
     view = _view(archive, commit, seam, spans)
     tail, lost = _read(stream, offset, ordinal)
     if archive.commit != commit or archive.is_published(commit) != whole:
-        raise Moved
+        raise ArchiveChanged
     return replace(view, tail=tail, lost=lost)
 
 
-def _view(archive: BrokerArchive, commit: Commit, seam: int, spans: Spans | None) -> View:
+def _view(archive: BrokerArchive, commit: ArchiveCommit, seam: int, spans: Spans | None) -> ArchiveView:
     """The files up to the seam that are as the manifests have them, and those that are not."""
-    view, committed = View(seam, [], []), {Path(each).name for each in commit.files}
+    view, committed = ArchiveView(seam, [], []), {Path(each).name for each in commit.files}
     for hour in hours_of(archive.folder):
         if spans is None or _touches(start_us(hour), spans):
             found = inspect(hour, committed, seam)
@@ -94,7 +94,7 @@ def _touches(hour_us: int, spans: Spans) -> bool:
 
 def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[int, bytes]], int]:
     """What the stream holds after an entry, and how many it lost; not what it is given from now on."""
-    end, tail, lost = place_of(stream.last() or START), [], 0
+    end, tail, lost = position_of(stream.last() or START), [], 0
     while True:
         page = stream.read(offset, ordinal)
         if page.renewed and offset != START:
@@ -102,8 +102,8 @@ def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[in
             continue
         lost += page.missed
         ordinal += page.missed + len(page.entries)
-        tail += [(place, batch) for id, batch in page.entries if (place := place_of(id)) <= end]
-        if not page.entries or place_of(page.entries[-1][0]) >= end:
+        tail += [(place, batch) for id, batch in page.entries if (place := position_of(id)) <= end]
+        if not page.entries or position_of(page.entries[-1][0]) >= end:
             return tail, lost
         offset = page.entries[-1][0]
 
@@ -116,6 +116,6 @@ def events_of(batches: list[tuple[int, bytes]]) -> pa.Table:
 def _tables(batches: list[tuple[int, bytes]]) -> Iterator[pa.Table]:
     for place, batch in batches:
         try:
-            yield archived(decode(batch), place)
+            yield to_archive_schema(decode(batch), place)
         except (pa.ArrowException, ValueError):  # the archiver counts it
             continue

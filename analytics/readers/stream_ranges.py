@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.data_files import HOUR_US, DataFile, archived, between, place_in, start_us
+from analytics.archive.data_files import HOUR_US, DataFile, between, position_in, start_us, to_archive_schema
 from analytics.archive.manifest import FOREIGN, hours_of, inspect
-from analytics.archive.stream_ids import START, id_of, place_of
+from analytics.archive.stream_ids import START, id_of, position_of
 from analytics.archive.trace_stream import TraceStream
-from analytics.readers.snapshot import View, archived_files, events_of, look
+from analytics.readers.snapshot import ArchiveView, archived_files, events_of, read_snapshot
 from brokerapp.errors import BrokerError
 
 #: Looks at an hour that is being compacted.
@@ -37,7 +37,7 @@ class DataLoss(BrokerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TraceSource:
     """Where a broker's events are. What reads them is sent to other processes, so it holds nothing open."""
 
     archive: Path
@@ -48,7 +48,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TracePartition:
     """Of an hour, or ("") of what was not archived when the parts were cut: the events after and up to these places."""
 
     hour: str
@@ -56,16 +56,16 @@ class Part:
     upto: int
 
 
-def end_of(source: Source) -> int:
+def end_of(source: TraceSource) -> int:
     """The place of the last entry that there is."""
     stream = TraceStream(source.redis_url, source.broker)
     try:
-        return max(place_of(stream.last() or START), place_of(_archive(source).commit.offset))
+        return max(position_of(stream.last() or START), position_of(_archive(source).commit.offset))
     finally:
         stream.close()
 
 
-def parts(source: Source, after: int, upto: int) -> list[Part]:
+def partitions_of(source: TraceSource, after: int, upto: int) -> list[TracePartition]:
     """The stretch after a place and up to another, in parts."""
     archive = _archive(source)
     seam = archived_files(archive, []).seam
@@ -74,13 +74,13 @@ def parts(source: Source, after: int, upto: int) -> list[Part]:
         for hour in hours_of(archive.folder):
             overlaps = start_us(hour) < source.until_us and start_us(hour) + HOUR_US > source.since_us
             if overlaps and any(file.last > after for file in _sound_files(archive, hour, after)):
-                cut.append(Part(str(hour.relative_to(archive.folder)), after, min(seam, upto)))
+                cut.append(TracePartition(str(hour.relative_to(archive.folder)), after, min(seam, upto)))
     if upto > seam:
-        cut.append(Part("", max(after, seam), upto))
+        cut.append(TracePartition("", max(after, seam), upto))
     return cut
 
 
-def read(source: Source, part: Part) -> Iterator[pa.Table]:
+def read(source: TraceSource, part: TracePartition) -> Iterator[pa.Table]:
     """The events of a part, as files have them."""
     pieces = _of_hour(source, part) if part.hour else _tail(source, part)
     for events in pieces:
@@ -89,7 +89,7 @@ def read(source: Source, part: Part) -> Iterator[pa.Table]:
             yield wanted
 
 
-def _of_hour(source: Source, part: Part) -> Iterator[pa.Table]:
+def _of_hour(source: TraceSource, part: TracePartition) -> Iterator[pa.Table]:
     archive = _archive(source)
     list_files = partial(_sound_files, archive, archive.folder / part.hour, part.after)
     for parquet, last in _opened(list_files, part.after):
@@ -100,7 +100,7 @@ def _sound_files(archive: BrokerArchive, hour: Path, after: int) -> list[DataFil
     """The files of an hour. Raises DataLoss when one that follows a place is missing or damaged."""
     found = inspect(hour, {Path(each).name for each in archive.commit.files})
     for each in found.aside:
-        if each.reason != FOREIGN and (place_in(each.file) or 0) > after:
+        if each.reason != FOREIGN and (position_in(each.file) or 0) > after:
             raise DataLoss(f"{each.path} of {archive.broker} cannot be read: {each.reason}, {each.detail}")
     return found.files
 
@@ -118,7 +118,7 @@ def _opened(list_files: Callable[[], list[DataFile]], after: int) -> list[tuple[
 def _row_groups(parquet: pq.ParquetFile, last: int, after: int, upto: int) -> Iterator[pa.Table]:
     for number, (least, greatest) in enumerate(_places(parquet, last)):
         if greatest > after and least <= upto:
-            events = archived(parquet.read_row_group(number), last)
+            events = to_archive_schema(parquet.read_row_group(number), last)
             yield events if after < least and greatest <= upto else _within(events, after, upto)
 
 
@@ -141,7 +141,7 @@ def _within(events: pa.Table, after: int, upto: int) -> pa.Table:
     return events.filter(pc.and_(pc.greater(entry, after), pc.less_equal(entry, upto)))
 
 
-def _tail(source: Source, part: Part) -> Iterator[pa.Table]:
+def _tail(source: TraceSource, part: TracePartition) -> Iterator[pa.Table]:
     """What was not archived when the parts were cut; by now it may be."""
     tail: list[tuple[int, bytes]] = []
 
@@ -155,10 +155,10 @@ def _tail(source: Source, part: Part) -> Iterator[pa.Table]:
     yield events_of([each for each in tail if part.after < each[0] <= part.upto])
 
 
-def _look(source: Source) -> View:
+def _look(source: TraceSource) -> ArchiveView:
     stream = TraceStream(source.redis_url, source.broker)
     try:
-        view = look(_archive(source), stream)
+        view = read_snapshot(_archive(source), stream)
     finally:
         stream.close()
     if view.lost:
@@ -166,7 +166,7 @@ def _look(source: Source) -> View:
     return view
 
 
-def bounded(source: Source, after: int, upto: int, most: int) -> int:
+def position_after(source: TraceSource, after: int, upto: int, most: int) -> int:
     """A place up to which about so many events follow; they end where an entry, or a row group of a file, does."""
     rows = 0
     for place, events in sorted(_sizes(source, after, upto)):
@@ -176,7 +176,7 @@ def bounded(source: Source, after: int, upto: int, most: int) -> int:
     return upto
 
 
-def _sizes(source: Source, after: int, upto: int) -> Iterable[tuple[int, int]]:
+def _sizes(source: TraceSource, after: int, upto: int) -> Iterable[tuple[int, int]]:
     """Places within the stretch, and how many events lie before each, as far as they are in one piece."""
     view = _look(source)
     for parquet, last in _opened(lambda: view.files, after):
@@ -188,11 +188,11 @@ def _sizes(source: Source, after: int, upto: int) -> Iterable[tuple[int, int]]:
             yield place, events_of([(place, batch)]).num_rows
 
 
-def require(source: Source, after: int) -> None:
+def require_available(source: TraceSource, after: int) -> None:
     """Raise DataLoss when some of what follows a place was removed; not of the beginning, 0: it is what there is."""
     if 0 < after < _archive(source).removed:
         raise DataLoss(f"what {source.broker} recorded after {id_of(after)} was removed: it was too old")
 
 
-def _archive(source: Source) -> BrokerArchive:
+def _archive(source: TraceSource) -> BrokerArchive:
     return BrokerArchive(source.archive, source.broker)

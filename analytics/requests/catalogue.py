@@ -29,7 +29,7 @@ GROUPS = (FLOW, PACE, TROUBLE, NEED)
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class AnalysisDefinition:
     """One question and the module (analytics.jobs.*) that answers it."""
 
     kind: str
@@ -47,12 +47,12 @@ class Analysis:
         return {each.name: each.value(given.get(each.name)) for each in self.parameters}
 
 
-def _table(*analyses: Analysis) -> dict[str, Analysis]:
+def _table(*analyses: AnalysisDefinition) -> dict[str, AnalysisDefinition]:
     return {each.kind: each for each in analyses}
 
 
 ANALYSES = _table(
-    Analysis(
+    AnalysisDefinition(
         "traffic",
         "Traffic by destination",
         "How much is sent to each destination, how many copies come, how much leaves, and how long do consumers take?",
@@ -62,7 +62,7 @@ ANALYSES = _table(
         stays_within=True,
         version=3,
     ),
-    Analysis(
+    AnalysisDefinition(
         "weeks",
         "Beside the same weekday",
         "What is more, and what is less, than in the same hours of the weeks before?",
@@ -71,7 +71,7 @@ ANALYSES = _table(
         FLOW,
         stays_within=True,
     ),
-    Analysis(
+    AnalysisDefinition(
         "league",
         "Producers and consumers",
         "Who sends most, and who takes most?",
@@ -80,7 +80,7 @@ ANALYSES = _table(
         FLOW,
         stays_within=True,
     ),
-    Analysis(
+    AnalysisDefinition(
         "fan-out",
         "Fan-out",
         "How many copies, and how many bytes, come of each message sent to a virtual or composite destination?",
@@ -89,7 +89,7 @@ ANALYSES = _table(
         FLOW,
         reads_routing=True,
     ),
-    Analysis(
+    AnalysisDefinition(
         "latency",
         "Time to the ack",
         "How long does it take until messages are acknowledged, by queue and by consumer?",
@@ -99,7 +99,7 @@ ANALYSES = _table(
         stays_within=True,
         version=2,
     ),
-    Analysis(
+    AnalysisDefinition(
         "depth",
         "Depth and forecast",
         "How many messages waited, when will they be gone, and when is a limit reached?",
@@ -110,7 +110,7 @@ ANALYSES = _table(
         version=3,
         stays_within=True,
     ),
-    Analysis(
+    AnalysisDefinition(
         "skew",
         "Skew between consumers",
         "Do the consumers of a queue share its messages evenly?",
@@ -120,7 +120,7 @@ ANALYSES = _table(
         stays_within=True,
         version=2,
     ),
-    Analysis(
+    AnalysisDefinition(
         "health",
         "Slow, idle and stuck consumers",
         "Who holds messages for long, who finishes none, and who gets none?",
@@ -130,7 +130,7 @@ ANALYSES = _table(
         stays_within=True,
         version=2,
     ),
-    Analysis(
+    AnalysisDefinition(
         "dead-letters",
         "Causes of dead letters",
         "What do messages fail of, where, and with which consumers?",
@@ -140,7 +140,7 @@ ANALYSES = _table(
         stays_within=True,
         version=2,
     ),
-    Analysis(
+    AnalysisDefinition(
         "repeats",
         "Redelivery and duplicates",
         "Which messages came back, and which were processed more than once, also by another broker?",
@@ -150,7 +150,7 @@ ANALYSES = _table(
         stays_within=True,
         version=3,
     ),
-    Analysis(
+    AnalysisDefinition(
         "filters",
         "Filter hit rate",
         "What part of the messages does each leg take, and which legs and selectors never match?",
@@ -159,7 +159,7 @@ ANALYSES = _table(
         NEED,
         reads_routing=True,
     ),
-    Analysis(
+    AnalysisDefinition(
         "orphans",
         "Orphans",
         "Which destinations does nobody read, which queues see no ack, which definitions never matched?",
@@ -168,7 +168,7 @@ ANALYSES = _table(
         NEED,
         reads_routing=True,
     ),
-    Analysis(
+    AnalysisDefinition(
         "whatif",
         "Try on recorded traffic",
         "Where would recorded messages have gone, had a draft of the routing been in force?",
@@ -180,7 +180,7 @@ ANALYSES = _table(
 )
 
 
-def analysis_for(request: AnalysisRequest) -> Analysis:
+def analysis_for(request: AnalysisRequest) -> AnalysisDefinition:
     """The analysis that is asked for; raises RequestRefused when there is none, or a parameter is not as it must be."""
     if request.kind not in ANALYSES:
         raise RequestRefused(f"{request.kind!r} is not an analysis: expected one of {', '.join(ANALYSES)}")
@@ -191,6 +191,6 @@ def analysis_for(request: AnalysisRequest) -> Analysis:
     return analysis
 
 
-def by_group() -> list[tuple[str, list[Analysis]]]:
+def by_group() -> list[tuple[str, list[AnalysisDefinition]]]:
     """All analyses under their groups."""
     return [(group, [each for each in ANALYSES.values() if each.group == group]) for group in GROUPS]

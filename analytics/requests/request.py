@@ -28,7 +28,7 @@ def seconds_of(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """A stretch of time in microseconds since the epoch; the end is not part of it."""
 
     since_us: int
@@ -39,9 +39,9 @@ class Window:
         """How long it is."""
         return (self.until_us - self.since_us) / 1e6
 
-    def up_to(self, us: int | None) -> Window:
+    def up_to(self, us: int | None) -> TimeWindow:
         """The part before a moment; the first microsecond where that is none. All of it where nobody knows a moment."""
-        return self if us is None else Window(self.since_us, max(self.since_us + 1, min(self.until_us, us)))
+        return self if us is None else TimeWindow(self.since_us, max(self.since_us + 1, min(self.until_us, us)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class AnalysisRequest:
         about = {name: value for name, value in about.items() if value is not None}
         return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **about}
 
-    def window_at(self, now_us: int) -> Window:
+    def window_at(self, now_us: int) -> TimeWindow:
         """The stretch of time that is meant when the analysis starts now."""
         if self.since_us is not None and self.until_us is not None:
-            return Window(self.since_us, self.until_us)
-        return Window(now_us - seconds_of(self.window) * 1_000_000, now_us)
+            return TimeWindow(self.since_us, self.until_us)
+        return TimeWindow(now_us - seconds_of(self.window) * 1_000_000, now_us)

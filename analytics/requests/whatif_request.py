@@ -12,7 +12,7 @@ from brokerapp.model.definitions import Definitions
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class WhatIfRequest:
     """Two sets of definitions, and what else ways depended on when it was asked for."""
 
     current: Definitions
@@ -28,7 +28,7 @@ class Trial:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Trial:
+    def from_json(data: Mapping[str, Any]) -> WhatIfRequest:
         """The inverse of to_json; raises DefinitionRefused."""
         circumstances = Circumstances.from_json(data["circumstances"])
-        return Trial(from_json(data["current"]), from_json(data["proposed"]), circumstances)
+        return WhatIfRequest(from_json(data["current"]), from_json(data["proposed"]), circumstances)

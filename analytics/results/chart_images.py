@@ -13,9 +13,9 @@ from matplotlib.dates import num2date
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from analytics.model.wording import short
+from analytics.model.wording import short_name
 from analytics.results.charts import COLORWAY
-from analytics.results.time_axes import marks, parsed, zone_label
+from analytics.results.time_axes import parse_moment, tick_marks, zone_label
 
 #: Size on the page in CSS pixels, and how many of the picture's pixels make one: sharp on fine screens.
 WIDTH, HEIGHT, SHARPNESS = 600, 260, 2
@@ -28,7 +28,7 @@ _DPI = 100
 def png(figure: Mapping[str, Any], zone: str = "UTC") -> bytes | None:
     """The chart as a PNG, times by the clock of the zone; None for a sort of chart that this does not draw."""
     traces = [trace for trace in figure["data"] if trace.get("visible", True) is True]
-    draw = next((drawn for fits, drawn in _SORTS if traces and all(map(fits, traces))), None)
+    draw = next((drawn for fits, drawn in _CHART_TYPES if traces and all(map(fits, traces))), None)
     if draw is None:
         return None
     canvas = Figure(
@@ -39,7 +39,7 @@ def png(figure: Mapping[str, Any], zone: str = "UTC") -> bytes | None:
     layout = figure.get("layout", {})
     drawn.set_prop_cycle(color=list(layout.get("colorway") or COLORWAY))
     draw(drawn, traces, layout)
-    _dress(drawn, layout, zone, named=[trace["name"] for trace in traces if trace.get("name")])
+    _style_axes(drawn, layout, zone, named=[trace["name"] for trace in traces if trace.get("name")])
     out = io.BytesIO()
     canvas.savefig(out, format="png", metadata={"Software": None})
     return out.getvalue()
@@ -80,7 +80,7 @@ def _bars(axes: Any, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, A
         axes.invert_yaxis()
 
 
-def _heat(axes: Any, traces: Sequence[Mapping[str, Any]], _layout: Mapping[str, Any]) -> None:
+def _heatmap(axes: Any, traces: Sequence[Mapping[str, Any]], _layout: Mapping[str, Any]) -> None:
     trace = traces[0]
     rows = np.array(
         [[np.nan if each is None else each for each in _list(row)] for row in _list(trace["z"])], dtype=float
@@ -99,15 +99,15 @@ def _is_scatter(trace: Mapping[str, Any]) -> bool:
 
 
 #: Sorts of charts: which traces are of it, and what draws them.
-_SORTS = (
+_CHART_TYPES = (
     (lambda trace: _is_scatter(trace) and bool(trace.get("stackgroup")), _areas),
     (_is_scatter, _lines),
     (lambda trace: trace.get("type") == "bar", _bars),
-    (lambda trace: trace.get("type") == "heatmap", _heat),
+    (lambda trace: trace.get("type") == "heatmap", _heatmap),
 )
 
 
-def _dress(axes: Any, layout: Mapping[str, Any], zone: str, named: Sequence[str]) -> None:
+def _style_axes(axes: Any, layout: Mapping[str, Any], zone: str, named: Sequence[str]) -> None:
     for side, axis in (("xaxis", axes.xaxis), ("yaxis", axes.yaxis)):
         said = layout.get(side, {})
         if said.get("type") == "log":
@@ -142,7 +142,7 @@ def _dress(axes: Any, layout: Mapping[str, Any], zone: str, named: Sequence[str]
 
 def _mark_times(axis: Any, zone: str) -> None:
     first, last = (num2date(each) for each in axis.get_view_interval())
-    found = marks(first, last, zone)
+    found = tick_marks(first, last, zone)
     axis.set_ticks([moment for moment, _ in found], [text for _, text in found])
     axis.set_label_text(zone_label(first, last, zone), fontsize=8, color=_SOFT)
 
@@ -152,7 +152,7 @@ def _names(traces: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    text = short(str(value))
+    text = short_name(str(value))
     return text if len(text) <= _MAX_LABEL else f"…{text[1 - _MAX_LABEL :]}"  # names differ at their ends
 
 
@@ -171,6 +171,6 @@ def _values(values: Any) -> list[Any]:
     """Moments as such, else as they are."""
     found = _list(values)
     try:
-        return [parsed(each) for each in found]
+        return [parse_moment(each) for each in found]
     except (TypeError, ValueError):
         return found

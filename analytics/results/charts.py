@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analytics.model.wording import duration, short
+from analytics.model.wording import format_duration, short_name
 from analytics.results import time_axes
 
 #: Okabe and Ito's colours, those with the most contrast on light and dark ground first.
@@ -23,15 +23,15 @@ MILLISECONDS = "milliseconds"
 _MARKS = (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000)
 _DELAY_UNITS = ((3_600_000, 3, "hours"), (60_000, 3, "minutes"), (1000, 2, "seconds"))
 #: Pixels: of a bar, of what is around them, and of the lowest chart of bars.
-BAR, AROUND, SHORTEST = 26, 96, 170
+BAR_HEIGHT, CHART_MARGIN, MIN_HEIGHT = 26, 96, 170
 
 
 def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
     """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
     traces = [
         {"type": "scatter", "x": list(times), "y": values, "name": name, "mode": "lines", "stackgroup": "one",
-         "line": {"width": 1}, "hovertemplate": _said(f"%{{y:,}} {unit}", _moment(times))}
-        for name, values in greatest(series).items()
+         "line": {"width": 1}, "hovertemplate": _hover_template(f"%{{y:,}} {unit}", _moment(times))}
+        for name, values in largest_series(series).items()
     ]  # fmt: skip
     return _over_time(traces, unit)
 
@@ -62,17 +62,17 @@ def bars(
          "showlegend": len(series) > 1, **_hover(values, unit, "x", at="%{y}")}
         for name, values in series.items()
     ]  # fmt: skip
-    height = max(SHORTEST, BAR * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + AROUND)
+    height = max(MIN_HEIGHT, BAR_HEIGHT * len(names) * (1 if stacked else max(1, len(series) * 0.6)) + CHART_MARGIN)
     layout = {"barmode": "stack" if stacked else "group", "bargap": 0.35, "height": round(height)}
     axis: dict[str, Any] = {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
     if log and unit == MILLISECONDS:
-        axis |= {"tickvals": list(_MARKS), "ticktext": [duration(each * 1000) for each in _MARKS]}
+        axis |= {"tickvals": list(_MARKS), "ticktext": [format_duration(each * 1000) for each in _MARKS]}
     else:
         axis["title"] = {"text": unit}
     return _figure(traces, layout, x=axis, y={"autorange": "reversed", "automargin": True})
 
 
-def greatest(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+def largest_series(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     """The greatest series by their sums, and the rest as one; as many as there are colours."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     shown = {name: list(series[name]) for name in ordered[:MAX_SERIES]}
@@ -97,7 +97,7 @@ def before_and_after(
     return _over_time(traces, unit)
 
 
-def alike(figures: Sequence[dict[str, Any]]) -> None:
+def assign_colours(figures: Sequence[dict[str, Any]]) -> None:
     """Give what has the same name in several of these figures one colour, and no two of a figure the same.
 
     Figures that set a colour themselves, and those of a single series, stay as they are.
@@ -105,9 +105,9 @@ def alike(figures: Sequence[dict[str, Any]]) -> None:
     known: dict[str, str] = {}
     for figure in figures:
         traces = [each for each in figure["data"] if each.get("name")]
-        if len(traces) < 2 or any("color" in _mark(each) for each in traces):
+        if len(traces) < 2 or any("color" in _styled_part(each) for each in traces):
             continue
-        names = [short(each["name"]) for each in traces]
+        names = [short_name(each["name"]) for each in traces]
         kept = dict(zip((known.get(each) for each in names), names, strict=True))  # of two with one colour the last
         for name, trace in zip(names, traces, strict=True):
             colour = known.get(name)
@@ -116,10 +116,10 @@ def alike(figures: Sequence[dict[str, Any]]) -> None:
                 colour = next((each for each in free if each not in known.values()), free[0] if free else COLORWAY[-1])
                 kept[colour] = name
                 known.setdefault(name, colour)
-            _mark(trace)["color"] = colour
+            _styled_part(trace)["color"] = colour
 
 
-def _mark(trace: dict[str, Any]) -> dict[str, Any]:
+def _styled_part(trace: dict[str, Any]) -> dict[str, Any]:
     """What has the colour of a series: its line, or its bars."""
     return trace.setdefault("marker" if trace["type"] == "bar" else "line", {})
 
@@ -127,12 +127,12 @@ def _mark(trace: dict[str, Any]) -> dict[str, Any]:
 def _hover(values: Sequence[float | None], unit: str, axis: str, at: str) -> dict[str, Any]:
     """What a pointer on a mark reads: the value with its unit, when or where it is, whose it is."""
     if unit != MILLISECONDS:
-        return {"hovertemplate": _said(f"%{{{axis}:,}} {unit}", at)}
-    words = [None if each is None else duration(each * 1000) for each in values]
-    return {"customdata": words, "hovertemplate": _said("%{customdata}", at)}
+        return {"hovertemplate": _hover_template(f"%{{{axis}:,}} {unit}", at)}
+    words = [None if each is None else format_duration(each * 1000) for each in values]
+    return {"customdata": words, "hovertemplate": _hover_template("%{customdata}", at)}
 
 
-def _said(value: str, at: str) -> str:
+def _hover_template(value: str, at: str) -> str:
     return f"%{{fullData.name}}<br>{value}<br>{at}<extra></extra>"
 
 

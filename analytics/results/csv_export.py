@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from analytics.results.storage import plain
+from analytics.results.storage import to_plain
 
 #: Rows read at a time.
 BATCH = 5000
@@ -32,7 +32,7 @@ def rows(path: Path, columns: list[str], most: int) -> Iterator[tuple[Any, ...]]
         for batch in stored.iter_batches(BATCH, columns=columns):
             taken = batch.slice(0, left)
             left -= taken.num_rows
-            yield from zip(*([plain(value) for value in taken[name].to_pylist()] for name in columns), strict=True)
+            yield from zip(*([to_plain(value) for value in taken[name].to_pylist()] for name in columns), strict=True)
             if not left:
                 return
 
@@ -44,6 +44,6 @@ def _lines(found: Any) -> str:
 
 
 def _cell(value: Any) -> Any:
-    value = plain(value)
+    value = to_plain(value)
     # What begins like a formula would be run by spreadsheets.
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from analytics.results import charts
 
 RESULT = "result.json"
@@ -26,7 +26,7 @@ SHOWN_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ResultColumn:
     """A column of a table as people read it.
 
     `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), change (a part, more or
@@ -41,18 +41,18 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """Rows of a result, the most important first."""
 
     name: str
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     rows: pa.Table
 
     def to_json(self) -> dict[str, Any]:
         """The table as a page shows it."""
         shown = self.rows.select([column.name for column in self.columns]).slice(0, SHOWN_ROWS)
-        columns = [[plain(value) for value in column.to_pylist()] for column in shown.columns]
+        columns = [[to_plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
             "title": self.title,
             "columns": [
@@ -66,7 +66,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class HeadlineFigure:
     """One of the few numbers that say the most, in a unit as a column has it."""
 
     label: str
@@ -75,38 +75,38 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class JobResult:
     """What a job found."""
 
     sentence: str
     rows_read: int
     charts: tuple[tuple[str, dict[str, Any]], ...] = ()  #: title and Plotly figure
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
     notes: tuple[str, ...] = ()  #: what to know before believing it
     about: Mapping[str, Any] = field(default_factory=dict)  #: what was judged, as plain values
-    headline: tuple[Figure, ...] = ()  #: what a mail begins with
+    headline: tuple[HeadlineFigure, ...] = ()  #: what a mail begins with
 
 
-def path_of(run_id: str) -> str:
+def result_path(run_id: str) -> str:
     """Where a run's result lies under the folder of results."""
     return f"{run_id}/{RESULT}"
 
 
-def stored(root: Path, run_id: str) -> dict[str, Any] | None:
+def load_result(root: Path, run_id: str) -> dict[str, Any] | None:
     """The result of a run; None when there is none yet."""
     try:
-        return json.loads((root / path_of(run_id)).read_bytes())
+        return json.loads((root / result_path(run_id)).read_bytes())
     except FileNotFoundError:
         return None
 
 
-def store(
+def save_result(
     root: Path,
     run_id: str,
-    findings: Findings,
+    findings: JobResult,
     *,
-    window: Window,
-    as_of_us: int | None,
+    window: TimeWindow,
+    fresh_until_us: int | None,
     seconds: float,
     definition: int = 1,
     began_us: int | None = None,
@@ -114,10 +114,10 @@ def store(
 ) -> dict[str, Any]:
     """Keep the result of a run and give it back.
 
-    `as_of_us` is the moment up to which all traffic was archived, `definition` the version of the analysis, `began_us`
-    when recording began, `completeness` what could not be read (completeness.py).
+    `fresh_until_us` is the moment up to which all traffic was archived, `definition` the version of the analysis,
+    `began_us` when recording began, `completeness` what could not be read (completeness.py).
     """
-    charts.alike([figure for _, figure in findings.charts])
+    charts.assign_colours([figure for _, figure in findings.charts])
     result = {
         "sentence": findings.sentence,
         "window": {"since_us": window.since_us, "until_us": window.until_us},
@@ -125,7 +125,7 @@ def store(
         "notes": list(findings.notes),
         "about": dict(findings.about),
         "rows_read": findings.rows_read,
-        "freshness_us": as_of_us,
+        "freshness_us": fresh_until_us,
         "began_us": began_us,
         "completeness": completeness and dict(completeness),
         "definition": definition,
@@ -149,6 +149,6 @@ def store(
     return result
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A value as JSON has it: moments as ISO 8601."""
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value

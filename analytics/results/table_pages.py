@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.results.storage import plain
+from analytics.results.storage import to_plain
 
 
-def page(path: Path, columns: list[str], sort: str, start: int, count: int) -> tuple[list[list[Any]], int]:
+def read_page(path: Path, columns: list[str], sort: str, start: int, count: int) -> tuple[list[list[Any]], int]:
     """Rows of a stored table from `start` on, as the values of these columns, and how many rows there are.
 
     `sort` is a column, downwards after a hyphen; "" leaves the rows as they were found. What has no value comes last.
@@ -22,7 +22,7 @@ def page(path: Path, columns: list[str], sort: str, start: int, count: int) -> t
         order = "descending" if sort.startswith("-") else "ascending"
         rows = rows.sort_by([(sort.removeprefix("-"), order)])
     shown = rows.slice(start, count)
-    values = [[plain(each) for each in shown[name].to_pylist()] for name in columns]
+    values = [[to_plain(each) for each in shown[name].to_pylist()] for name in columns]
     return [list(row) for row in zip(*values, strict=True)], rows.num_rows
 
 

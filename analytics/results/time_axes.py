@@ -32,18 +32,18 @@ def step_of(seconds: float, most: int = MOST) -> tuple[int, str]:
     return next((each for each in STEPS if seconds / each[0] <= most), STEPS[-1])
 
 
-def marks(first: datetime, last: datetime, zone: str = "UTC", most: int = MOST) -> list[tuple[datetime, str]]:
+def tick_marks(first: datetime, last: datetime, zone: str = "UTC", most: int = MOST) -> list[tuple[datetime, str]]:
     """Round moments within a range by the clock of a zone, as they read; the day stands below the first one of it."""
     step, form = step_of((last - first).total_seconds(), most)
     found, before = [], ""
-    for moment in _round(first, last, ZoneInfo(zone), timedelta(seconds=step)):
+    for moment in _round_moments(first, last, ZoneInfo(zone), timedelta(seconds=step)):
         below = f"{moment:%Y}" if form == _DATE else f"{moment:{_DATE}}"
         found.append((moment, f"{moment:{form}}" if below == before else f"{moment:{form}}\n{below}"))
         before = below
     return found
 
 
-def _round(first: datetime, last: datetime, zone: ZoneInfo, step: timedelta) -> Iterator[datetime]:
+def _round_moments(first: datetime, last: datetime, zone: ZoneInfo, step: timedelta) -> Iterator[datetime]:
     """Multiples of a step by the clock of the zone. What a change of the clock skips or repeats comes once."""
     local = first.astimezone(zone).replace(tzinfo=None)
     clock = _ORIGIN + -(-(local - _ORIGIN) // step) * step
@@ -75,11 +75,11 @@ def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
     """The first and the last moment of a chart over time; None of another one."""
     if figure.get("layout", {}).get("xaxis", {}).get("type") != "date":
         return None
-    ends = [parsed(each) for trace in figure["data"] for each in (*list(trace["x"])[:1], *list(trace["x"])[-1:])]
+    ends = [parse_moment(each) for trace in figure["data"] for each in (*list(trace["x"])[:1], *list(trace["x"])[-1:])]
     return (min(ends), max(ends)) if ends else None
 
 
-def parsed(text: str) -> datetime:
+def parse_moment(text: str) -> datetime:
     """A moment of a chart; in UTC unless it says otherwise."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -35,7 +35,7 @@ Histogram = dict[int, int]
 
 
 @dataclass(slots=True)
-class Cell:
+class CounterCell:
     """What happened at one place in one stretch of time."""
 
     numbers: list[int] = field(default_factory=lambda: [0] * len(NUMBERS))
@@ -45,7 +45,7 @@ class Cell:
         """One of NUMBERS."""
         return self.numbers[_PLACE[name]]
 
-    def add(self, other: Cell) -> None:
+    def add(self, other: CounterCell) -> None:
         """Let this one be both together."""
         self.numbers = [mine + its for mine, its in zip(self.numbers, other.numbers, strict=True)]
         for bucket, count in other.latency.items():
@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Depth:
+class DepthNote:
     """Where a log stood."""
 
     ts_us: int
@@ -63,25 +63,25 @@ class Depth:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class EventCounts:
     """What is in some events."""
 
-    cells: Mapping[tuple[str, str, int], Cell]  #: by destination, consumer ("": none) and minute since the epoch
-    depths: list[Depth]  #: in the order of the events
+    cells: Mapping[tuple[str, str, int], CounterCell]  #: by destination, consumer ("": none) and minute since the epoch
+    depths: list[DepthNote]  #: in the order of the events
 
 
-def count(events: pa.Table) -> Counted:
+def count_events(events: pa.Table) -> EventCounts:
     """Count events, as files have them."""
     kinds, kind = _codes(events["kind"])
     happened = np.isin(kind, [place for place, name in enumerate(kinds) if name in COUNTED])
     depths = _depths(events.filter(pa.array(kind == kinds.index("depth")))) if "depth" in kinds else []
-    cells: dict[tuple[str, str, int], Cell] = {}
+    cells: dict[tuple[str, str, int], CounterCell] = {}
     if happened.any():
         _add_numbers(cells, events if happened.all() else events.filter(pa.array(happened)))
-    return Counted(cells, depths)
+    return EventCounts(cells, depths)
 
 
-def _add_numbers(cells: dict[tuple[str, str, int], Cell], events: pa.Table) -> None:
+def _add_numbers(cells: dict[tuple[str, str, int], CounterCell], events: pa.Table) -> None:
     kinds, kind = _codes(events["kind"])
     destinations, destination = _codes(events["destination"])
     consumers, consumer = _codes(events["consumer"])
@@ -91,10 +91,10 @@ def _add_numbers(cells: dict[tuple[str, str, int], Cell], events: pa.Table) -> N
     minutes = int(minute.max()) - first + 1
     place = (destination * len(consumers) + consumer) * minutes + (minute - first)
 
-    def cell(packed: int) -> Cell:
+    def cell(packed: int) -> CounterCell:
         rest, at = divmod(packed, minutes)
         to, by = divmod(rest, len(consumers))
-        return cells.setdefault((destinations[to], consumers[by], first + at), Cell())
+        return cells.setdefault((destinations[to], consumers[by], first + at), CounterCell())
 
     size = events["size"].to_numpy() * weight
     for packed, messages, octets in _summed(place * len(kinds) + kind, weight, size):
@@ -141,29 +141,29 @@ def _summed(key: np.ndarray, *values: np.ndarray) -> Iterable[tuple[int, ...]]:
     return zip(summed["key"].to_pylist(), *(summed[f"{name}_sum"].to_pylist() for name in names), strict=True)
 
 
-def _depths(events: pa.Table) -> list[Depth]:
+def _depths(events: pa.Table) -> list[DepthNote]:
     columns = (events["ts"].cast(pa.int64()), events["destination"], events["size"], events["reason"])
-    return [Depth(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+    return [DepthNote(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
 # -- histograms
 
 
-def packed(latency: Histogram) -> bytes | None:
+def pack_histogram(latency: Histogram) -> bytes | None:
     """A histogram as it is kept; None for an empty one."""
     return b"".join(_BUCKET.pack(*item) for item in sorted(latency.items())) or None
 
 
-def unpacked(data: bytes | None) -> Histogram:
+def unpack_histogram(data: bytes | None) -> Histogram:
     """The inverse of packed."""
     return dict(_BUCKET.iter_unpack(data or b""))
 
 
-def merged(one: bytes | None, other: bytes | None) -> bytes | None:
+def merge_histograms(one: bytes | None, other: bytes | None) -> bytes | None:
     """Two kept histograms as one."""
     if one is None or other is None:
         return one or other
-    latency = unpacked(one)
+    latency = unpack_histogram(one)
     for bucket, messages in _BUCKET.iter_unpack(other):
         latency[bucket] = latency.get(bucket, 0) + messages
-    return packed(latency)
+    return pack_histogram(latency)

@@ -44,18 +44,18 @@ def percentile(histogram: Iterable[tuple[int, int]], part: float) -> float | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Early:
+class NegativeDurations:
     """Durations that ended before they began, by the clocks of two nodes."""
 
     count: int
     most_us: float  #: by how much at most, within ERROR
 
 
-def early(histogram: Iterable[tuple[int, int]]) -> Early:
+def negative_durations(histogram: Iterable[tuple[int, int]]) -> NegativeDurations:
     """Those of a histogram, pairs of bucket and count."""
     below = [each for each in histogram if each[0] < 0]
     most = max((-1 - bucket for bucket, _ in below), default=None)
-    return Early(sum(count for _, count in below), 0.0 if most is None else 2 ** ((most + 0.5) / STEPS))
+    return NegativeDurations(sum(count for _, count in below), 0.0 if most is None else 2 ** ((most + 0.5) / STEPS))
 
 
 def percentiles(

@@ -9,31 +9,31 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from analytics.model.measures import LEAVES
-from analytics.rollups.counters import COLUMNS, NUMBERS, Cell, unpacked
+from analytics.model.measures import REMOVALS
+from analytics.rollups.counters import COLUMNS, NUMBERS, CounterCell, unpack_histogram
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME
 
 #: What stands for the whole broker among destinations.
 WHOLE = ""
-_LEFT = " + ".join(f'"{kind}"' for kind in LEAVES) + " - never_stored"
+_REMOVED = " + ".join(f'"{kind}"' for kind in REMOVALS) + " - never_stored"
 #: What is sent to a queue is an enqueue and a forward there, and came once; to the whole broker came what was stored.
-_CAME = f"CASE destination WHEN '{WHOLE}' THEN forward ELSE max(enqueue, forward) END + \"return\""
+_ENQUEUED = f"CASE destination WHEN '{WHOLE}' THEN forward ELSE max(enqueue, forward) END + \"return\""
 #: Points a chart can show.
 MOST_POINTS = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RollupPoint:
     """What is known of one stretch of time."""
 
     start: int  #: seconds since the epoch
-    cell: Cell
+    cell: CounterCell
     depth: int | None  #: the last that was noted in it; None: it did not change
     most: int | None  #: the greatest that was noted
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
+class DepthsAt:
     """Where all depths stood."""
 
     noted: int  #: seconds since the epoch: the minute in which depths were noted last, before the moment asked for
@@ -47,13 +47,15 @@ def width_for(start: int, end: int, now: float) -> int:
     return HOUR if (end - start) / HOUR <= MOST_POINTS else DAY
 
 
-class Past:
+class RollupQueries:
     """What the rollups of one broker know. An archive without any knows nothing."""
 
     def __init__(self, broker: Path) -> None:
         self._path = broker / NAME
 
-    def points(self, start: int, end: int, width: int, destination: str = WHOLE, consumer: str = "") -> list[Point]:
+    def points(
+        self, start: int, end: int, width: int, destination: str = WHOLE, consumer: str = ""
+    ) -> list[RollupPoint]:
         """Cells of this width that begin between these moments; "" is all consumers."""
         rows = self._ask(
             f"SELECT cell.start, {', '.join(COLUMNS)}, latency, depth, most "
@@ -62,14 +64,17 @@ class Past:
             (_starts(start, end, width), width, destination, consumer),
         )
         last = 1 + len(NUMBERS)
-        return [Point(row[0], Cell(list(row[1:last]), unpacked(row[last])), *row[last + 1 :]) for row in rows]
+        return [
+            RollupPoint(row[0], CounterCell(list(row[1:last]), unpack_histogram(row[last])), *row[last + 1 :])
+            for row in rows
+        ]
 
     def flows(self, start: int, end: int, width: int, destinations: Sequence[str]) -> list[tuple]:
         """For each cell of several destinations, in the order of time: when it starts, whose it is, how many messages
         came and left, and the last depth that was noted. A chart of many has tens of thousands, and needs no more.
         """
         return self._ask(
-            f"SELECT cell.start, name.destination, {_CAME}, {_LEFT}, depth "
+            f"SELECT cell.start, name.destination, {_ENQUEUED}, {_REMOVED}, depth "
             "FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS named "
             "JOIN name ON name.destination = named.value AND name.consumer = '' "
             "CROSS JOIN cell ON width = ? AND cell.start = wanted.value AND cell.name = name.id",
@@ -91,7 +96,7 @@ class Past:
         )
         return dict(rows)
 
-    def depths_at(self, moment: int) -> Depths | None:
+    def depths_at(self, moment: int) -> DepthsAt | None:
         """Where all depths stood at this moment; None when none were noted before."""
         rows = self._ask("SELECT max(minute) FROM depth WHERE minute <= ?", (moment // MINUTE,))
         if not rows or rows[0][0] is None:
@@ -103,7 +108,7 @@ class Past:
             "WHERE minute BETWEEN ? AND ? AND destination <> '' ORDER BY minute",
             (noted // 60 * 60, noted),
         )
-        return Depths(noted * MINUTE, {destination: depth for destination, depth in dict(rows).items() if depth})
+        return DepthsAt(noted * MINUTE, {destination: depth for destination, depth in dict(rows).items() if depth})
 
     def _ask(self, question: str, values: tuple) -> list[tuple]:
         try:

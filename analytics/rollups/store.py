@@ -16,7 +16,15 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from analytics.rollups.counters import COLUMNS, NUMBERS, Cell, Counted, Depth, merged, packed
+from analytics.rollups.counters import (
+    COLUMNS,
+    NUMBERS,
+    CounterCell,
+    DepthNote,
+    EventCounts,
+    merge_histograms,
+    pack_histogram,
+)
 from brokerapp.tracing.schema import ALL, START
 
 NAME = "_rollups.sqlite"
@@ -53,11 +61,11 @@ ON CONFLICT DO UPDATE SET depth = excluded.depth, most = max(coalesce(most, 0), 
 """
 
 
-class Rollups:
+class RollupStore:
     """Those of one broker, to be written by one process."""
 
     def __init__(self, broker: Path) -> None:
-        self._db = opened(broker / NAME)
+        self._db = open_database(broker / NAME)
         self._db.executescript(_SCHEMA)
         self._add_columns()
         self._read_names()
@@ -85,30 +93,30 @@ class Rollups:
         row = self._db.execute("SELECT place FROM place").fetchone()
         return row[0] if row else 0
 
-    def add(self, parts: Iterable[Counted], place: int) -> None:
+    def add(self, parts: Iterable[EventCounts], place: int) -> None:
         """Add what was counted in the entries up to this place, all or nothing, if it is not there."""
         if place <= self.place:
             return
         with self._db:
             for counted in parts:
                 cells = self._cells(counted)
-                rows = [(*key, *cell.numbers, packed(cell.latency)) for key, cell in cells.items()]
+                rows = [(*key, *cell.numbers, pack_histogram(cell.latency)) for key, cell in cells.items()]
                 self._db.executemany(_ADD, rows)
                 self._stand(counted.depths)
             self._db.execute("DELETE FROM place")
             self._db.execute("INSERT INTO place VALUES (?)", (place,))
 
-    def _cells(self, counted: Counted) -> dict[tuple[int, int, int], Cell]:
+    def _cells(self, counted: EventCounts) -> dict[tuple[int, int, int], CounterCell]:
         """By width, start and name: those counted, and those they are part of."""
-        minutes: dict[tuple[int, int], Cell] = {}
+        minutes: dict[tuple[int, int], CounterCell] = {}
         for (destination, consumer, minute), cell in counted.cells.items():
             names = {self._name(), self._name(destination), self._name(destination, consumer)}
             for name in names:
-                minutes.setdefault((minute * MINUTE, name), Cell()).add(cell)
-        cells: dict[tuple[int, int, int], Cell] = {}
+                minutes.setdefault((minute * MINUTE, name), CounterCell()).add(cell)
+        cells: dict[tuple[int, int, int], CounterCell] = {}
         for (start, name), cell in minutes.items():
             for width in KEPT:
-                cells.setdefault((width, start // width * width, name), Cell()).add(cell)
+                cells.setdefault((width, start // width * width, name), CounterCell()).add(cell)
         return cells
 
     def _name(self, destination: str = "", consumer: str = "") -> int:
@@ -131,9 +139,9 @@ class Rollups:
         self._names[destination, consumer] = number
         return number
 
-    def _stand(self, depths: Iterable[Depth]) -> None:
+    def _stand(self, depths: Iterable[DepthNote]) -> None:
         """Note depths, in their order."""
-        noted: dict[int, list[Depth]] = {}
+        noted: dict[int, list[DepthNote]] = {}
         for each in depths:
             noted.setdefault(each.ts_us, []).append(each)
         for ts_us, together in noted.items():
@@ -181,10 +189,10 @@ class Rollups:
         self._read_names()
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """The file, for its writer."""
     db = sqlite3.connect(path, timeout=30)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
-    db.create_function("merged", 2, merged, deterministic=True)
+    db.create_function("merged", 2, merge_histograms, deterministic=True)
     return db

@@ -102,7 +102,7 @@ def _remove_older(made: Path) -> None:
 
 def _run(folder: Path, staged: Path) -> None:
     from analytics.spark import server as spark_server  # which asks for the flags above
-    from analytics.spark.session import connected
+    from analytics.spark.session import connect
     from analytics.spark.warmup import warm_up
 
     variables = {"SLUICE_DATA": str(folder), "SLUICE_SPARK_PORT": str(_free_port()), "REDIS_URL": "unix:///nowhere"}
@@ -115,7 +115,7 @@ def _run(folder: Path, staged: Path) -> None:
     try:
         _wait_for(server, environment)
         warm_up(environment)
-        connected(environment).stop()
+        connect(environment).stop()
         server.send_signal(signal.SIGTERM)
         server.wait(_PATIENCE)
     finally:
@@ -125,12 +125,12 @@ def _run(folder: Path, staged: Path) -> None:
 
 def _wait_for(server: subprocess.Popen, environment: Environment) -> None:
     """Until the server listens. Raises BrokerError when it ends before, or takes too long."""
-    from analytics.spark.session import SparkUnavailable, connected
+    from analytics.spark.session import SparkUnavailable, connect
 
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            connected(environment, wait_seconds=0)
+            connect(environment, wait_seconds=0)
             return
         except SparkUnavailable:
             if server.poll() is not None:

@@ -43,9 +43,9 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from analytics.archive.event_columns import with_path
-from analytics.archive.stream_ids import id_of, place_of
+from analytics.archive.stream_ids import id_of, position_of
 from analytics.readers import stream_ranges
-from analytics.readers.stream_ranges import Part, Source
+from analytics.readers.stream_ranges import TracePartition, TraceSource
 from analytics.transforms.schemas import EVENTS
 from brokerapp.errors import RequestRefused
 from brokerapp.system.environment import Environment
@@ -67,23 +67,23 @@ class SluiceSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        return Reader(source_of(self.options))
+        return TraceReaderBatch(source_of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For `spark.readStream`."""
-        return StreamReader(
+        return TraceReaderStream(
             source_of(self.options),
             self.options.get("startingOffsets", "earliest"),
             int(self.options.get("maxEventsPerTrigger", 0)),
         )
 
 
-def source_of(options: dict[str, str]) -> Source:
+def source_of(options: dict[str, str]) -> TraceSource:
     """What the options say; raises RequestRefused."""
     if unknown := [name for name in options if name.lower() not in OPTIONS]:
         raise RequestRefused(f"the data source sluice has no option {unknown[0]!r}: it has {', '.join(OPTIONS)}")
     environment = Environment.read()
-    source = Source(
+    source = TraceSource(
         Path(options.get("archive") or environment.archive),
         options.get("redis") or environment.redis_url,
         options.get("broker") or environment.broker_name,
@@ -109,27 +109,27 @@ def _micros(moment: datetime) -> int:
 
 
 @dataclass
-class Piece(InputPartition):
+class ArchivePartition(InputPartition):
     """A part of a stretch, read by one task."""
 
-    part: Part
+    part: TracePartition
 
 
-class _Reading:
+class _BaseReader:
     """What batch and stream have in common."""
 
-    _source: Source
+    _source: TraceSource
 
-    def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: ArchivePartition) -> Iterator[pa.RecordBatch]:
         """The events of a part."""
         for events in stream_ranges.read(self._source, partition.part):
             yield from with_path(events, self._source.broker).combine_chunks().to_batches()
 
 
-class Reader(_Reading, DataSourceReader):
+class TraceReaderBatch(_BaseReader, DataSourceReader):
     """All there is when the query is planned."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TraceSource) -> None:
         self._source = source
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
@@ -145,15 +145,18 @@ class Reader(_Reading, DataSourceReader):
         if isinstance(filter, (LessThan, LessThanOrEqual, EqualTo)):
             self._source = replace(self._source, until_us=min(self._source.until_us, us + 1))
 
-    def partitions(self) -> list[Piece]:
+    def partitions(self) -> list[ArchivePartition]:
         """An hour a task, and one for what is not archived."""
-        return [Piece(part) for part in stream_ranges.parts(self._source, 0, stream_ranges.end_of(self._source))]
+        return [
+            ArchivePartition(part)
+            for part in stream_ranges.partitions_of(self._source, 0, stream_ranges.end_of(self._source))
+        ]
 
 
-class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """On from an offset, `{"entry": id}`: the last entry of the stream that was read."""
 
-    def __init__(self, source: Source, start: str, most: int) -> None:
+    def __init__(self, source: TraceSource, start: str, most: int) -> None:
         self._source, self._start, self._most = source, start, most
         self._target: int | None = None
 
@@ -161,7 +164,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         """Where a new query begins."""
         if self._start == "latest":
             return _offset(stream_ranges.end_of(self._source))
-        return _offset(0) if self._start == "earliest" else _offset(place_of(self._start))
+        return _offset(0) if self._start == "earliest" else _offset(position_of(self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """`maxEventsPerTrigger`."""
@@ -169,12 +172,12 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
         """Up to where the next batch goes."""
-        after = place_of(start["entry"])
+        after = position_of(start["entry"])
         end = stream_ranges.end_of(self._source) if self._target is None else self._target
         if end <= after:
             return start
         if isinstance(limit, ReadMaxRows):
-            end = stream_ranges.bounded(self._source, after, end, limit.max_rows)
+            end = stream_ranges.position_after(self._source, after, end, limit.max_rows)
         return _offset(end)
 
     def reportLatestOffset(self) -> dict:
@@ -185,11 +188,15 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         """Read what is there now, and nothing that comes later."""
         self._target = stream_ranges.end_of(self._source)
 
-    def partitions(self, start: dict, end: dict) -> list[Piece]:
+    def partitions(self, start: dict, end: dict) -> list[ArchivePartition]:
         """The parts of a batch. Raises DataLoss."""
-        after, upto = place_of(start["entry"]), place_of(end["entry"])
-        stream_ranges.require(self._source, after)
-        return [Piece(part) for part in stream_ranges.parts(self._source, after, upto)] if after < upto else []
+        after, upto = position_of(start["entry"]), position_of(end["entry"])
+        stream_ranges.require_available(self._source, after)
+        return (
+            [ArchivePartition(part) for part in stream_ranges.partitions_of(self._source, after, upto)]
+            if after < upto
+            else []
+        )
 
     def commit(self, end: dict) -> None:
         """Nothing: the archiver trims the stream, and what it trims is archived."""

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import between
 from analytics.archive.event_columns import with_path
-from analytics.archive.footer_stats import GONE, Footer, footer_of
+from analytics.archive.footer_stats import GONE, FooterStats, read_footer
 from analytics.archive.trace_stream import TraceStream
 from analytics.readers.completeness import Completeness
-from analytics.readers.snapshot import View, archived_files, events_of, look
-from analytics.requests.request import Window
+from analytics.readers.snapshot import ArchiveView, archived_files, events_of, read_snapshot
+from analytics.requests.request import TimeWindow
 from analytics.transforms.schemas import EVENTS
 
 #: Events up to which one task has done with them before Spark has planned more, and what is passed on between them.
@@ -30,7 +30,7 @@ MAX_FILES = 500
 def read_events(
     session: SparkSession,
     archive: Path,
-    *windows: Window,
+    *windows: TimeWindow,
     unarchived: tuple[str, str] | None = None,
     completeness: Completeness | None = None,
 ) -> DataFrame:
@@ -40,7 +40,7 @@ def read_events(
     it; hold a lease (leases.reading) while the frame is used. `completeness` is told which files are read and which
     are not. Raises StoreUnavailable.
     """
-    views = _views(archive, windows, unarchived)
+    views = _read_snapshots(archive, windows, unarchived)
     if completeness is not None:
         for broker, view in views.items():
             completeness.note(broker, view, windows)
@@ -51,59 +51,61 @@ def read_events(
         frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
         frame = frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
         parts.append(frame if are_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
-    tail = pa.concat_tables([_tail(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
+    tail = pa.concat_tables([_unarchived_events(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
     if tail.num_rows or not paths:
         parts.append(session.createDataFrame(tail, EVENTS))
     events = reduce(DataFrame.unionAll, parts)
     return events.coalesce(1) if are_few(footers, tail.num_rows) else events
 
 
-def _footers(paths: Sequence[Path]) -> list[Footer] | None:
+def _footers(paths: Sequence[Path]) -> list[FooterStats] | None:
     """Of all these files; None when they are too many, or one is gone: Spark will say so."""
     if len(paths) > MAX_FILES:
         return None
     try:
-        return [footer_of(path) for path in paths]
+        return [read_footer(path) for path in paths]
     except GONE:
         return None
 
 
-def are_few(footers: Sequence[Footer] | None, others: int) -> bool:
+def are_few(footers: Sequence[FooterStats] | None, others: int) -> bool:
     """Whether one task reads the events of these files, and so many others; None when nobody looked into them."""
     return footers is not None and sum(each.rows for each in footers) + others <= FEW
 
 
-def are_within(footers: Sequence[Footer] | None, windows: Sequence[Window]) -> bool:
+def are_within(footers: Sequence[FooterStats] | None, windows: Sequence[TimeWindow]) -> bool:
     """Whether no file needs to be filtered. Bounds are written into the code that Spark makes of a query: without them
     it has that code from the run before, compiled.
     """
     return footers is not None and all(any(each.is_within(window) for window in windows) for each in footers)
 
 
-def _within(window: Window) -> Column:
+def _within(window: TimeWindow) -> Column:
     since, until = (F.timestamp_micros(F.lit(us)) for us in (window.since_us, window.until_us))
     return (F.col("ts") >= since) & (F.col("ts") < until)
 
 
-def _views(archive: Path, windows: tuple[Window, ...], unarchived: tuple[str, str] | None) -> dict[str, View]:
+def _read_snapshots(
+    archive: Path, windows: tuple[TimeWindow, ...], unarchived: tuple[str, str] | None
+) -> dict[str, ArchiveView]:
     """By the broker's name."""
     spans = [(each.since_us, each.until_us) for each in windows]
     views = {
         each.broker: archived_files(each, spans)
-        for each in BrokerArchive.all_in(archive)
+        for each in BrokerArchive.archives_in(archive)
         if unarchived is None or each.broker != unarchived[1]
     }
     if unarchived is not None:
         url, broker = unarchived
         stream = TraceStream(url, broker)
         try:
-            views[broker] = look(BrokerArchive(archive, broker), stream, spans)
+            views[broker] = read_snapshot(BrokerArchive(archive, broker), stream, spans)
         finally:
             stream.close()
     return views
 
 
-def _tail(broker: str, view: View, windows: tuple[Window, ...]) -> pa.Table:
+def _unarchived_events(broker: str, view: ArchiveView, windows: tuple[TimeWindow, ...]) -> pa.Table:
     """What is not archived of these windows, with the columns of EVENTS."""
     events = events_of(view.tail)
     return with_path(between(events, *((each.since_us, each.until_us) for each in windows)), broker)

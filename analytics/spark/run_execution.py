@@ -15,23 +15,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.footer_stats import began_us, oldest_version, rows_within
-from analytics.archive.read_locks import reading
+from analytics.archive.footer_stats import oldest_version, recording_start_us, rows_within
+from analytics.archive.read_locks import read_lock
 from analytics.archive.trace_stream import NODE_DELAY_US, TraceStream
-from analytics.model.version_limitations import unknown_of
+from analytics.model.version_limitations import limitation_notes
 from analytics.readers.completeness import Completeness
 from analytics.requests.catalogue import analysis_for
 from analytics.requests.errors import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
-from analytics.requests.question import Question
-from analytics.requests.request import AnalysisRequest, Window
-from analytics.requests.whatif_request import Trial
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import AnalysisRequest, TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
 from analytics.results import storage
-from analytics.results.storage import Findings
+from analytics.results.storage import JobResult
 from analytics.spark.event_frames import read_events
 from analytics.spark.jvm import HEAP
-from analytics.spark.run_registry import Runs
+from analytics.spark.run_registry import RunRegistry
 from analytics.spark.server import ran_out_of_memory
-from analytics.spark.session import SparkUnavailable, connected, fetch, interrupt_elsewhere, is_alive
+from analytics.spark.session import SparkUnavailable, connect, fetch, interrupt_elsewhere, is_alive
 from analytics.spark.watchdog import Watchdog
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definition_codec import from_json
@@ -39,27 +39,27 @@ from brokerapp.system.environment import Environment
 
 #: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many
 #: events the files have that it reads, when that is known.
-Report = Callable[..., None]
+ProgressReport = Callable[..., None]
 
 _LONGEST_REASON = 300
 #: What Spark calls a data file that it cannot read.
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE")
 #: What Java says of a disk, or of one's share of it, that is full.
-_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+_DISK_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
 class UnreadableFile(AnalysisFailed):
     """Spark could not read a file of the archive."""
 
 
-class Execution:
+class RunExecution:
     """One run. Raises AnalysisFailed, with a reason for people, and RunCancelled."""
 
-    def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: Report) -> None:
+    def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: ProgressReport) -> None:
         self._run_id, self._request, self._environment, self._report = run_id, request, environment, report
         self._analysis = analysis_for(request)
         self._job: Any = import_module(self._analysis.module)
-        self._runs = Runs(environment)
+        self._runs = RunRegistry(environment)
         self._step, self._title, self._part = 0, "", 0.0
         self._rows: dict[str, int] = {}
         self._recorded_since_us: int | None = None
@@ -70,32 +70,32 @@ class Execution:
         """The stored result."""
         started = time.monotonic()
         self._unarchived = self._reachable_stream()
-        window, as_of_us = self._window()
+        window, fresh_until_us = self._window()
         with Watchdog(self._environment) as watchdog:
             try:
-                findings = self._found(window, as_of_us)
+                findings = self._found(window, fresh_until_us)
             except (AnalysisFailed, PySparkException) as error:
                 raise (watchdog.failure or error) from None
-        return storage.store(
+        return storage.save_result(
             self._environment.results,
             self._run_id,
             findings,
             window=window,
-            as_of_us=as_of_us,
+            fresh_until_us=fresh_until_us,
             definition=analysis_for(self._request).version,
             seconds=time.monotonic() - started,
             began_us=self._recorded_since_us,
             completeness=self._completeness.to_json(),
         )
 
-    def _found(self, window: Window, as_of_us: int | None) -> Findings:
+    def _found(self, window: TimeWindow, fresh_until_us: int | None) -> JobResult:
         session = self._session()
-        with reading(self._environment.archive):
-            self._recorded_since_us = began_us(self._environment.archive)
+        with read_lock(self._environment.archive):
+            self._recorded_since_us = recording_start_us(self._environment.archive)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
-            findings = self._sound_findings(session, window.up_to(as_of_us))
-            missing = unknown_of(self._request.kind, oldest_version(self._environment.archive, window))
+            findings = self._sound_findings(session, window.up_to(fresh_until_us))
+            missing = limitation_notes(self._request.kind, oldest_version(self._environment.archive, window))
             return replace(findings, notes=(*findings.notes, *missing))
 
     def _reachable_stream(self) -> tuple[str, str] | None:
@@ -112,7 +112,7 @@ class Execution:
             stream.close()
         return place
 
-    def _window(self) -> tuple[Window, int | None]:
+    def _window(self) -> tuple[TimeWindow, int | None]:
         """What is asked about, and the moment up to which all of it can be read; None when nobody knows it.
 
         With the store at hand a window that ends now ends where everything is known, and of one that ended just now
@@ -121,7 +121,7 @@ class Execution:
         now_us = time.time_ns() // 1000
         if self._unarchived is None:
             archive = BrokerArchive(self._environment.archive, self._environment.broker_name)
-            return self._request.window_at(now_us), archive.as_of_us
+            return self._request.window_at(now_us), archive.fresh_until_us
         known_us = now_us - NODE_DELAY_US
         window = self._request.window_at(known_us)
         if known_us < window.until_us <= now_us:
@@ -131,11 +131,11 @@ class Execution:
 
     def _session(self) -> SparkSession:
         try:
-            return connected(self._environment)
+            return connect(self._environment)
         except SparkUnavailable as error:
             raise SparkStopped(f"Spark is not available: {error}") from error
 
-    def _sound_findings(self, session: SparkSession, window: Window) -> Findings:
+    def _sound_findings(self, session: SparkSession, window: TimeWindow) -> JobResult:
         """What the job finds; once more without the files whose checksums are wrong when Spark cannot read one."""
         try:
             return self._findings(session, window)
@@ -145,8 +145,8 @@ class Execution:
         self._step = 0
         return self._findings(session, window)
 
-    def _findings(self, session: SparkSession, window: Window) -> Findings:
-        self._runs.note_session(self._run_id, session.session_id)
+    def _findings(self, session: SparkSession, window: TimeWindow) -> JobResult:
+        self._runs.record_session(self._run_id, session.session_id)
         session.registerProgressHandler(self._progress)
         session.addTag(self._run_id)
         over = False  # whether Spark does nothing for the run any more
@@ -166,15 +166,15 @@ class Execution:
             self._runs.ended(self._run_id)
         return findings
 
-    def _question(self, session: SparkSession, window: Window) -> Question:
+    def _question(self, session: SparkSession, window: TimeWindow) -> RunQuestion:
         routing, trial = self._request.routing, self._request.trial
-        return Question(
+        return RunQuestion(
             window=window,
             read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived,
                          completeness=self._completeness),
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
-            trial=None if trial is None else Trial.from_json(trial),
+            trial=None if trial is None else WhatIfRequest.from_json(trial),
             began_us=self._recorded_since_us,
         )  # fmt: skip
 
@@ -202,7 +202,7 @@ class Execution:
 
 def interrupt_run(run_id: str, environment: Environment, session_id: str | None = None) -> bool:
     """Stop what Spark does for a run of another process, in the session named or the last one; whether it did."""
-    runs = Runs(environment)
+    runs = RunRegistry(environment)
     last = runs.session_of(run_id)
     session_id = session_id or last
     if session_id is None:
@@ -229,7 +229,7 @@ def _failure(error: PySparkException, session: SparkSession, environment: Enviro
             full = f"Spark ran out of memory (its heap is {HEAP})."
             return SparkOutOfMemory(f"{full} {again} ask about a shorter window.")
         return SparkStopped(f"The Spark server stopped while the analysis ran. {again} run the analysis anew.")
-    if any(words in str(error) for words in _NO_ROOM):
+    if any(words in str(error) for words in _DISK_FULL):
         again = "make room, then run the analysis anew"
         return AnalysisFailed(f"There is no room on the disk for what Spark puts aside: {again}.")
     condition = error.getCondition()

@@ -17,13 +17,13 @@ _KEPT_SECONDS = 24 * 3600
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
 
-class Runs:
+class RunRegistry:
     """Runs of one installation."""
 
     def __init__(self, environment: Environment) -> None:
         self._folder = environment.spark / "runs"
 
-    def note_session(self, run_id: str, session_id: str) -> None:
+    def record_session(self, run_id: str, session_id: str) -> None:
         """The run is carried out in this Spark session."""
         self._write(run_id, "session", session_id)
 
@@ -34,7 +34,7 @@ class Runs:
         except FileNotFoundError:
             return None
 
-    def any_begun(self, since: float) -> bool:
+    def has_run_since(self, since: float) -> bool:
         """Whether a Spark session carries out a run that it began after this moment (seconds since the epoch)."""
         return any(_modified(each) >= since for each in self._folder.glob("*.session"))
 

@@ -59,7 +59,7 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(environment.spark / "warehouse"),
         "spark.scheduler.mode": "FAIR",
         "spark.log.level": "ERROR",
-        "spark.local.dir": str(scratch(environment)),
+        "spark.local.dir": str(scratch_folder(environment)),
         "spark.sql.python.filterPushdown.enabled": "true",
         CALL_SITES: "false",
         # Executors of a cluster import what was registered from our modules.
@@ -85,7 +85,7 @@ def token(environment: Environment) -> str:
         return path.read_text()
 
 
-def scratch(environment: Environment) -> Path:
+def scratch_folder(environment: Environment) -> Path:
     """Where Spark spills; emptied at each start, because a killed JVM leaves its files behind."""
     return environment.spark / "scratch"
 
@@ -118,8 +118,8 @@ def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tup
     `flags` are the JVM's own, by default those with which it starts soonest.
     """
     configuration = environment.spark / "conf"
-    shutil.rmtree(scratch(environment), ignore_errors=True)
-    for folder in (configuration, scratch(environment)):
+    shutil.rmtree(scratch_folder(environment), ignore_errors=True)
+    for folder in (configuration, scratch_folder(environment)):
         atomic_files.make_folder(folder)
     defaults, logging = configuration / "spark-defaults.conf", configuration / "log4j2.properties"
     atomic_files.replace(

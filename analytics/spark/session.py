@@ -41,7 +41,7 @@ class SparkUnavailable(BrokerError):
     code = "spark-unavailable"
 
 
-def connected(environment: Environment, wait_seconds: float = START_SECONDS) -> SparkSession:
+def connect(environment: Environment, wait_seconds: float = START_SECONDS) -> SparkSession:
     """This process's session, made anew when the server was restarted. Raises SparkUnavailable.
 
     Call it in the process that uses it: a channel does not survive a fork.

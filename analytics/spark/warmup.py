@@ -14,19 +14,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from analytics.archive import atomic_files
-from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.requests.errors import RunCancelled
 from analytics.requests.request import AnalysisRequest
-from analytics.spark.run_execution import Execution
-from analytics.spark.run_registry import Runs
-from analytics.spark.server import scratch
-from analytics.spark.session import connected, url_of
+from analytics.spark.run_execution import RunExecution
+from analytics.spark.run_registry import RunRegistry
+from analytics.spark.server import scratch_folder
+from analytics.spark.session import connect, url_of
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.columns import table_of
 from brokerapp.tracing.schema import ACK, DISPATCH, ENQUEUE, FORWARD
 
 #: Who recorded what never happened; no broker can have that name.
-NOBODY = "(warm-up)"
+WARMUP_BROKER = "(warm-up)"
 QUEUE = "queue://warm-up"
 MINUTES, MESSAGES = 60, 100
 #: The second time takes a fifth of the first; from then on little is won.
@@ -39,27 +39,27 @@ def warm_up(environment: Environment) -> None:
 
     Raises SparkUnavailable when no server listens yet, and AnalysisFailed.
     """
-    connected(environment, wait_seconds=0)
-    folder = scratch(environment)
+    connect(environment, wait_seconds=0)
+    folder = scratch_folder(environment)
     atomic_files.make_folder(folder)
     with tempfile.TemporaryDirectory(prefix="warm-up-", dir=folder) as name:
-        own = replace(environment, data=Path(name), broker_name=NOBODY, spark_remote=url_of(environment))
+        own = replace(environment, data=Path(name), broker_name=WARMUP_BROKER, spark_remote=url_of(environment))
         began = time.time()
         until_us = int(began) * 1_000_000 - _MINUTE_US  # all before is told of: nothing is waited for
         since_us = until_us - MINUTES * _MINUTE_US
-        BrokerArchive(own.archive, NOBODY).append(_traffic(since_us), Commit(offset="1-0"))
+        BrokerArchive(own.archive, WARMUP_BROKER).append(_traffic(since_us), ArchiveCommit(offset="1-0"))
         request = AnalysisRequest("traffic", since_us=since_us, until_us=until_us)
-        runs = Runs(environment)
+        runs = RunRegistry(environment)
 
         def give_way(**_: object) -> None:
             """A run that somebody waits for warms it up as well, and has the machine to itself."""
-            if runs.any_begun(began):
+            if runs.has_run_since(began):
                 raise RunCancelled
 
         with suppress(RunCancelled):
             for number in range(ROUNDS):
                 give_way()
-                Execution(f"warm-up-{number}", request, own, give_way).run()
+                RunExecution(f"warm-up-{number}", request, own, give_way).run()
 
 
 def _traffic(since_us: int) -> pa.Table:
@@ -71,4 +71,4 @@ def _traffic(since_us: int) -> pa.Table:
         for step, kind in enumerate((ENQUEUE, FORWARD, DISPATCH, ACK)):
             runs += (born + step * 1000, kind, (QUEUE,), QUEUE, "warm-up", None, MESSAGES)
             facts += messages
-    return table_of(NOBODY, runs, facts, heads=[])
+    return table_of(WARMUP_BROKER, runs, facts, heads=[])

@@ -67,7 +67,7 @@ class Watchdog:
     def _watch(self) -> None:
         answered = time.monotonic()
         while not self._over.wait(ASK_SECONDS):
-            if answers(self._environment):
+            if server_responds(self._environment):
                 answered = time.monotonic()
             silence = time.monotonic() - answered
             allowed = patience(self._environment.spark_patience, os.getloadavg()[0], os.cpu_count() or 1)
@@ -113,7 +113,7 @@ def garbage_share(lines: Sequence[str], now: datetime, seconds: float) -> float:
     return paused / seconds
 
 
-def answers(environment: Environment) -> bool:
+def server_responds(environment: Environment) -> bool:
     """Whether the server answers in time. One that is not there does not keep anybody waiting."""
     builder = DefaultChannelBuilder(url_of(environment))
     request = base_pb2.AnalyzePlanRequest(session_id=_SESSION, client_type="sluice-watchdog")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.model.measures import ENDS
-from analytics.requests.request import Window
+from analytics.model.measures import SETTLEMENTS
+from analytics.requests.request import TimeWindow
 from analytics.transforms.aggregates import by_kind, last, messages, of_kinds, size_of
 
 
-def clients(events: DataFrame, window: Window) -> DataFrame:
+def clients(events: DataFrame, window: TimeWindow) -> DataFrame:
     """Rows of schemas.CLIENTS, a row for each destination and client; what no client did has the client null.
 
     How long messages are held is counted for those born in the window, because all that happened to them is in it:
@@ -24,7 +24,7 @@ def clients(events: DataFrame, window: Window) -> DataFrame:
         events.where(F.col("kind") != "depth"), "destination", F.col("consumer").alias("client"),
         young=F.sum(young), at=F.sum(at * young), first=F.min("ts"),
     )  # fmt: skip
-    ends, taken = F.col("kind").isin(*ENDS) & F.col("client").isNotNull(), F.col("kind") == "dispatch"
+    ends, taken = F.col("kind").isin(*SETTLEMENTS) & F.col("client").isNotNull(), F.col("kind") == "dispatch"
     return counted.groupBy("destination", "client").agg(
         messages("enqueue").alias("sent"),
         size_of("enqueue").alias("bytes_sent"),
@@ -34,12 +34,12 @@ def clients(events: DataFrame, window: Window) -> DataFrame:
         messages("ack").alias("acked"),
         size_of("ack").alias("bytes_acked"),
         messages("redeliver").alias("redelivered"),
-        messages(*ENDS).alias("ended"),
+        messages(*SETTLEMENTS).alias("ended"),
         of_kinds("young", "dispatch").alias("given"),
         F.sum(F.when(ends, F.col("young")).otherwise(0)).alias("finished"),
         F.sum(F.when(ends, F.col("at")).when(taken, -F.col("at")).otherwise(0)).alias("held_ms"),
         last("dispatch").alias("last_dispatched"),
-        last(*ENDS).alias("last_ended"),
+        last(*SETTLEMENTS).alias("last_ended"),
         last("subscribe").alias("began_at"),
         last("unsubscribe").alias("left_at"),
         F.min(F.when(F.col("kind").isin("subscribe", "dispatch"), F.col("first"))).alias("came_at"),

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.model.measures import COMES, LEAVES, NEVER_STORED, WITHOUT_MESSAGE
+from analytics.model.measures import ARRIVALS, NEVER_STORED, REMOVALS, WITHOUT_MESSAGE
 from analytics.transforms.aggregates import by_kind, messages, size_of, slot
 from brokerapp.tracing.schema import ALL, START
 
 
 def leaves() -> Column:
     """Whether an event took a copy away from where it waited."""
-    return F.col("kind").isin(*LEAVES) & ~never_stored()
+    return F.col("kind").isin(*REMOVALS) & ~never_stored()
 
 
 def never_stored() -> Column:
@@ -52,12 +52,12 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
     part = sum((_after(number, each) for each in cuts), F.lit(0))
     keys = ("broker", "destination", number.alias("number"), part.alias("part"))
     return (
-        by_kind(events.where(F.col("kind").isin(*COMES) | leaves()), *keys)
+        by_kind(events.where(F.col("kind").isin(*ARRIVALS) | leaves()), *keys)
         .groupBy("broker", "destination", "number", "part")
         .agg(
-            messages(*COMES).alias("came"),
-            messages(*LEAVES).alias("went"),
-            size_of(*COMES).alias("bytes_came"),
+            messages(*ARRIVALS).alias("came"),
+            messages(*REMOVALS).alias("went"),
+            size_of(*ARRIVALS).alias("bytes_came"),
             F.sum("events").alias("events"),
         )
     )

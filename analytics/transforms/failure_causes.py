@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.model.failure_patterns import GAP, GAPS, LONGEST, UNKNOWN, VARIABLE
-from analytics.model.measures import FATES
+from analytics.model.measures import FAILURES
 from analytics.transforms.aggregates import hashed, slot
 
 #: Java's regular expressions know letters and digits of all scripts only when they are told to.
@@ -19,7 +19,7 @@ def causes(events: DataFrame, slot_seconds: int) -> DataFrame:
     Each copy that was given up counts once: what expired has become a dead letter, or was dropped.
     """
     return (
-        events.where(F.col("kind").isin(*FATES))
+        events.where(F.col("kind").isin(*FAILURES))
         .groupBy(
             F.col("kind").alias("outcome"),
             _cause(F.trim(F.coalesce("reason", F.lit("")))).alias("cause"),

@@ -9,7 +9,7 @@ from analytics.model.measures import WITHOUT_MESSAGE
 from analytics.transforms.aggregates import by_kind, last, messages, size_of
 
 
-def ways(events: DataFrame) -> DataFrame:
+def route_counts(events: DataFrame) -> DataFrame:
     """Rows of schemas.WAYS, a row for each pair of where a message was sent to and where something happened to it."""
     return (
         by_kind(events.where(~F.col("kind").isin(*WITHOUT_MESSAGE)), "original", "destination")

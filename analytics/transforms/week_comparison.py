@@ -5,19 +5,19 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from analytics.transforms.aggregates import by_kind, messages
 
 WEEK_US = 7 * 86400 * 1_000_000
 
 
-def windows_of(window: Window, weeks: int) -> list[Window]:
+def windows_of(window: TimeWindow, weeks: int) -> list[TimeWindow]:
     """The window and the same hours of so many weeks before it."""
     back = [week * WEEK_US for week in range(weeks + 1)]
-    return [Window(window.since_us - each, window.until_us - each) for each in back]
+    return [TimeWindow(window.since_us - each, window.until_us - each) for each in back]
 
 
-def weeks(events: DataFrame, window: Window, slot_seconds: int) -> DataFrame:
+def weeks(events: DataFrame, window: TimeWindow, slot_seconds: int) -> DataFrame:
     """Rows of schemas.WEEKS, a row for each destination, week (0: the window) and slot of the window.
 
     `slot` is as if it all had happened in the window.

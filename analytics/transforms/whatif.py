@@ -16,8 +16,8 @@ from analytics.model.measures import SERVED, WITHOUT_MESSAGE
 from analytics.transforms.aggregates import by_kind, last, messages, size_of
 from analytics.transforms.depth_changes import never_stored
 from analytics.transforms.selector_column import NotRecorded, to_column
-from analytics.whatif.answer_encoding import PER_WORD, Coding
-from analytics.whatif.conditions import Condition
+from analytics.whatif.answer_encoding import PER_WORD, AnswerEncoding
+from analytics.whatif.conditions import SelectorCondition
 
 #: Headers of a message that are columns of the record, as texts; see docs/data.md.
 _COLUMNS = {
@@ -58,7 +58,7 @@ def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
     )
 
 
-def classes(events: DataFrame, coding: Coding, bucket_seconds: int) -> DataFrame:
+def classes(events: DataFrame, coding: AnswerEncoding, bucket_seconds: int) -> DataFrame:
     """Messages sent to destinations that ask conditions, by destination, bucket and answers.
 
     Columns `destination`, `bucket`, a word each of the answers (see Coding), `sent`, `bytes`, `newest` (when the last
@@ -89,7 +89,7 @@ def sent_at(events: DataFrame, destinations: Sequence[str], moments: Sequence[in
     )
 
 
-def is_recorded(condition: Condition) -> bool:
+def is_recorded(condition: SelectorCondition) -> bool:
     """Whether what a selector asks for is recorded of messages."""
     try:
         _answer(condition)
@@ -111,7 +111,7 @@ def _bucket(seconds: int) -> Column:
     return (at - F.pmod(at, F.lit(seconds))).alias("bucket")
 
 
-def _words(coding: Coding) -> Mapping[str, Column]:
+def _words(coding: AnswerEncoding) -> Mapping[str, Column]:
     """Each word of the answers: that of the conditions which the message's own destination asks."""
     found = {}
     for number, name in enumerate(coding.words):
@@ -124,12 +124,12 @@ def _words(coding: Coding) -> Mapping[str, Column]:
     return found
 
 
-def _packed(conditions: Sequence[Condition]) -> Column:
+def _packed(conditions: Sequence[SelectorCondition]) -> Column:
     digits = [F.shiftleft(_digit(each), 2 * place) for place, each in enumerate(conditions)]
     return reduce(lambda left, right: left.bitwiseOR(right), digits)
 
 
-def _digit(condition: Condition) -> Column:
+def _digit(condition: SelectorCondition) -> Column:
     """0 for FALSE, 1 for TRUE, 2 for unknown, and for what is not recorded."""
     try:
         return F.coalesce(_answer(condition).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
@@ -137,7 +137,7 @@ def _digit(condition: Condition) -> Column:
         return F.lit(_UNKNOWN).cast("bigint")
 
 
-def _answer(condition: Condition) -> Column:
+def _answer(condition: SelectorCondition) -> Column:
     """The selector over the columns of a recorded message."""
     known = {name: column() for name, column in _COLUMNS.items()}
     known |= {name: F.lit(text) for name, text in condition.headers.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analytics.whatif.conditions import Answer, Condition
+from analytics.whatif.conditions import Answer, SelectorCondition
 
 #: Answers in a word: twice as many bits, and a long has 63 beside its sign.
 PER_WORD = 31
@@ -13,19 +13,19 @@ _ANSWERS: tuple[Answer, ...] = (False, True, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Coding:
+class AnswerEncoding:
     """Which conditions are asked where. Destinations that ask the same stand together, in `groups`."""
 
-    groups: tuple[tuple[tuple[str, ...], tuple[Condition, ...]], ...]
+    groups: tuple[tuple[tuple[str, ...], tuple[SelectorCondition, ...]], ...]
 
     @staticmethod
-    def of(asked: Mapping[str, Sequence[Condition]]) -> Coding:
+    def of(asked: Mapping[str, Sequence[SelectorCondition]]) -> AnswerEncoding:
         """From the conditions of each destination; those that ask nothing are left out."""
-        together: dict[tuple[Condition, ...], list[str]] = {}
+        together: dict[tuple[SelectorCondition, ...], list[str]] = {}
         for destination, conditions in asked.items():
             if conditions:
                 together.setdefault(tuple(conditions), []).append(destination)
-        return Coding(tuple((tuple(destinations), conditions) for conditions, destinations in together.items()))
+        return AnswerEncoding(tuple((tuple(destinations), conditions) for conditions, destinations in together.items()))
 
     @property
     def destinations(self) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ class Coding:
         return tuple(each for destinations, _ in self.groups for each in destinations)
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[SelectorCondition, ...]:
         """All that is asked anywhere, each once."""
         return tuple(dict.fromkeys(each for _, conditions in self.groups for each in conditions))
 
@@ -43,11 +43,11 @@ class Coding:
         most = max((len(conditions) for _, conditions in self.groups), default=0)
         return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
 
-    def conditions_of(self, destination: str) -> tuple[Condition, ...]:
+    def conditions_of(self, destination: str) -> tuple[SelectorCondition, ...]:
         """What is asked of messages sent there."""
         return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
-    def words_of(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
+    def encode_answers(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
         """The answers of the broker's own selectors for a message with these headers, sent there."""
         words = [0] * len(self.words)
         for number, each in enumerate(self.conditions_of(destination)):
@@ -55,7 +55,7 @@ class Coding:
             words[number // PER_WORD] |= _ANSWERS.index(answer) << 2 * (number % PER_WORD)
         return tuple(words)
 
-    def answers(self, destination: str, words: Sequence[int]) -> dict[Condition, Answer]:
+    def answers(self, destination: str, words: Sequence[int]) -> dict[SelectorCondition, Answer]:
         """What words mean there."""
         return {
             condition: _ANSWERS[words[number // PER_WORD] >> 2 * (number % PER_WORD) & 3]

@@ -19,7 +19,7 @@ SHORTEST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BacklogSeries:
     """What waited at a target: when the window began, and at the end of each bucket; and what came in each."""
 
     before: int
@@ -27,36 +27,36 @@ class Standing:
     came: np.ndarray
     known: np.ndarray  #: of each bucket, whether anything was recorded (silences.py)
 
-    def __add__(self, other: Standing) -> Standing:
+    def __add__(self, other: BacklogSeries) -> BacklogSeries:
         known = self.known & other.known
-        return Standing(self.before + other.before, self.depths + other.depths, self.came + other.came, known)
+        return BacklogSeries(self.before + other.before, self.depths + other.depths, self.came + other.came, known)
 
 
-def pace(left: np.ndarray, busy: np.ndarray, seconds: int) -> np.ndarray:
+def continuous_rate(left: np.ndarray, busy: np.ndarray, seconds: int) -> np.ndarray:
     """Messages that would have left in each bucket of so many seconds, had they left all the time as they did in the
     `busy` seconds from the first to the last.
     """
     return left * (seconds / np.clip(busy, min(SHORTEST, seconds), seconds))
 
 
-def service(left: np.ndarray) -> float:
+def service_rate(left: np.ndarray) -> float:
     """Messages that leave in a bucket when consumers have work, acknowledged or given up; 0 when none ever did."""
     busy = left[left > 0]
     return float(np.quantile(busy, BUSY, method="higher")) if len(busy) else 0.0
 
 
-def predicted(arrived: np.ndarray, served: float | np.ndarray, waiting: float = 0.0) -> np.ndarray:
+def predict_backlog(arrived: np.ndarray, served: float | np.ndarray, waiting: float = 0.0) -> np.ndarray:
     """What waits at the end of each bucket, when `waiting` did at the beginning of the first."""
     surplus = np.cumsum(arrived - served) + waiting
     return surplus - np.minimum(0.0, np.minimum.accumulate(surplus))
 
 
-def changed(recorded: Standing, arrived: np.ndarray, instead: np.ndarray, served: float) -> np.ndarray:
+def predict_change(recorded: BacklogSeries, arrived: np.ndarray, instead: np.ndarray, served: float) -> np.ndarray:
     """What would wait at the end of each bucket if `instead` had come, and not what did: never more than there was.
 
     While nothing was recorded nothing is served.
     """
     rate = served * recorded.known
-    model = predicted(instead, rate, recorded.before) - predicted(arrived, rate, recorded.before)
+    model = predict_backlog(instead, rate, recorded.before) - predict_backlog(arrived, rate, recorded.before)
     there = np.maximum(recorded.depths, recorded.before + np.cumsum(recorded.came)) + np.cumsum(instead - arrived)
     return np.clip(recorded.depths + model, 0.0, np.maximum(0.0, there))

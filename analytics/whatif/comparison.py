@@ -9,26 +9,26 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from analytics.model.depth_series import Course
-from analytics.whatif.backlog_prediction import Standing, changed, service
-from analytics.whatif.message_counts import Asked, Buckets, Series, Tally
-from analytics.whatif.predicted_routes import Leg
+from analytics.model.depth_series import DepthSeries
+from analytics.whatif.backlog_prediction import BacklogSeries, predict_change, service_rate
+from analytics.whatif.message_counts import CopySeries, TargetMatches, TimeBuckets, WhatIfTally
+from analytics.whatif.predicted_routes import TargetUse
 from brokerapp.model.destination import Destination
 
 #: Classes of which messages are shown as samples, for each leg; a message each.
 SAMPLES = 3
 #: Of one comparison.
 MAX_SAMPLES = 300
-IN_FORCE, DRAFT = "in_force", "draft"
+ACTIVE, DRAFT = "in_force", "draft"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ComparedTarget:
     """A queue, subscription or topic that gets copies, by either set of definitions."""
 
     name: str
-    in_force: Series
-    draft: Series
+    in_force: CopySeries
+    draft: CopySeries
     served: float  #: messages that left in a bucket when there was work
     waiting_recorded: np.ndarray  #: on record, at the end of each bucket; nothing for topics, which keep nothing
     waiting_draft: np.ndarray  #: predicted
@@ -50,7 +50,7 @@ class Target:
         """Messages that the draft brings it more."""
         return int(self.draft.messages.sum() - self.in_force.messages.sum())
 
-    def left(self, waiting: np.ndarray, copies: Series) -> tuple[int, int]:
+    def left(self, waiting: np.ndarray, copies: CopySeries) -> tuple[int, int]:
         """What waits in the end, messages and bytes."""
         count = round(float(waiting[-1])) if len(waiting) else 0
         total = int(copies.messages.sum())
@@ -58,49 +58,49 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class WhatIfComparison:
     """Two tallies of the same classes, and how each target was served in the window."""
 
-    in_force: Tally
-    draft: Tally
-    buckets: Buckets
+    in_force: WhatIfTally
+    draft: WhatIfTally
+    buckets: TimeBuckets
     paces: Mapping[str, np.ndarray]  #: how fast messages left each destination, in each bucket: see depths.pace
-    standing: Mapping[str, Standing]  #: what waited, by destination
+    standing: Mapping[str, BacklogSeries]  #: what waited, by destination
     sharing: Mapping[str, Sequence[str]]  #: queues that take turns, by address
 
     @cached_property
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[ComparedTarget]:
         """All targets, those that differ most first."""
         in_force, draft = self.in_force.targets(self.sharing), self.draft.targets(self.sharing)
         found = [self._target(name, in_force, draft) for name in dict.fromkeys((*in_force, *draft))]
         return sorted(found, key=lambda each: (-abs(each.difference), -int(each.in_force.messages.sum()), each.name))
 
-    def _target(self, name: str, in_force: Mapping[str, Series], draft: Mapping[str, Series]) -> Target:
+    def _target(self, name: str, in_force: Mapping[str, CopySeries], draft: Mapping[str, CopySeries]) -> ComparedTarget:
         nothing = np.zeros(self.buckets.count, np.int64)
-        series = [each.get(name) or Series(nothing, nothing) for each in (in_force, draft)]
-        served = service(self.paces.get(name, nothing))
+        series = [each.get(name) or CopySeries(nothing, nothing) for each in (in_force, draft)]
+        served = service_rate(self.paces.get(name, nothing))
         if not Destination.parse(name).is_queue:
-            return Target(name, *series, served, nothing[:0], nothing[:0], np.ones(0, bool))
-        stood = self.standing.get(name) or Standing(0, nothing, nothing, np.ones(self.buckets.count, bool))
-        would = changed(stood, *(each.messages for each in series), served)
-        return Target(name, *series, served, stood.depths, would, stood.known)
+            return ComparedTarget(name, *series, served, nothing[:0], nothing[:0], np.ones(0, bool))
+        stood = self.standing.get(name) or BacklogSeries(0, nothing, nothing, np.ones(self.buckets.count, bool))
+        would = predict_change(stood, *(each.messages for each in series), served)
+        return ComparedTarget(name, *series, served, stood.depths, would, stood.known)
 
     @cached_property
-    def legs(self) -> list[tuple[Leg, Asked, Asked]]:
+    def legs(self) -> list[tuple[TargetUse, TargetMatches, TargetMatches]]:
         """Each leg, in the order of definitions, as it is considered by what is in force and by the draft."""
         every = dict.fromkeys((*self.draft.legs, *self.in_force.legs))
         asked = [self._asked(each) for each in (self.in_force, self.draft)]
         found = [(leg, *(of(leg) for of in asked)) for leg in every]
         return sorted(found, key=lambda each: (each[0].definition, each[0].at, each[0].target, each[0].selector or ""))
 
-    def _asked(self, tally: Tally) -> Callable[[Leg], Asked]:
+    def _asked(self, tally: WhatIfTally) -> Callable[[TargetUse], TargetMatches]:
         """How often definitions considered a leg. Where none of them has a say, all that comes to a place stays."""
         copies, decided = tally.targets(self.sharing), {leg.at for leg in tally.legs if leg.is_own}
 
-        def asked(leg: Leg) -> Asked:
+        def asked(leg: TargetUse) -> TargetMatches:
             if leg in tally.legs or not leg.is_own or leg.at in decided or leg.at not in copies:
-                return tally.legs.get(leg, Asked())
-            return Asked({True: int(copies[leg.at].messages.sum()), False: 0, None: 0})
+                return tally.legs.get(leg, TargetMatches())
+            return TargetMatches({True: int(copies[leg.at].messages.sum()), False: 0, None: 0})
 
         return asked
 
@@ -115,7 +115,7 @@ class Comparison:
 
     def left(self, which: str) -> tuple[int, int]:
         """What waits in the end everywhere, messages and bytes."""
-        waiting = {IN_FORCE: "waiting_recorded", DRAFT: "waiting_draft"}[which]
+        waiting = {ACTIVE: "waiting_recorded", DRAFT: "waiting_draft"}[which]
         of = [each.left(getattr(each, waiting), getattr(each, which)) for each in self.targets if each.keeps]
         return sum(count for count, _ in of), sum(size for _, size in of)
 
@@ -125,7 +125,7 @@ class Comparison:
         return sum(int(each.messages.sum()) for each in of), sum(int(each.bytes.sum()) for each in of)
 
 
-def series_by_name(table: pa.Table, column: str, buckets: Buckets) -> dict[str, np.ndarray]:
+def series_by_name(table: pa.Table, column: str, buckets: TimeBuckets) -> dict[str, np.ndarray]:
     """The values of a column by destination, a number for each bucket."""
     found: dict[str, np.ndarray] = {}
     places = buckets.place(table["bucket"].to_numpy())
@@ -136,9 +136,9 @@ def series_by_name(table: pa.Table, column: str, buckets: Buckets) -> dict[str, 
     return found
 
 
-def standing_by_name(
-    courses: Mapping[tuple[str, str], Course], begins: Sequence[int], slot: int, buckets: Buckets
-) -> dict[str, Standing]:
+def backlog_by_name(
+    courses: Mapping[tuple[str, str], DepthSeries], begins: Sequence[int], slot: int, buckets: TimeBuckets
+) -> dict[str, BacklogSeries]:
     """What waited at each destination, at all brokers together; courses are by broker and destination.
 
     `begins`: when each slot of the courses begins, of so many seconds; buckets are as long, or several of them.
@@ -146,12 +146,12 @@ def standing_by_name(
     ends = [start + buckets.seconds for start in buckets.starts]
     last = np.clip([(end - begins[0]) // slot - 1 for end in ends], 0, len(begins) - 1)
     first = max(0, (buckets.first - begins[0]) // slot)
-    found: dict[str, Standing] = {}
+    found: dict[str, BacklogSeries] = {}
     for (_, name), course in courses.items():
         came = np.cumsum(course.came)
         earlier = int(came[first - 1]) if first else 0
         before = course.depths[first - 1] if first else course.depths[0] - course.came[0] + course.went[0]
         depths, known = np.array(course.depths)[last], ~np.array(course.silent)[last]
-        each = Standing(max(0, before), depths, np.diff(came[last], prepend=earlier), known)
+        each = BacklogSeries(max(0, before), depths, np.diff(came[last], prepend=earlier), known)
         found[name] = found[name] + each if name in found else each
     return found

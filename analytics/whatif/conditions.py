@@ -21,17 +21,17 @@ from brokerapp.selectors.identifiers import identifier
 MAX_COMBINATIONS = 64
 
 #: Headers that say where a message is: the walk sets them.
-PLACE = ("destination", "original-destination")
+DESTINATION_HEADERS = ("destination", "original-destination")
 
 
-class TooEntangled(BrokerError):
+class TooManyConditions(BrokerError):
     """Definitions whose ways cannot be overlooked."""
 
     code = "too-entangled"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class SelectorCondition:
     """A selector, asked of a message where it is. `place` (values of PLACE) is empty where that does not matter."""
 
     text: str
@@ -46,61 +46,61 @@ class Condition:
     @property
     def headers(self) -> dict[str, str]:
         """What the message's place says."""
-        return {name: value for name, value in zip(PLACE, self.place, strict=False) if value is not None}
+        return {name: value for name, value in zip(DESTINATION_HEADERS, self.place, strict=False) if value is not None}
 
 
 Answer = bool | None
-Answers = Mapping[Condition, Answer]
+Answers = Mapping[SelectorCondition, Answer]
 
 
 @dataclass(slots=True)
-class Oracle:
+class SelectorOracle:
     """Makes selectors that answer what they are told to; `asked` are the conditions since it was told."""
 
     answers: Answers = field(default_factory=dict)
     otherwise: Answer = None
-    asked: dict[Condition, None] = field(default_factory=dict)
+    asked: dict[SelectorCondition, None] = field(default_factory=dict)
 
     def told(self, answers: Answers, otherwise: Answer = None) -> None:
         """Answer so from now on."""
         self.answers, self.otherwise, self.asked = answers, otherwise, {}
 
-    def compiling(self, text: str, strict: bool) -> Told:
+    def compiling(self, text: str, strict: bool) -> ScriptedSelector:
         """For a topology: its selectors."""
-        return Told(self, compile_selector(text, strict), strict)
+        return ScriptedSelector(self, compile_selector(text, strict), strict)
 
-    def answer(self, condition: Condition) -> Answer:
+    def answer(self, condition: SelectorCondition) -> Answer:
         """What the selector says."""
         self.asked[condition] = None
         return self.answers.get(condition, self.otherwise)
 
 
-class Told(Selector):
+class ScriptedSelector(Selector):
     """A selector that says of a message what its oracle says."""
 
     __slots__ = ("_asks_place", "_oracle", "_strict")
 
-    def __init__(self, oracle: Oracle, selector: Selector, strict: bool) -> None:
+    def __init__(self, oracle: SelectorOracle, selector: Selector, strict: bool) -> None:
         self.text, self.tree, self.properties = selector.text, selector.tree, selector.properties
         self._oracle, self._strict = oracle, strict
-        self._asks_place = any(set(PLACE) & set(identifier(name).headers) for name in selector.properties)
+        self._asks_place = any(set(DESTINATION_HEADERS) & set(identifier(name).headers) for name in selector.properties)
 
     def evaluate(self, headers: Mapping[str, str]) -> Answer:
         """The answer for a message that is where these headers say."""
         return self._oracle.answer(self.condition(headers))
 
-    def condition(self, headers: Mapping[str, str]) -> Condition:
+    def condition(self, headers: Mapping[str, str]) -> SelectorCondition:
         """What is asked of a message there."""
-        place = tuple(headers.get(name) for name in PLACE) if self._asks_place else ()
-        return Condition(self.text, self._strict, place)
+        place = tuple(headers.get(name) for name in DESTINATION_HEADERS) if self._asks_place else ()
+        return SelectorCondition(self.text, self._strict, place)
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class ScriptedRouting:
     """Definitions under their circumstances, with the oracle that answers for the messages."""
 
     topology: Topology
-    oracle: Oracle
+    oracle: SelectorOracle
 
     def way(self, destination: Destination, answers: Answers) -> tuple[Route, list[Hop], str]:
         """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new condition.
@@ -110,10 +110,12 @@ class Routing:
         self.oracle.told(answers)
         found = examine({}, destination, self.topology)
         if unforeseen := next((each for each in self.oracle.asked if each not in answers), None):
-            raise TooEntangled(f"what is sent to {destination} is asked {unforeseen.text!r} only in rare combinations")
+            raise TooManyConditions(
+                f"what is sent to {destination} is asked {unforeseen.text!r} only in rare combinations"
+            )
         return found
 
-    def conditions(self, destination: Destination) -> tuple[Condition, ...]:
+    def conditions(self, destination: Destination) -> tuple[SelectorCondition, ...]:
         """All that may be asked of a message sent there.
 
         A walk on which every selector says yes sees all ways but those that open where none of a composite's filters
@@ -123,7 +125,7 @@ class Routing:
 
         Raises TooEntangled for a way without an end.
         """
-        found: dict[Condition, None] = {}
+        found: dict[SelectorCondition, None] = {}
         first, others = deque([frozenset()]), deque()  # conditions that say no: new places are looked behind first
         places, walked, budget = set(), {frozenset()}, MAX_COMBINATIONS
         while first or (others and budget):
@@ -132,7 +134,7 @@ class Routing:
             self.oracle.told(dict.fromkeys(refusing, False), otherwise=True)
             _, hops, problem = examine({}, destination, self.topology)
             if problem:
-                raise TooEntangled(problem)
+                raise TooManyConditions(problem)
             found |= self.oracle.asked
             for place, filters in self._exclusive(hops).items():
                 more = refusing | filters
@@ -142,14 +144,14 @@ class Routing:
                     places.add(place)
         return tuple(found)
 
-    def _exclusive(self, hops: list[Hop]) -> dict[tuple[str, Destination], set[Condition]]:
+    def _exclusive(self, hops: list[Hop]) -> dict[tuple[str, Destination], set[SelectorCondition]]:
         """The filters of each composite on a way that keeps a message only when none of them takes it; by place."""
         exclusive = {
             each.id: each
             for each in self.topology.definitions.virtual_destinations
             if getattr(each, "send_when_not_matched", False)
         }
-        filters: dict[tuple[str, Destination], set[Condition]] = {}
+        filters: dict[tuple[str, Destination], set[SelectorCondition]] = {}
         for hop in hops:
             if hop.definition in exclusive and hop.selector is not None:
                 told = self.oracle.compiling(hop.selector, exclusive[hop.definition].strict)

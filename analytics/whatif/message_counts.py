@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from analytics.whatif.answer_encoding import Coding
-from analytics.whatif.conditions import Answer, Routing
-from analytics.whatif.predicted_routes import Leg, Way, way_of
+from analytics.whatif.answer_encoding import AnswerEncoding
+from analytics.whatif.conditions import Answer, ScriptedRouting
+from analytics.whatif.predicted_routes import PredictedRoute, TargetUse, predict_route
 from brokerapp.model.destination import Destination
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
+class TimeBuckets:
     """Equal stretches of time, in seconds since the epoch."""
 
     first: int
@@ -34,7 +34,7 @@ class Buckets:
 
 
 @dataclass(frozen=True)
-class Classes:
+class MessageClasses:
     """Messages of the window by class and bucket: rows of equal length, and what each class is."""
 
     keys: list[tuple[str, tuple[int, ...]]]  #: destination and words of the answers
@@ -46,7 +46,7 @@ class Classes:
     bare: int  #: messages whose properties were asked for and not recorded
 
     @staticmethod
-    def of(flows: pa.Table, counted: pa.Table | None, coding: Coding, buckets: Buckets) -> Classes:
+    def of(flows: pa.Table, counted: pa.Table | None, coding: AnswerEncoding, buckets: TimeBuckets) -> MessageClasses:
         """From what Spark counted; `counted` is of the destinations that ask conditions."""
         asking = set(coding.destinations)
         plain = flows.filter(pa.array([each not in asking for each in flows["destination"].to_pylist()], pa.bool_()))
@@ -68,7 +68,7 @@ class Classes:
 
         newest = np.zeros(different.shape[1], np.int64)
         np.maximum.at(newest, of_row, all_of("newest"))
-        return Classes(
+        return MessageClasses(
             keys=[(coded.dictionary[int(first)].as_py(), tuple(map(int, rest))) for first, *rest in different.T],
             newest=newest,
             of_row=of_row,
@@ -80,7 +80,7 @@ class Classes:
 
 
 @dataclass(slots=True)
-class Series:
+class CopySeries:
     """Copies that come to a target: how many, and of how many bytes, in each bucket."""
 
     messages: np.ndarray
@@ -88,7 +88,7 @@ class Series:
 
 
 @dataclass(slots=True)
-class Asked:
+class TargetMatches:
     """How often a leg was considered, by what its filter said; and the classes it takes, the largest first."""
 
     counts: dict[Answer, int] = field(default_factory=lambda: {True: 0, False: 0, None: 0})
@@ -96,29 +96,33 @@ class Asked:
 
 
 @dataclass
-class Tally:
+class WhatIfTally:
     """What definitions make of the messages of the window."""
 
-    classes: Classes
-    ways: list[Way]  #: of each class
+    classes: MessageClasses
+    ways: list[PredictedRoute]  #: of each class
     buckets: int
     unheard: frozenset[str] = frozenset()  #: topics that nobody subscribes to, in native form
 
     @staticmethod
     def of(
-        routing: Routing, classes: Classes, coding: Coding, buckets: Buckets, is_heard: Callable[[Destination], bool]
-    ) -> Tally:
+        routing: ScriptedRouting,
+        classes: MessageClasses,
+        coding: AnswerEncoding,
+        buckets: TimeBuckets,
+        is_heard: Callable[[Destination], bool],
+    ) -> WhatIfTally:
         """One message of each class, routed. `is_heard` says which topics have subscribers. Raises TooEntangled."""
         ways = [
-            way_of(routing, Destination.parse(destination), coding.answers(destination, words))
+            predict_route(routing, Destination.parse(destination), coding.answers(destination, words))
             for destination, words in classes.keys
         ]
         topics = {name for way in set(ways) for name, _ in way.targets if not Destination.parse(name).is_queue}
         unheard = frozenset(name for name in topics if not is_heard(Destination.parse(name)))
-        return Tally(classes, ways, buckets.count, unheard)
+        return WhatIfTally(classes, ways, buckets.count, unheard)
 
     @cached_property
-    def by_way(self) -> dict[Way, Series]:
+    def by_route(self) -> dict[PredictedRoute, CopySeries]:
         """Messages by their way: classes that go the same way are one."""
         different = {way: number for number, way in enumerate(dict.fromkeys(self.ways))}
         of_class = np.array([different[way] for way in self.ways], np.int64)
@@ -128,21 +132,21 @@ class Tally:
             np.bincount(cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
             for values in (self.classes.sent, self.classes.bytes)
         ]
-        return {way: Series(sums[0][number], sums[1][number]) for way, number in different.items()}
+        return {way: CopySeries(sums[0][number], sums[1][number]) for way, number in different.items()}
 
     @cached_property
     def of_class(self) -> np.ndarray:
         """Messages of each class."""
         return np.bincount(self.classes.of_row, weights=self.classes.sent, minlength=len(self.ways)).astype(np.int64)
 
-    def targets(self, sharing: dict[str, list[str]]) -> dict[str, Series]:
+    def targets(self, sharing: dict[str, list[str]]) -> dict[str, CopySeries]:
         """Copies by target; topics without subscribers are left out.
 
         Queues that share what is sent to an address get equal parts, in their turn.
         """
-        found: dict[str, Series] = {}
-        shared: dict[str, Series] = {}
-        for way, series in self.by_way.items():
+        found: dict[str, CopySeries] = {}
+        shared: dict[str, CopySeries] = {}
+        for way, series in self.by_route.items():
             for names, sums in ((way.targets, found), (way.shared, shared)):
                 for name, copies in names:
                     if name in self.unheard:
@@ -150,32 +154,32 @@ class Tally:
                     _add(sums, name, series.messages * copies, series.bytes * copies)
         for address, series in shared.items():
             queues = sharing[address]
-            for name, part in zip(queues, parts(series, len(queues)), strict=True):
+            for name, part in zip(queues, equal_shares(series, len(queues)), strict=True):
                 _add(found, name, part.messages, part.bytes)
         return found
 
     @cached_property
-    def legs(self) -> dict[Leg, Asked]:
+    def legs(self) -> dict[TargetUse, TargetMatches]:
         """What was considered, and what came of it."""
-        found: dict[Leg, Asked] = {}
+        found: dict[TargetUse, TargetMatches] = {}
         order = np.argsort(-self.of_class, kind="stable")
         for number in map(int, order):
             for leg, outcome in self.ways[number].legs:
-                asked = found.setdefault(leg, Asked())
+                asked = found.setdefault(leg, TargetMatches())
                 asked.counts[outcome] += int(self.of_class[number])
                 if outcome is True:
                     asked.takes.append(number)
         return found
 
-    def sum(self, ways: Iterable[Way]) -> tuple[int, int]:
+    def sum(self, ways: Iterable[PredictedRoute]) -> tuple[int, int]:
         """Messages that go one of these ways, and their bytes, each counted once."""
-        found = [self.by_way[way] for way in ways]
+        found = [self.by_route[way] for way in ways]
         return sum(int(each.messages.sum()) for each in found), sum(int(each.bytes.sum()) for each in found)
 
     @property
     def kept(self) -> tuple[int, int]:
         """Messages of which a copy is stored."""
-        return self.sum(way for way in self.by_way if way.is_kept)
+        return self.sum(way for way in self.by_route if way.is_stored)
 
     @property
     def lost(self) -> list[int]:
@@ -196,22 +200,22 @@ class Tally:
         return sorted(found, key=lambda number: -self.of_class[number])
 
 
-def _add(sums: dict[str, Series], name: str, messages: np.ndarray, bytes: np.ndarray) -> None:
+def _add(sums: dict[str, CopySeries], name: str, messages: np.ndarray, bytes: np.ndarray) -> None:
     if name in sums:
         sums[name].messages += messages
         sums[name].bytes += bytes
     else:
-        sums[name] = Series(messages.copy(), bytes.copy())
+        sums[name] = CopySeries(messages.copy(), bytes.copy())
 
 
-def parts(series: Series, count: int) -> Iterable[Series]:
+def equal_shares(series: CopySeries, count: int) -> Iterable[CopySeries]:
     """Equal parts, over the whole window to the message."""
     before = np.concatenate(([0], np.cumsum(series.messages)))
     for turn in range(count):
         got = (before + count - 1 - turn) // count
         messages = np.diff(got)
         size = np.divide(series.bytes, series.messages, out=np.zeros(len(messages)), where=series.messages > 0)
-        yield Series(messages, np.rint(size * messages).astype(np.int64))
+        yield CopySeries(messages, np.rint(size * messages).astype(np.int64))
 
 
 def _integers(column: pa.ChunkedArray) -> np.ndarray:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from analytics.whatif.conditions import Answer, Answers, Routing
+from analytics.whatif.conditions import Answer, Answers, ScriptedRouting
 from brokerapp.engine.routing.route_walk import Hop
 from brokerapp.model.destination import Destination
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Leg:
+class TargetUse:
     """One target of one definition, at one destination."""
 
     definition: str
@@ -26,19 +26,19 @@ class Leg:
         return self.at == self.target
 
     @staticmethod
-    def of(hop: Hop) -> Leg:
+    def of(hop: Hop) -> TargetUse:
         """The leg that a hop was about."""
-        return Leg(hop.definition, str(hop.at), str(hop.target), hop.selector)
+        return TargetUse(hop.definition, str(hop.at), str(hop.target), hop.selector)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PredictedRoute:
     """What becomes of one message. Copies by target: what is stored is counted once for each copy."""
 
     targets: tuple[tuple[str, int], ...]  #: logs and topics, in native form
     shared: tuple[tuple[str, int], ...]  #: addresses whose queues take turns, in native form of a queue
-    legs: tuple[tuple[Leg, Answer], ...]  #: each that was considered, with what its filter said
-    is_kept: bool  #: a copy is stored somewhere
+    legs: tuple[tuple[TargetUse, Answer], ...]  #: each that was considered, with what its filter said
+    is_stored: bool  #: a copy is stored somewhere
     problem: str  #: what would end it too early
 
     def is_lost(self, unheard: Collection[str] = ()) -> bool:
@@ -46,11 +46,11 @@ class Way:
         return not self.shared and all(name in unheard for name, _ in self.targets)
 
 
-def way_of(routing: Routing, destination: Destination, answers: Answers) -> Way:
+def predict_route(routing: ScriptedRouting, destination: Destination, answers: Answers) -> PredictedRoute:
     """The way of messages to a destination of which the selectors say this. Raises TooEntangled."""
     route, hops, problem = routing.way(destination, answers)
     if problem:  # the broker refuses it whole
-        return Way((), (), (), is_kept=False, problem=problem)
+        return PredictedRoute((), (), (), is_stored=False, problem=problem)
     bindings = routing.topology.bindings
     targets: Counter[str] = Counter()
     shared: Counter[str] = Counter()
@@ -61,8 +61,8 @@ def way_of(routing: Routing, destination: Destination, answers: Answers) -> Way:
             targets[str(copy.destination.physical)] += 1
     for copy in route.topics:
         targets[str(copy.destination)] += 1
-    legs = tuple((Leg.of(hop), hop.outcome) for hop in hops)
-    return Way(_sorted(targets), _sorted(shared), legs, is_kept=bool(route.queues), problem="")
+    legs = tuple((TargetUse.of(hop), hop.outcome) for hop in hops)
+    return PredictedRoute(_sorted(targets), _sorted(shared), legs, is_stored=bool(route.queues), problem="")
 
 
 def _sorted(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.model.time_buckets import moments
-from analytics.model.wording import short, signed
-from analytics.requests.request import Window
-from analytics.requests.whatif_request import Trial
+from analytics.model.wording import format_signed, short_name
+from analytics.requests.request import TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
 from analytics.results import charts
-from analytics.results.storage import Column, Findings, Table
-from analytics.whatif.comparison import DRAFT, IN_FORCE, Comparison, Target
-from analytics.whatif.conditions import Condition
-from analytics.whatif.unassessed_changes import unjudged
-from analytics.whatif.untested_changes import changed_places, untried
+from analytics.results.storage import JobResult, ResultColumn, ResultTable
+from analytics.whatif.comparison import ACTIVE, DRAFT, ComparedTarget, WhatIfComparison
+from analytics.whatif.conditions import SelectorCondition
+from analytics.whatif.unassessed_changes import unassessed_changes
+from analytics.whatif.untested_changes import changed_destinations, untested_changes
 from brokerapp.model.definitions import Definitions, VirtualTopic
 
 #: Targets whose predicted depth is drawn.
@@ -27,7 +27,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MessageSample:
     """A recorded message that stands for those of its class."""
 
     what: str  #: what it is a sample of: `leg 3`, or what becomes of it
@@ -36,17 +36,17 @@ class Sample:
     destination: str
 
 
-def findings(
-    comparison: Comparison,
-    trial: Trial,
-    samples: Sequence[Sample],
+def build_result(
+    comparison: WhatIfComparison,
+    trial: WhatIfRequest,
+    samples: Sequence[MessageSample],
     rows_read: int,
     notes: Sequence[str],
-    covered: Window,
-) -> Findings:
+    covered: TimeWindow,
+) -> JobResult:
     """All that is to be said; `covered` is where there is a record."""
     drawn = chart(comparison, covered)
-    return Findings(
+    return JobResult(
         sentence=_sentence(comparison, trial),
         rows_read=rows_read,
         charts=(drawn,) if drawn else (),
@@ -59,14 +59,14 @@ def findings(
 # -- words
 
 
-def _sentence(comparison: Comparison, trial: Trial) -> str:
+def _sentence(comparison: WhatIfComparison, trial: WhatIfRequest) -> str:
     targets = comparison.targets
     changed = [each for each in targets if each.difference]
     lost = comparison.draft.count(comparison.draft.lost)
     if not changed:
         text = "The draft would have brought every target as many messages as the routing in force does"
-        if unsent := untried(trial.current, trial.proposed, comparison):
-            is_why = len(unsent) == len(changed_places(trial.current, trial.proposed))
+        if unsent := untested_changes(trial.current, trial.proposed, comparison):
+            is_why = len(unsent) == len(changed_destinations(trial.current, trial.proposed))
             text += f"{', as' if is_why else ';'} nothing was sent to {_named(unsent)} in this window"
     else:
         states = [each.state for each in changed]
@@ -76,7 +76,7 @@ def _sentence(comparison: Comparison, trial: Trial) -> str:
         text = (
             f"The draft would have changed what {_counted(len(changed), 'target')} of {len(targets)} "
             f"{'gets' if len(changed) == 1 else 'get'}" + (f" ({', '.join(parts)})" if parts else "") + "; "
-            f"most at {short(most.name)}, {signed(most.difference)} messages"
+            f"most at {short_name(most.name)}, {format_signed(most.difference)} messages"
         )
     if lost:
         text += f"; {_counted(lost, 'message')} would have reached nothing"
@@ -84,16 +84,24 @@ def _sentence(comparison: Comparison, trial: Trial) -> str:
 
 
 def notes(
-    comparison: Comparison, trial: Trial, flow: pa.Table, unknown: Sequence[Condition], gone: Sequence[str]
+    comparison: WhatIfComparison,
+    trial: WhatIfRequest,
+    flow: pa.Table,
+    unknown: Sequence[SelectorCondition],
+    gone: Sequence[str],
 ) -> list[str]:
     """What the record cannot tell, and what to know before believing the figures."""
     return list(_notes(comparison, trial, flow, unknown, gone))
 
 
 def _notes(
-    comparison: Comparison, trial: Trial, flow: pa.Table, unknown: Sequence[Condition], gone: Sequence[str]
+    comparison: WhatIfComparison,
+    trial: WhatIfRequest,
+    flow: pa.Table,
+    unknown: Sequence[SelectorCondition],
+    gone: Sequence[str],
 ) -> Iterator[str]:
-    if beside := unjudged(trial.current, trial.proposed):
+    if beside := unassessed_changes(trial.current, trial.proposed):
         *most, last = beside
         named = f"{', '.join(most)} and {last}" if most else last
         yield (
@@ -119,10 +127,10 @@ def _notes(
         yield "Who sent a message is not recorded: subscriptions that leave out what is their own count as taking it."
 
 
-def _about_definitions(proposed: Definitions, comparison: Comparison, trial: Trial) -> Iterator[str]:
+def _about_definitions(proposed: Definitions, comparison: WhatIfComparison, trial: WhatIfRequest) -> Iterator[str]:
     if any(isinstance(each, VirtualTopic) and each.selector_aware for each in proposed.virtual_destinations):
         yield "What selectorAware virtual topics copy follows the consumers there are, and that are remembered, now."
-    if unsent := untried(trial.current, proposed, comparison):
+    if unsent := untested_changes(trial.current, proposed, comparison):
         yield (
             f"Nothing was sent to {_named(unsent)} in this window, nor brought there by other definitions: of what the"
             " draft changes there the record tells nothing."
@@ -156,7 +164,7 @@ def _counted(number: int, noun: str) -> str:
 # -- tables
 
 
-def _totals(comparison: Comparison) -> Table:
+def _totals(comparison: WhatIfComparison) -> ResultTable:
     rows = [_sent(comparison)]
     for label, unit, of in (
         ("Copies stored", 0, comparison.copies),
@@ -167,44 +175,44 @@ def _totals(comparison: Comparison) -> Table:
         ("Waiting in the end (draft: predicted)", 0, comparison.left),
         ("Bytes waiting in the end (draft: predicted)", 1, comparison.left),
     ):
-        rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (IN_FORCE, DRAFT))))
-    return Table(
+        rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (ACTIVE, DRAFT))))
+    return ResultTable(
         "totals", "In all",
-        (Column("what", "What"), Column("unit", "Unit"), Column("in_force", "In force", "messages"),
-         Column("draft", "With the draft", "messages"), Column("difference", "Difference", "messages")),
+        (ResultColumn("what", "What"), ResultColumn("unit", "Unit"), ResultColumn("in_force", "In force", "messages"),
+         ResultColumn("draft", "With the draft", "messages"), ResultColumn("difference", "Difference", "messages")),
         _rows(("what", "unit", "in_force", "draft", "difference"), [(*row, row[3] - row[2]) for row in rows]),
     )  # fmt: skip
 
 
-def _sent(comparison: Comparison) -> tuple[str, str, int, int]:
+def _sent(comparison: WhatIfComparison) -> tuple[str, str, int, int]:
     total = int(comparison.draft.of_class.sum())
     return "Messages sent", "messages", total, total
 
 
-def _lost(comparison: Comparison, which: str) -> int:
+def _lost(comparison: WhatIfComparison, which: str) -> int:
     tally = getattr(comparison, which)
     return tally.count(tally.lost)
 
 
-def _targets(comparison: Comparison) -> Table:
+def _targets(comparison: WhatIfComparison) -> ResultTable:
     columns = (
-        Column("target", "Target"),
-        Column("state", ""),
-        Column("in_force", "In force", "messages"),
-        Column("draft", "With the draft", "messages"),
-        Column("difference", "Difference", "messages"),
-        Column("in_force_bytes", "In force", "bytes"),
-        Column("draft_bytes", "With the draft", "bytes"),
-        Column("served", "Served a minute", "messages"),
-        Column("waiting_recorded", "Waiting in the end, recorded", "messages"),
-        Column("waiting_draft", "with the draft", "messages"),
+        ResultColumn("target", "Target"),
+        ResultColumn("state", ""),
+        ResultColumn("in_force", "In force", "messages"),
+        ResultColumn("draft", "With the draft", "messages"),
+        ResultColumn("difference", "Difference", "messages"),
+        ResultColumn("in_force_bytes", "In force", "bytes"),
+        ResultColumn("draft_bytes", "With the draft", "bytes"),
+        ResultColumn("served", "Served a minute", "messages"),
+        ResultColumn("waiting_recorded", "Waiting in the end, recorded", "messages"),
+        ResultColumn("waiting_draft", "with the draft", "messages"),
     )
     minutes = comparison.buckets.seconds / 60
     rows = [_target(each, minutes) for each in comparison.targets]
-    return Table("targets", "What each target gets", columns, _rows([each.name for each in columns], rows))
+    return ResultTable("targets", "What each target gets", columns, _rows([each.name for each in columns], rows))
 
 
-def _target(each: Target, minutes: float) -> tuple:
+def _target(each: ComparedTarget, minutes: float) -> tuple:
     in_force, draft = (int(series.messages.sum()) for series in (each.in_force, each.draft))
     waiting = [
         each.left(depth, series)[0] if each.keeps else None
@@ -217,17 +225,17 @@ def _target(each: Target, minutes: float) -> tuple:
     )  # fmt: skip
 
 
-def _legs(comparison: Comparison) -> Table:
+def _legs(comparison: WhatIfComparison) -> ResultTable:
     columns = (
-        Column("leg", "No."),
-        Column("definition", "Definition"),
-        Column("at", "At"),
-        Column("target", "To"),
-        Column("selector", "Selector"),
-        Column("in_force", "Taken as in force", "messages"),
-        Column("taken", "Taken with the draft", "messages"),
-        Column("refused", "Refused", "messages"),
-        Column("unknown", "Unknown", "messages"),
+        ResultColumn("leg", "No."),
+        ResultColumn("definition", "Definition"),
+        ResultColumn("at", "At"),
+        ResultColumn("target", "To"),
+        ResultColumn("selector", "Selector"),
+        ResultColumn("in_force", "Taken as in force", "messages"),
+        ResultColumn("taken", "Taken with the draft", "messages"),
+        ResultColumn("refused", "Refused", "messages"),
+        ResultColumn("unknown", "Unknown", "messages"),
     )
     rows = [
         (
@@ -241,15 +249,15 @@ def _legs(comparison: Comparison) -> Table:
         )
         for place, (leg, in_force, draft) in enumerate(comparison.legs, 1)
     ]
-    return Table("legs", "What each leg takes", columns, _rows([each.name for each in columns], rows))
+    return ResultTable("legs", "What each leg takes", columns, _rows([each.name for each in columns], rows))
 
 
-def _samples(samples: Sequence[Sample]) -> Table:
+def _samples(samples: Sequence[MessageSample]) -> ResultTable:
     columns = (
-        Column("what", "Sample of"),
-        Column("message", "Message"),
-        Column("time", "Sent"),
-        Column("destination", "To"),
+        ResultColumn("what", "Sample of"),
+        ResultColumn("message", "Message"),
+        ResultColumn("time", "Sent"),
+        ResultColumn("destination", "To"),
     )
     rows = pa.table(
         {
@@ -259,7 +267,7 @@ def _samples(samples: Sequence[Sample]) -> Table:
             "destination": pa.array([each.destination for each in samples], pa.string()),
         }
     )
-    return Table("samples", "Messages it is true of", columns, rows)
+    return ResultTable("samples", "Messages it is true of", columns, rows)
 
 
 #: Columns of text; all others hold whole numbers.
@@ -280,7 +288,7 @@ def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
 # -- the chart
 
 
-def chart(comparison: Comparison, covered: Window) -> tuple[str, dict] | None:
+def chart(comparison: WhatIfComparison, covered: TimeWindow) -> tuple[str, dict] | None:
     """Predicted depths of the targets for which they differ most, or which end deepest, where there is a record."""
     keeping = [each for each in comparison.targets if each.keeps]
     deepest = sorted(

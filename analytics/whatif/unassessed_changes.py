@@ -8,7 +8,7 @@ from dataclasses import replace
 from brokerapp.model.definitions import Definitions, PolicyEntry, RedeliveryPolicy
 
 
-def unjudged(current: Definitions, proposed: Definitions) -> list[str]:
+def unassessed_changes(current: Definitions, proposed: Definitions) -> list[str]:
     """How many definitions of which kind differ that no way depends on, in words."""
     return list(_unjudged(current, proposed))
 

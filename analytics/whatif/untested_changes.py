@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from analytics.whatif.comparison import Comparison
+from analytics.whatif.comparison import WhatIfComparison
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.definitions import Composite, Definitions, VirtualDestination, VirtualTopic
 from brokerapp.model.destination import ANY_REST, Destination
 
 
-def untried(current: Definitions, proposed: Definitions, comparison: Comparison) -> list[str]:
+def untested_changes(current: Definitions, proposed: Definitions, comparison: WhatIfComparison) -> list[str]:
     """Of each changed definition, where it applies, in words, if nothing was sent there nor brought there by others."""
     reached = _reached(comparison)
-    places = changed_places(current, proposed)
+    places = changed_destinations(current, proposed)
     return [_called(each) for each in places if not any(_takes(each, found) for found in reached)]
 
 
-def changed_places(current: Definitions, proposed: Definitions) -> list[Destination]:
+def changed_destinations(current: Definitions, proposed: Definitions) -> list[Destination]:
     """Where the definitions apply that a draft changes."""
     before, after = current.virtual_destinations, proposed.virtual_destinations
     changed = [each for each in (*after, *before) if each not in before or each not in after]
@@ -39,7 +39,7 @@ def _takes(place: Destination, found: Destination) -> bool:
     return place.kind is found.kind and matches(place.name, found.name)
 
 
-def _reached(comparison: Comparison) -> list[Destination]:
+def _reached(comparison: WhatIfComparison) -> list[Destination]:
     """Where messages of the window were sent, or came on their way."""
     names = {destination for destination, _ in comparison.draft.classes.keys}
     for tally in (comparison.in_force, comparison.draft):

@@ -15,8 +15,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from analytics.requests.request import Window
-from analytics.spark.session import connected
+from analytics.requests.request import TimeWindow
+from analytics.spark.session import connect
 from benchmarks.analytics import archiver, duckdb_queries, first_result, server, traffic
 from benchmarks.analytics.questions import ASKED, Asked, ask_duckdb, ask_spark
 
@@ -163,16 +163,16 @@ def _grows(asked: Sequence[Asked], archives: Path, hours: int, folder: Path) -> 
 @contextmanager
 def _session(folder: Path) -> Iterator[tuple[SparkSession, int]]:
     with server.running(folder) as (environment, pid):
-        yield connected(environment, server.PATIENCE), pid
+        yield connect(environment, server.PATIENCE), pid
 
 
-def _whole(hours: int) -> Window:
+def _whole(hours: int) -> TimeWindow:
     """Today and the week before."""
     today = traffic.window_of(hours)
-    return Window(today.since_us - traffic.WEEK_US, today.until_us)
+    return TimeWindow(today.since_us - traffic.WEEK_US, today.until_us)
 
 
-def _window(asked: Asked, hours: int) -> Window:
+def _window(asked: Asked, hours: int) -> TimeWindow:
     """What is asked about: all there is. `weeks` reads the week before by itself."""
     return traffic.window_of(hours) if asked.kind == "weeks" else _whole(hours)
 

@@ -8,13 +8,13 @@ import duckdb
 
 from analytics.archive.event_columns import HIVE_TYPES
 from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, VARIABLE
-from analytics.model.measures import COMES, ENDS, FATES, LEAVES, NEVER_STORED, SERVED, WITHOUT_MESSAGE
-from analytics.requests.request import Window
+from analytics.model.measures import ARRIVALS, FAILURES, NEVER_STORED, REMOVALS, SERVED, SETTLEMENTS, WITHOUT_MESSAGE
+from analytics.requests.request import TimeWindow
 
 THREADS = 2
 
 
-def connect(archive: Path, *windows: Window) -> duckdb.DuckDBPyConnection:
+def connect(archive: Path, *windows: TimeWindow) -> duckdb.DuckDBPyConnection:
     """DuckDB with the events of these windows as the view `events`, and those of all time as `archive`."""
     connection = duckdb.connect()
     connection.execute(f"SET TimeZone = 'UTC'; SET threads = {THREADS}")
@@ -90,31 +90,30 @@ def ways() -> str:
         FROM events WHERE {HAPPENED} GROUP BY original, destination"""
 
 
-def clients(window: Window) -> str:
+def clients(window: TimeWindow) -> str:
     """As transforms.clients."""
     at = f"(epoch_us(ts) // 1000 - {window.since_us // 1000})"  # epoch_ms would round
     young = f"born >= {_moment(window.since_us)}"
-    ends = f"(kind IN ({_listed(ENDS)}) AND consumer IS NOT NULL)"
+    ends = f"(kind IN ({_listed(SETTLEMENTS)}) AND consumer IS NOT NULL)"
     return f"""SELECT destination, consumer AS client,
         {_messages("enqueue")} AS sent, {_size_of("enqueue")} AS bytes_sent, {_messages("rollback")} AS rolled_back,
         {_messages("forward")} AS arrived, {_messages("dispatch")} AS dispatched,
         {_messages("ack")} AS acked, {_size_of("ack")} AS bytes_acked,
-        {_messages("redeliver")} AS redelivered, {_messages(*ENDS)} AS ended,
+        {_messages("redeliver")} AS redelivered, {_messages(*SETTLEMENTS)} AS ended,
         coalesce(sum(weight) FILTER (kind = 'dispatch' AND {young}), 0)::BIGINT AS given,
         coalesce(sum(weight) FILTER ({ends} AND {young}), 0)::BIGINT AS finished,
         coalesce(sum(CASE WHEN {ends} THEN {at} WHEN kind = 'dispatch' THEN -{at} ELSE 0 END * weight)
                  FILTER ({young}), 0)::BIGINT AS held_ms,
-        {_last("dispatch")} AS last_dispatched, {_last(*ENDS)} AS last_ended,
+        {_last("dispatch")} AS last_dispatched, {_last(*SETTLEMENTS)} AS last_ended,
         {_last("subscribe")} AS began_at, {_last("unsubscribe")} AS left_at,
         min(ts) FILTER (kind IN ('subscribe', 'dispatch')) AS came_at, count(*) AS events
         FROM events WHERE kind <> 'depth' GROUP BY destination, consumer"""
 
 
-def depths(window: Window, seconds: int) -> str:
+def depths(window: TimeWindow, seconds: int) -> str:
     """Depths at the end of each slot by what brokers noted, and by what came and went since the last note."""
-    change = (
-        f"CASE WHEN kind IN ({_listed(COMES)}) THEN weight WHEN kind IN ({_listed(LEAVES)}) THEN -weight ELSE 0 END"
-    )
+    arrived, removed = _listed(ARRIVALS), _listed(REMOVALS)
+    change = f"CASE WHEN kind IN ({arrived}) THEN weight WHEN kind IN ({removed}) THEN -weight ELSE 0 END"
     return f"""WITH
         slots AS (SELECT make_timestamptz(({window.since_us} + unnest(range(1, {_slots(window, seconds)} + 1))
                          * {seconds * 1_000_000})::BIGINT) AS until),
@@ -132,7 +131,7 @@ def depths(window: Window, seconds: int) -> str:
         ASOF LEFT JOIN changes c ON n.broker = c.broker AND n.destination = c.destination AND n.noted_at > c.ts"""
 
 
-def _slots(window: Window, seconds: int) -> int:
+def _slots(window: TimeWindow, seconds: int) -> int:
     return -(-(window.until_us - window.since_us) // (seconds * 1_000_000))
 
 
@@ -145,7 +144,7 @@ def causes(seconds: int) -> str:
     return f"""SELECT kind AS outcome, CASE {cause} WHEN '' THEN '{UNKNOWN}' ELSE {cause} END AS cause, destination,
         consumer, {_slot(seconds)} AS slot, sum(weight)::BIGINT AS messages, min(ts) AS first, max(ts) AS last,
         arg_max(msg_id, (ts, msg_id)) AS example, arg_max(reason, (ts, msg_id)) AS example_reason, count(*) AS events
-        FROM events WHERE kind IN ({_listed(FATES)}) GROUP BY ALL"""
+        FROM events WHERE kind IN ({_listed(FAILURES)}) GROUP BY ALL"""
 
 
 def repeats() -> str:
@@ -167,7 +166,7 @@ def repeats() -> str:
         GROUP BY destination"""
 
 
-def weeks(window: Window, seconds: int) -> str:
+def weeks(window: TimeWindow, seconds: int) -> str:
     """As transforms.weeks."""
     week = f"((epoch_us({_moment(window.until_us)}) - 1 - epoch_us(ts)) // 604800000000)"
     slot = _slot(seconds, "ts + week::INTEGER * INTERVAL 7 DAYS")

@@ -27,9 +27,9 @@ from typing import Any
 import psutil
 
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.stream_ids import place_of
-from analytics.rollups.counters import count
-from analytics.rollups.store import Rollups
+from analytics.archive.stream_ids import position_of
+from analytics.rollups.counters import count_events
+from analytics.rollups.store import RollupStore
 from benchmarks.analytics import traffic
 from benchmarks.analytics.server import PATIENCE
 from benchmarks.process import free_port
@@ -77,9 +77,9 @@ def measure(folder: Path) -> Firsts:
 
 def _count(archive: Path) -> None:
     """Make the rollups as the archiver does when events come: else it would, beside the first analysis."""
-    for each in BrokerArchive.all_in(archive):
-        with closing(Rollups(each.folder)) as rollups:
-            rollups.add(map(count, each.after(0)), place_of(each.commit.offset))
+    for each in BrokerArchive.archives_in(archive):
+        with closing(RollupStore(each.folder)) as rollups:
+            rollups.add(map(count_events, each.after(0)), position_of(each.commit.offset))
 
 
 def _cpu_seconds(running: psutil.Process) -> float:

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.model.time_buckets import slot_seconds
 from analytics.requests.catalogue import ANALYSES
-from analytics.requests.question import Question
-from analytics.requests.request import Window
-from analytics.requests.whatif_request import Trial
-from analytics.results.storage import Findings
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
+from analytics.results.storage import JobResult
 from analytics.spark.event_frames import read_events
 from benchmarks.analytics import duckdb_queries, traffic, whatif_rules
 
@@ -27,10 +27,10 @@ class Asked:
     """One question: the kind of its analysis, and the queries that give DuckDB's answer."""
 
     kind: str
-    queries: Callable[[Window, int], list[str]]
+    queries: Callable[[TimeWindow, int], list[str]]
     parameters: dict[str, str] = field(default_factory=dict)
     points: int = 400  #: of its chart over time
-    trial: Trial | None = None  #: what is to be judged
+    trial: WhatIfRequest | None = None  #: what is to be judged
 
 
 def _latency(slot: int) -> list[str]:
@@ -58,11 +58,11 @@ ASKED = (
 )
 
 
-def ask_spark(session: SparkSession, archive: Any, asked: Asked, window: Window) -> Findings:
+def ask_spark(session: SparkSession, archive: Any, asked: Asked, window: TimeWindow) -> JobResult:
     """What the analysis finds, from reading to its charts and tables."""
     analysis = ANALYSES[asked.kind]
     read = partial(read_events, session, archive)
-    question = Question(window, read, analysis.values(asked.parameters), traffic.DEFINITIONS, asked.trial)
+    question = RunQuestion(window, read, analysis.values(asked.parameters), traffic.DEFINITIONS, asked.trial)
     return import_module(analysis.module).run(question, _collect)
 
 
@@ -70,7 +70,7 @@ def _collect(_: str, frame: DataFrame) -> pa.Table:
     return frame.toArrow()
 
 
-def ask_duckdb(connection: duckdb.DuckDBPyConnection, asked: Asked, window: Window) -> int:
+def ask_duckdb(connection: duckdb.DuckDBPyConnection, asked: Asked, window: TimeWindow) -> int:
     """DuckDB's answer; how many rows it has."""
     slot = slot_seconds(window, asked.points)
     return sum(connection.sql(query).to_arrow_table().num_rows for query in asked.queries(window, slot))

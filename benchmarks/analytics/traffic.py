@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files
-from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.compaction import COMPRESSION, ROW_GROUP
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.schema import ALL, CHANGED, KINDS, MOMENT, SCHEMA
@@ -137,9 +137,9 @@ class Events:
         return {name: column[order] for name, column in joined.items()}
 
 
-def window_of(hours: int) -> Window:
+def window_of(hours: int) -> TimeWindow:
     """The traffic of today."""
-    return Window(START_US, START_US + hours * HOUR_US)
+    return TimeWindow(START_US, START_US + hours * HOUR_US)
 
 
 def generate(folder: Path, events: int, hours: int = 3, seed: int = 7) -> int:
@@ -154,7 +154,7 @@ def generate(folder: Path, events: int, hours: int = 3, seed: int = 7) -> int:
             made = _stretch(dice, first, span // chunks, round(part / chunks / _EVENTS_A_MESSAGE), start + span)
             written += _write(folder, made, f"{start // 1000}-{number}")
     for broker in (BROKER, SECOND_BROKER):
-        commit = Commit(offset=f"{START_US // 1000}-{chunks}", events=written)
+        commit = ArchiveCommit(offset=f"{START_US // 1000}-{chunks}", events=written)
         atomic_files.replace(BrokerArchive(folder, broker).folder / "_commit.json", json.dumps(asdict(commit)).encode())
     return written
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analytics.requests.request import Window
-from analytics.requests.whatif_request import Trial
+from analytics.requests.request import TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
 from benchmarks.analytics import traffic
 from brokerapp.engine.routing.routing_context import Circumstances
 from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
@@ -52,14 +52,14 @@ def _composite(name: str) -> Composite:
 
 
 #: What is tried.
-TRIAL = Trial(
+TRIAL = WhatIfRequest(
     traffic.DEFINITIONS,
     Definitions(2, (VirtualTopic("VirtualTopic.>"), *map(_composite, RULES))),
     Circumstances(tuple(Destination.parse(name).name for name in traffic.POOLS)),
 )
 
 
-def queries(_: Window, slot: int) -> list[str]:
+def queries(_: TimeWindow, slot: int) -> list[str]:
     """What every leg takes over time, messages and bytes, and what was sent, stored and acknowledged where."""
     at = f"time_bucket(INTERVAL {slot} SECONDS, ts, TIMESTAMPTZ '1970-01-01')"
     columns = []

@@ -43,14 +43,14 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
         raise RequestRefused(f"there is no file {args.file}")
     from analytics.requests.request import AnalysisRequest
     from analytics.requests.whatif_request import (
-        Trial,  # here, with what reads files: other verbs need not wait for them
+        WhatIfRequest,  # here, with what reads files: other verbs need not wait for them
     )
     from brokerapp.config import import_definitions
 
     wanted, report = import_definitions(args.file.read_bytes())
     now_us = time.time_ns() // 1000
     since_us, until_us = moment(args.since, now_us), moment(args.until, now_us) if args.until else now_us
-    trial = Trial(await admin.definitions(), wanted, await admin.circumstances(wanted))
+    trial = WhatIfRequest(await admin.definitions(), wanted, await admin.circumstances(wanted))
     request = AnalysisRequest("whatif", since_us=since_us, until_us=until_us, trial=trial.to_json())
     AnalysisRequest.from_dict(request.to_dict())  # a window that ends before it begins is refused
     result = _executed(request, _environment(args, admin.broker))
@@ -76,7 +76,7 @@ def _environment(args: Namespace, broker: str) -> Environment:
 
 def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, Any]:
     from analytics.requests.errors import AnalysisFailed
-    from analytics.spark.run_execution import Execution  # loads pyspark
+    from analytics.spark.run_execution import RunExecution  # loads pyspark
 
     shown = sys.stderr if sys.stderr.isatty() else None  # to a file, each step would be one more line over the last
 
@@ -85,7 +85,7 @@ def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, A
             shown.write(f"\r{progress:4.0%} {stage:<70.70}")
 
     try:
-        return Execution(f"brokerctl-{uuid.uuid4()}", request, environment, tell).run()
+        return RunExecution(f"brokerctl-{uuid.uuid4()}", request, environment, tell).run()
     except AnalysisFailed as error:
         raise BrokerError(str(error)) from None
     finally:

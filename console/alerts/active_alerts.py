@@ -30,13 +30,13 @@ def firing_now() -> list[AlertFiring]:
     return found
 
 
-def forget() -> None:
+def invalidate() -> None:
     """Look again the next time."""
     global _remembered
     _remembered = (0.0, [])
 
 
-def is_seen(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
+def is_visible(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
     """Whether somebody who sees these destinations may know of it; of a subscription: one of its topics."""
     if sees is everything or "://" not in firing.subject:
         return True
@@ -47,7 +47,7 @@ def is_seen(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
 def cells(user: AnyUser) -> dict[str, Any]:
     """The live cells of the overview."""
     sees = visible(user)
-    found = [each for each in firing_now() if is_seen(each, sees)]
+    found = [each for each in firing_now() if is_visible(each, sees)]
     return {
         "firing_html": render_to_string(
             "alerts/active_alerts.html", {"firing": found[:MAX_SHOWN], "more": len(found) - MAX_SHOWN}

@@ -14,8 +14,8 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import visible
 from console.access.roles import Verb
 from console.alerts import rule_changes
-from console.alerts.active_alerts import is_seen
-from console.alerts.backtest_service import replayed
+from console.alerts.active_alerts import is_visible
+from console.alerts.backtest_service import replay_rule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
 from console.api.common.inputs import RequestBody
@@ -74,13 +74,13 @@ class RuleOut(Schema):
         return rule_changes.webhook_for(context["request"], rule, rule.webhook)
 
 
-class RuleMade(RuleOut):
+class RuleCreatedOut(RuleOut):
     """A rule that was made."""
 
     secret: str
 
 
-class Step(RequestBody):
+class RuleStepIn(RequestBody):
     """What to do with a rule."""
 
     action: Literal["silence", "hear", "switch"]
@@ -136,7 +136,7 @@ class DeliveryOut(Schema):
         return rule_changes.webhook_for(context["request"], told.firing.rule, told.target)
 
 
-class TriedOut(Schema):
+class TestDeliveryOut(Schema):
     """What came of a test at one of those whom a rule tells."""
 
     kind: str
@@ -168,10 +168,10 @@ class ReplayOut(Schema):
 @operation(router, "GET", "/rules", Verb.SEE, response=list[RuleOut])
 def list_alert_rules(request: HttpRequest) -> Any:
     """List alert rules about what one sees, by name."""
-    return rule_changes.known(request)
+    return rule_changes.visible_rules(request)
 
 
-@operation(router, "POST", "/rules", Verb.ALERT, response={201: RuleMade})
+@operation(router, "POST", "/rules", Verb.ALERT, response={201: RuleCreatedOut})
 def create_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
     """Make an alert rule."""
     return Status(201, _saved(request, wanted, None))
@@ -180,13 +180,13 @@ def create_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
 @operation(router, "PUT", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
 def change_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleIn) -> Any:
     """Change an alert rule."""
-    return _saved(request, wanted, rule_changes.mine(request, rule_id))
+    return _saved(request, wanted, rule_changes.get_editable_rule(request, rule_id))
 
 
 @operation(router, "POST", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
-def step_alert_rule(request: HttpRequest, rule_id: int, wanted: Step) -> Any:
+def step_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleStepIn) -> Any:
     """Silence a rule for some hours, hear it again, or switch it on or off."""
-    row = rule_changes.mine(request, rule_id)
+    row = rule_changes.get_editable_rule(request, rule_id)
     rule_changes.change(request, row, wanted.action, str(wanted.hours))
     return row
 
@@ -194,7 +194,7 @@ def step_alert_rule(request: HttpRequest, rule_id: int, wanted: Step) -> Any:
 @operation(router, "DELETE", "/rules/{int:rule_id}", Verb.ALERT, response={204: None})
 def delete_alert_rule(request: HttpRequest, rule_id: int) -> Any:
     """Delete an alert rule. What it told is kept."""
-    rule_changes.change(request, rule_changes.mine(request, rule_id), "delete")
+    rule_changes.change(request, rule_changes.get_editable_rule(request, rule_id), "delete")
     return Status(204, None)
 
 
@@ -206,13 +206,13 @@ def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
     if rule is None:
         raise RequestRefused("; ".join(form.rule_errors()))
     rule_changes.require_all(request, rule)
-    return replayed(rule)
+    return replay_rule(rule)
 
 
-@operation(router, "POST", "/rules/{int:rule_id}/test", Verb.ALERT, response=list[TriedOut])
+@operation(router, "POST", "/rules/{int:rule_id}/test", Verb.ALERT, response=list[TestDeliveryOut])
 def send_test_of_alert_rule(request: HttpRequest, rule_id: int) -> Any:
     """Send a test, marked as one, to all whom a rule tells: what came of each."""
-    return rule_changes.send_test(request, rule_changes.mine(request, rule_id))
+    return rule_changes.send_test(request, rule_changes.get_editable_rule(request, rule_id))
 
 
 @operation(router, "GET", "/firings", Verb.SEE, response=FiringPage)
@@ -221,14 +221,14 @@ def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -
     sees, found = visible(request.user), AlertFiring.objects.all()
     if query.state:
         found = found.filter(state=query.state)
-    return page_of([each for each in found[:MOST] if is_seen(each, sees)], query)
+    return page_of([each for each in found[:MOST] if is_visible(each, sees)], query)
 
 
 @operation(router, "GET", "/firings/{int:firing_id}/deliveries", Verb.SEE, response=list[DeliveryOut])
 def list_deliveries(request: HttpRequest, firing_id: int) -> Any:
     """What was told to whom about a firing."""
     found = get_object_or_404(AlertFiring, pk=firing_id)
-    if not is_seen(found, visible(request.user)):
+    if not is_visible(found, visible(request.user)):
         raise Http404(f"There is no firing {firing_id}.")
     return found.deliveries.select_related("firing__rule")
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import Point, Whole
-from console.alerts.metrics import LATELY_SECONDS, Metric
+from console.alerts.metrics import LATELY_SECONDS, AlertMetric
 from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER
-from console.alerts.rules import Rule
+from console.alerts.rules import AlertCondition
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class AlertEpisode:
     """A time in which a rule would have fired: seconds since the epoch, and the worst number in it."""
 
     subject: str
@@ -28,8 +28,8 @@ Sample = tuple[int, float | None]
 
 
 def replay(
-    rule: Rule, destinations: Mapping[Destination, Sequence[Point]], looked: Sequence[Whole], step: int
-) -> list[Episode]:
+    rule: AlertCondition, destinations: Mapping[Destination, Sequence[Point]], looked: Sequence[Whole], step: int
+) -> list[AlertEpisode]:
     """When a rule would have fired over a past of what it is about, kept in steps of so many seconds; newest first."""
     if rule.meaning.of_broker:
         read = OF_BROKER[rule.metric]
@@ -43,7 +43,7 @@ def replay(
     return sorted(found, key=lambda each: -each.fired)
 
 
-def _past_of(metric: Metric, points: Sequence[Point], looked: Sequence[Whole], step: int) -> Iterator[Sample]:
+def _past_of(metric: AlertMetric, points: Sequence[Point], looked: Sequence[Whole], step: int) -> Iterator[Sample]:
     by_time = {each.at: each for each in points}
     standing = Point(0, 0, 0, 0, 0)
     if points:
@@ -56,25 +56,25 @@ def _past_of(metric: Metric, points: Sequence[Point], looked: Sequence[Whole], s
         yield whole.at, _reading_of_past(metric, standing, recent, step)
 
 
-def _reading_of_past(metric: Metric, now: Point, recent: list[Point], step: int) -> float | None:
+def _reading_of_past(metric: AlertMetric, now: Point, recent: list[Point], step: int) -> float | None:
     if metric in COUNTED_LATELY:
         count = COUNTED_LATELY[metric]
         lately = itertools.takewhile(lambda each: each.at > now.at - LATELY_SECONDS, reversed(recent))
         return float(sum(map(count, lately)))
     match metric:
-        case Metric.DEPTH | Metric.BACKLOG:
+        case AlertMetric.DEPTH | AlertMetric.BACKLOG:
             return float(now.pending)
-        case Metric.NO_CONSUMER:
+        case AlertMetric.NO_CONSUMER:
             return None if now.consumers else float(now.pending)
-        case Metric.CONSUMERS:
+        case AlertMetric.CONSUMERS:
             return float(now.consumers)
-        case Metric.RATE_IN:
+        case AlertMetric.RATE_IN:
             return now.arrived / step
-        case Metric.RATE_OUT:
+        case AlertMetric.RATE_OUT:
             return now.left / step
-        case Metric.OLDEST:
+        case AlertMetric.OLDEST:
             return _age_of_past(now, recent)
-        case Metric.OFFLINE:
+        case AlertMetric.OFFLINE:
             return _without_consumer(recent)
     return None
 
@@ -97,14 +97,14 @@ def _age_of_past(now: Point, recent: list[Point]) -> float | None:
     return float(now.at - recent[0].at)
 
 
-def _episodes(rule: Rule, subject: str, samples: Iterable[Sample]) -> Iterator[Episode]:
+def _episodes(rule: AlertCondition, subject: str, samples: Iterable[Sample]) -> Iterator[AlertEpisode]:
     since: int | None = None
     fired: int | None = None
     worst = 0.0
     for at, value in samples:
         if value is None or not rule.is_broken(value):
             if fired is not None:
-                yield Episode(subject, fired, at, worst)
+                yield AlertEpisode(subject, fired, at, worst)
             since = fired = None
             continue
         if since is None:
@@ -113,4 +113,4 @@ def _episodes(rule: Rule, subject: str, samples: Iterable[Sample]) -> Iterator[E
         if fired is None and at - since >= rule.hold:
             fired = since + rule.hold  # between two samples, where it would have been judged
     if fired is not None:
-        yield Episode(subject, fired, None, worst)
+        yield AlertEpisode(subject, fired, None, worst)

@@ -17,11 +17,11 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import FINE, Point, points, wholes
 from brokerapp.store.history_rings import WHOLE
 from console.alerts.delivery import alert_delivery
-from console.alerts.metrics import LATELY_SECONDS, MEANINGS, Metric
-from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, Readings
-from console.alerts.rules import Open, Rule, concerned, look, moves, sentence
+from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadings
+from console.alerts.rules import AlertCondition, OpenSubject, evaluate_rule, sentence, subjects_of, transitions
 from console.broker.gateway import gateway
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.metrics.sampling.sampler import MAX_DESTINATIONS
 from console.models import AlertFiring, AlertRule
 
@@ -33,7 +33,7 @@ MAX_LOOKED_UP = 2_000
 #: Points of the history in the minutes over which some metrics count.
 LATELY = LATELY_SECONDS // FINE.step + 1
 #: Metrics of the broker itself that nobody tells while no node runs: only that none does.
-TOLD_BY_NODES = frozenset(metric for metric, each in MEANINGS.items() if each.of_broker) - {Metric.NODES}
+NODE_METRICS = frozenset(metric for metric, each in DESCRIPTIONS.items() if each.of_broker) - {AlertMetric.NODES}
 #: Seconds without a look after which what is counted over minutes is not known: more than another process takes to take
 #: over the watch, and a busy machine to make up for a step.
 MAX_GAP = 60
@@ -41,7 +41,7 @@ MAX_GAP = 60
 KEPT_DAYS = 90
 
 
-def judge(picture: Picture, now: float) -> None:
+def evaluate(picture: BrokerSnapshot, now: float) -> None:
     """Judge all rules by a picture. A picture of a broker that does not answer says nothing."""
     close_old_connections()
     try:
@@ -50,23 +50,23 @@ def judge(picture: Picture, now: float) -> None:
             readings = _readings(picture, rules.values(), now) if rules else None
             for row, rule in rules.items():
                 if rule.metric not in readings.unread:
-                    _judge_one(row, rule, readings)
+                    _evaluate_rule(row, rule, readings)
             _end_orphans(now)
-        alert_delivery.ask_for_due(datetime.fromtimestamp(now, UTC))
-        _forget_old(now)
+        alert_delivery.enqueue_due(datetime.fromtimestamp(now, UTC))
+        _purge_old(now)
     finally:
         close_old_connections()
 
 
-def rule_of(row: AlertRule) -> Rule:
+def rule_of(row: AlertRule) -> AlertCondition:
     """The rule that a row describes."""
-    return Rule(Metric(row.metric), row.threshold, row.pattern, row.below, row.hold)
+    return AlertCondition(AlertMetric(row.metric), row.threshold, row.pattern, row.below, row.hold)
 
 
-def _readings(picture: Picture, rules: Collection[Rule], now: float) -> Readings:
+def _readings(picture: BrokerSnapshot, rules: Collection[AlertCondition], now: float) -> MetricReadings:
     """What the rules need beside the picture, asked for once."""
     found: dict[str, Any] = {}
-    unread: set[Metric] = set() if picture.nodes else set(TOLD_BY_NODES)
+    unread: set[AlertMetric] = set() if picture.nodes else set(NODE_METRICS)
     if not picture.stats:  # a node that has just begun has told nothing yet
         unread |= set(OF_DESTINATION)
     for metrics, ask in _ASKED:
@@ -78,50 +78,54 @@ def _readings(picture: Picture, rules: Collection[Rule], now: float) -> Readings
         except BrokerError as error:  # judged by the rest, and these by the next look
             logger.warning("alerts on %s are not judged for now: %s", ", ".join(sorted(metrics)), error)
             unread |= metrics
-    return Readings(now, picture, **found, unread=frozenset(unread))
+    return MetricReadings(now, picture, **found, unread=frozenset(unread))
 
 
-def _ask_ages(picture: Picture, rules: Collection[Rule], _now: float) -> dict[str, Any]:
-    depths = {each.destination: each.QueueSize for rule in rules for each in concerned(rule, picture) if each.QueueSize}
+def _ask_ages(picture: BrokerSnapshot, rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
+    depths = {
+        each.destination: each.QueueSize for rule in rules for each in subjects_of(rule, picture) if each.QueueSize
+    }
     return {"oldest": first_times(sorted(depths, key=depths.__getitem__, reverse=True)[:MAX_LOOKED_UP])}
 
 
-def _ask_counts(picture: Picture, rules: Collection[Rule], now: float) -> dict[str, Any]:
+def _ask_counts(picture: BrokerSnapshot, rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
     """Of all that moved lately and has a history; as long as there is room in that, nothing else did."""
     moved = gateway().run(gateway().admin.rings.moved())
     lately = {name for name, at in moved.items() if at > now - LATELY_SECONDS}
-    about = {each.destination for rule in rules for each in concerned(rule, picture)}
+    about = {each.destination for rule in rules for each in subjects_of(rule, picture)}
     recent = recent_points([each for each in about if str(each) in lately])
     stood_still = {each: () for each in about if str(each) in moved and str(each) not in lately}
     [kept] = gateway().run(gateway().admin.rings.read(FINE, [WHOLE], LATELY))
     return {
         "recent": {**stood_still, **recent},
-        "knows_all": len(moved) < MAX_DESTINATIONS,
-        "watched": was_watched([each.at for each in wholes(kept)], now),
+        "has_all_points": len(moved) < MAX_DESTINATIONS,
+        "watched": was_monitored([each.at for each in wholes(kept)], now),
     }
 
 
-def was_watched(looks: Sequence[float], now: float) -> bool:
+def was_monitored(looks: Sequence[float], now: float) -> bool:
     """Whether somebody looked all the time over which is counted, as far as one may miss nothing that matters."""
     since = now - LATELY_SECONDS
     times = [since, *(each for each in looks if since < each <= now), now]
     return all(later - earlier <= MAX_GAP for earlier, later in pairwise(times))
 
 
-def _ask_names(picture: Picture, _rules: Collection[Rule], _now: float) -> dict[str, Any]:
+def _ask_names(picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
     return {"named": gateway().run(gateway().admin.peers.named(list(picture.subscriptions)))}
 
 
-def _ask_offline(_picture: Picture, _rules: Collection[Rule], _now: float) -> dict[str, Any]:
+def _ask_offline(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
     return {"offline": gateway().run(gateway().admin.peers.offline())}
 
 
 #: Which metrics need what is not in the picture, and who asks for it.
-_ASKED: tuple[tuple[frozenset[Metric], Callable[[Picture, Collection[Rule], float], dict[str, Any]]], ...] = (
-    (frozenset({Metric.OLDEST}), _ask_ages),
+_ASKED: tuple[
+    tuple[frozenset[AlertMetric], Callable[[BrokerSnapshot, Collection[AlertCondition], float], dict[str, Any]]], ...
+] = (
+    (frozenset({AlertMetric.OLDEST}), _ask_ages),
     (frozenset(COUNTED_LATELY), _ask_counts),
-    (frozenset({Metric.BACKLOG, Metric.OFFLINE}), _ask_names),
-    (frozenset({Metric.OFFLINE}), _ask_offline),
+    (frozenset({AlertMetric.BACKLOG, AlertMetric.OFFLINE}), _ask_names),
+    (frozenset({AlertMetric.OFFLINE}), _ask_offline),
 )
 
 
@@ -138,14 +142,17 @@ def recent_points(queues: list[Destination]) -> dict[Destination, list[Point]]:
     return {queue: points(each) for queue, each in zip(queues, kept, strict=True)}
 
 
-def _judge_one(row: AlertRule, rule: Rule, readings: Readings) -> None:
-    seen = look(rule, readings)
+def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReadings) -> None:
+    seen = evaluate_rule(rule, readings)
     breaking = seen.breaking
     now = datetime.fromtimestamp(readings.now, UTC)
     with transaction.atomic():
         firings = {each.subject: each for each in row.firings.exclude(state=State.ENDED)}
-        known = {subject: Open(each.since.timestamp(), each.state == State.FIRING) for subject, each in firings.items()}
-        step = moves(rule, known, seen, readings.now)
+        known = {
+            subject: OpenSubject(each.since.timestamp(), each.state == State.FIRING)
+            for subject, each in firings.items()
+        }
+        step = transitions(rule, known, seen, readings.now)
         for subject in step.begin:
             firings[subject] = AlertFiring(
                 rule=row, rule_name=row.name, subject=subject, since=now, worst=breaking[subject]
@@ -157,13 +164,13 @@ def _judge_one(row: AlertRule, rule: Rule, readings: Readings) -> None:
             _end(row, firings[subject], now)
 
 
-def _topics_of(subject: str, readings: Readings) -> list[str]:
+def _topics_of(subject: str, readings: MetricReadings) -> list[str]:
     """Those of a subscription: who sees one of them may know of the alert."""
     named = readings.named.get(Destination.parse(subject)) if "://" in subject else None
     return [str(each) for each in named.topics] if named else []
 
 
-def _update(row: AlertRule, rule: Rule, firing: AlertFiring, value: float, fired: datetime | None) -> None:
+def _update(row: AlertRule, rule: AlertCondition, firing: AlertFiring, value: float, fired: datetime | None) -> None:
     worse = min if rule.below else max
     firing.value, firing.worst = value, worse(firing.worst, value)
     if fired is not None:
@@ -174,7 +181,7 @@ def _update(row: AlertRule, rule: Rule, firing: AlertFiring, value: float, fired
     firing.save()
     if fired is not None:
         logger.info("alert %s: %s", row.name, firing.sentence)
-        alert_delivery.plan(row, firing, "fired", fired)
+        alert_delivery.queue_notifications(row, firing, "fired", fired)
 
 
 def _end(row: AlertRule | None, firing: AlertFiring, now: datetime, event: str = "ended") -> None:
@@ -184,9 +191,9 @@ def _end(row: AlertRule | None, firing: AlertFiring, now: datetime, event: str =
     firing.state, firing.ended = State.ENDED, now
     firing.save(update_fields=["state", "ended"])
     if row is not None:
-        alert_delivery.plan(row, firing, event, now)
+        alert_delivery.queue_notifications(row, firing, event, now)
     else:
-        alert_delivery.plan_for_told(firing, event, now)
+        alert_delivery.queue_resolution(firing, event, now)
 
 
 def _end_orphans(now: float) -> None:
@@ -196,7 +203,7 @@ def _end_orphans(now: float) -> None:
         _end(firing.rule, firing, datetime.fromtimestamp(now, UTC), "off" if firing.rule else "deleted")
 
 
-def _forget_old(now: float) -> None:
+def _purge_old(now: float) -> None:
     if int(now) % 3600 < FINE.step:
         before = datetime.fromtimestamp(now, UTC) - timedelta(days=KEPT_DAYS)
         AlertFiring.objects.filter(state=State.ENDED, ended__lt=before).delete()

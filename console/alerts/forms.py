@@ -12,8 +12,8 @@ from django.core.validators import validate_email
 from brokerapp.errors import InvalidDestination, RequestRefused
 from console.access.roles import Scope
 from console.alerts.delivery.webhook import check_webhook
-from console.alerts.metrics import MEANINGS, Metric
-from console.alerts.rules import Rule
+from console.alerts.metrics import DESCRIPTIONS, AlertMetric
+from console.alerts.rules import AlertCondition
 from console.models import AlertRule
 
 #: Seconds a rule may be held at most, and addresses it may name.
@@ -30,7 +30,7 @@ class RuleForm(forms.ModelForm):
         model = AlertRule
         fields = ("name", "metric", "pattern", "below", "threshold", "hold", "mail", "webhook", "secret")
 
-    metric = forms.ChoiceField(choices=[(metric, meaning.label) for metric, meaning in MEANINGS.items()])
+    metric = forms.ChoiceField(choices=[(metric, meaning.label) for metric, meaning in DESCRIPTIONS.items()])
     below = forms.TypedChoiceField(
         choices=[("", "above"), ("1", "below")], coerce=bool, required=False, empty_value=False
     )
@@ -74,20 +74,22 @@ class RuleForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """What is away is a fact, not a number that may be too small; and a broker is away once."""
         said = super().clean()
-        metric = Metric(said["metric"]) if "metric" in said else None
-        if metric is not None and MEANINGS[metric].of_parts and said.get("below"):
-            self.add_error("below", f"{MEANINGS[metric].label} are told of when there are any: choose above.")
-        if metric is Metric.AWAY and said.get("threshold", 0) >= 1:
+        metric = AlertMetric(said["metric"]) if "metric" in said else None
+        if metric is not None and DESCRIPTIONS[metric].is_per_part and said.get("below"):
+            self.add_error("below", f"{DESCRIPTIONS[metric].label} are told of when there are any: choose above.")
+        if metric is AlertMetric.AWAY and said.get("threshold", 0) >= 1:
             self.add_error("threshold", "Each broker that is away is told of by itself: choose 0.")
         return said
 
-    def rule(self) -> Rule | None:
+    def rule(self) -> AlertCondition | None:
         """The rule alone, to try it; None while it makes no sense."""
         self.is_valid()
         if any(name in self.errors for name in _OF_RULE):
             return None
         said = self.cleaned_data
-        return Rule(Metric(said["metric"]), said["threshold"], said["pattern"], said["below"], said["hold"])
+        return AlertCondition(
+            AlertMetric(said["metric"]), said["threshold"], said["pattern"], said["below"], said["hold"]
+        )
 
     def rule_errors(self) -> list[str]:
         """Why it makes none."""

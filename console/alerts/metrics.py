@@ -13,7 +13,7 @@ from console.ui.formatting import number_format
 LATELY_SECONDS = 600
 
 
-class Metric(StrEnum):
+class AlertMetric(StrEnum):
     """What a rule looks at."""
 
     DEPTH = "depth"
@@ -49,7 +49,7 @@ QUEUES, SUBSCRIPTIONS, WHOLE = "Queues and topics", "Durable subscriptions", "Th
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class MetricDescription:
     """A metric as a form and a sentence have it."""
 
     label: str
@@ -59,7 +59,7 @@ class Meaning:
     kinds: tuple[Kind, ...] = (Kind.QUEUE,)
     noun: str = ""  #: within a sentence, where the label makes none
     fact: str = ""  #: what is said of its subject instead of a number, where that is the news
-    is_kept: bool = True  #: whether the history holds it, so that a rule can be tried on the past
+    has_history: bool = True  #: whether the history holds it, so that a rule can be tried on the past
 
     @property
     def said(self) -> str:
@@ -72,7 +72,7 @@ class Meaning:
         return self.group == WHOLE
 
     @property
-    def of_parts(self) -> bool:
+    def is_per_part(self) -> bool:
         """Whether it fires for each part of the broker by itself, as a fact."""
         return bool(self.fact)
 
@@ -85,69 +85,69 @@ class Meaning:
 _BOTH = (Kind.QUEUE, Kind.TOPIC)
 _TOPICS = (Kind.TOPIC,)
 
-MEANINGS: dict[Metric, Meaning] = {
-    Metric.DEPTH: Meaning("Depth", "messages", "Messages pending in a queue"),
-    Metric.OLDEST: Meaning("Oldest message", "s", "How long the first message of a queue waits"),
-    Metric.NO_CONSUMER: Meaning(
+DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
+    AlertMetric.DEPTH: MetricDescription("Depth", "messages", "Messages pending in a queue"),
+    AlertMetric.OLDEST: MetricDescription("Oldest message", "s", "How long the first message of a queue waits"),
+    AlertMetric.NO_CONSUMER: MetricDescription(
         "Nobody consumes",
         "messages",
         "Messages pending in a queue without any consumer",
         noun="depth without a consumer",
     ),
-    Metric.DEAD: Meaning(
+    AlertMetric.DEAD: MetricDescription(
         "Dead letters",
         "messages",
         f"Messages that came to a dead-letter queue within ten minutes; {COUNTED_AGAIN}",
         noun="number of dead letters that came within ten minutes",
     ),
-    Metric.RATE_IN: Meaning("Rate in", "msg/s", "Messages a second that arrive", kinds=_BOTH),
-    Metric.RATE_OUT: Meaning(
+    AlertMetric.RATE_IN: MetricDescription("Rate in", "msg/s", "Messages a second that arrive", kinds=_BOTH),
+    AlertMetric.RATE_OUT: MetricDescription(
         "Rate out", "msg/s", "Messages a second that leave: dequeued from a queue, handed out by a topic", kinds=_BOTH
     ),
-    Metric.EXPIRED: Meaning(
+    AlertMetric.EXPIRED: MetricDescription(
         "Expired",
         "messages",
         "Messages whose time to live ended within ten minutes",
         noun="number expired within ten minutes",
         kinds=_BOTH,
     ),
-    Metric.REDELIVERED: Meaning(
+    AlertMetric.REDELIVERED: MetricDescription(
         "Redelivered",
         "messages",
         "Messages that came back from a consumer within ten minutes, to be delivered again",
         noun="number redelivered within ten minutes",
     ),
-    Metric.DROPPED: Meaning(
+    AlertMetric.DROPPED: MetricDescription(
         "Dropped",
         "messages",
         "Messages not kept, within ten minutes: copies for a full queue, or for a slow subscriber",
         noun="number dropped within ten minutes",
         kinds=_BOTH,
     ),
-    Metric.BLOCKED: Meaning(
+    AlertMetric.BLOCKED: MetricDescription(
         "Blocked sends",
         "sends",
         "Sends that found no room and had to wait, within ten minutes",
         noun="number of blocked sends within ten minutes",
         kinds=_BOTH,
     ),
-    Metric.CONSUMERS: Meaning(
+    AlertMetric.CONSUMERS: MetricDescription(
         "Consumers", "consumers", "Who consumes, durable subscriptions online included", kinds=_BOTH
     ),
-    Metric.PRODUCERS: Meaning(
-        "Producers", "producers", "Connections that sent here and are still open", kinds=_BOTH, is_kept=False
+    AlertMetric.PRODUCERS: MetricDescription(
+        "Producers", "producers", "Connections that sent here and are still open", kinds=_BOTH, has_history=False
     ),
-    Metric.IN_FLIGHT: Meaning(
+    AlertMetric.IN_FLIGHT: MetricDescription(
         "In flight",
         "messages",
         "Handed to consumers and not acknowledged yet",
         noun="number in flight",
-        is_kept=False,
+        has_history=False,
     ),
-    Metric.BACKLOG: Meaning(
+    AlertMetric.BACKLOG: MetricDescription(
         "Backlog", "messages", "Messages that wait for a durable subscription", SUBSCRIPTIONS, _TOPICS
     ),
-    Metric.OFFLINE: Meaning(
+    AlertMetric.OFFLINE: MetricDescription(
         "Offline",
         "s",
         "How long nobody has consumed a durable subscription",
@@ -155,55 +155,57 @@ MEANINGS: dict[Metric, Meaning] = {
         _TOPICS,
         noun="time offline",
     ),
-    Metric.STORE: Meaning("Store", "%", "How full the store is, of its limit", WHOLE),
-    Metric.TEMPORARY: Meaning(
+    AlertMetric.STORE: MetricDescription("Store", "%", "How full the store is, of its limit", WHOLE),
+    AlertMetric.TEMPORARY: MetricDescription(
         "Temporary store", "%", "How full of non-persistent messages the store is, of their limit", WHOLE
     ),
-    Metric.MEMORY: Meaning(
+    AlertMetric.MEMORY: MetricDescription(
         "Store, of the machine's memory", "%", "What the store takes of its machine's memory", WHOLE,
         noun="store's share of the machine's memory",
     ),
-    Metric.ROOM: Meaning(
+    AlertMetric.ROOM: MetricDescription(
         "Memory", "%", "Messages that a node has taken and not stored yet, and open transactions, of their limit", WHOLE
     ),
-    Metric.DISK: Meaning(
+    AlertMetric.DISK: MetricDescription(
         "Disk", "%", "How full the file system of the embedded store is", WHOLE, noun="used share of the store's disk"
     ),
-    Metric.CONNECTIONS: Meaning("Connections", "connections", "STOMP connections that are open", WHOLE),
-    Metric.HELD_BACK: Meaning(
+    AlertMetric.CONNECTIONS: MetricDescription("Connections", "connections", "STOMP connections that are open", WHOLE),
+    AlertMetric.HELD_BACK: MetricDescription(
         "Connections held back", "connections", "Connections of which a send waits for room (flow control)", WHOLE,
         noun="number of connections held back",
     ),
-    Metric.SLOW: Meaning(
+    AlertMetric.SLOW: MetricDescription(
         "Slow connections", "connections", "Connections that do not take what is written to them", WHOLE,
         noun="number of slow connections",
     ),
-    Metric.LINKS_DOWN: Meaning(
+    AlertMetric.LINKS_DOWN: MetricDescription(
         "Network links down", "links", "Links of a network connector that should be there and are not", WHOLE,
         noun="number of network links down", fact="has no link to its broker",
     ),
-    Metric.AWAY: Meaning(
+    AlertMetric.AWAY: MetricDescription(
         "Cluster brokers away", "brokers", "Other brokers of the cluster that cannot be reached", WHOLE,
         noun="number of cluster brokers away", fact="of the cluster cannot be reached",
     ),
-    Metric.NODES: Meaning("Nodes", "nodes", "Nodes of this broker that run", WHOLE, noun="number of nodes"),
+    AlertMetric.NODES: MetricDescription(
+        "Nodes", "nodes", "Nodes of this broker that run", WHOLE, noun="number of nodes"
+    ),
 }  # fmt: skip
 
 #: Units that are nouns, so that one of them has no s.
 COUNTED = ("messages", "sends", "connections", "consumers", "producers", "links", "brokers", "nodes")
 
 
-def grouped() -> list[tuple[str, list[tuple[Metric, Meaning]]]]:
+def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:
     """All metrics by what they are of."""
-    groups: dict[str, list[tuple[Metric, Meaning]]] = {}
-    for metric, meaning in MEANINGS.items():
+    groups: dict[str, list[tuple[AlertMetric, MetricDescription]]] = {}
+    for metric, meaning in DESCRIPTIONS.items():
         groups.setdefault(meaning.group, []).append((metric, meaning))
     return list(groups.items())
 
 
-def amount(metric: Metric, value: float) -> str:
+def amount(metric: AlertMetric, value: float) -> str:
     """A number of a metric with its unit: `1,204 messages`, `4 min`, `80 %`."""
-    unit = MEANINGS[metric].unit
+    unit = DESCRIPTIONS[metric].unit
     if unit == "s":
         return number_format.span(value)
     if unit in COUNTED:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from console.access.permissions import AnyUser, Verb, may, touched, visible
 from console.alerts import active_alerts
-from console.analyses.questions import readable
+from console.analyses.questions import readable_runs
 from console.messages.jobs import failed_again as returned
 from console.messages.jobs import job_service
 from console.messages.jobs.models import Job
@@ -34,7 +34,7 @@ TOLD_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class NotificationItem:
     """One line of the bell; `state` colours it as badges are: act, look, good, or nothing."""
 
     title: str
@@ -62,19 +62,23 @@ def cells(user: AnyUser, setting: UserSetting | None = None) -> dict[str, Any]:
     }
 
 
-def _firing(user: AnyUser) -> list[Item]:
+def _firing(user: AnyUser) -> list[NotificationItem]:
     sees = visible(user)
     return [
-        Item(each.rule_name, each.sentence, reverse("firing", args=[each.pk]), each.fired or each.since, "act")
+        NotificationItem(
+            each.rule_name, each.sentence, reverse("firing", args=[each.pk]), each.fired or each.since, "act"
+        )
         for each in active_alerts.firing_now()
-        if active_alerts.is_seen(each, sees)
+        if active_alerts.is_visible(each, sees)
     ]
 
 
-def _waiting(user: AnyUser) -> list[Item]:
+def _waiting(user: AnyUser) -> list[NotificationItem]:
     """Jobs and drafts that somebody is asked to approve who has the right to."""
     found = [
-        Item(each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look")
+        NotificationItem(
+            each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look"
+        )
         for each in job_service.listed(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
         if all(
             may(user, verb, place)
@@ -84,7 +88,7 @@ def _waiting(user: AnyUser) -> list[Item]:
     ]
     if may(user, Verb.ROUTE):
         found += [
-            Item(
+            NotificationItem(
                 each.name, f"A draft of {each.author} to apply", reverse("draft", args=[each.pk]), each.changed, "look"
             )
             for each in draft_service.some([Draft.State.ASKED], touched(user), MAX_WAITING)
@@ -96,14 +100,14 @@ def _asked(by: str, reason: str) -> str:
     return f"{by} asks: “{reason}”" if reason else f"{by} asks for it"
 
 
-def _ended(user: AnyUser, setting: UserSetting) -> list[Item]:
+def _ended(user: AnyUser, setting: UserSetting) -> list[NotificationItem]:
     """What somebody asked for that took its time, latest first. What they saw happen they are not told again."""
     looked, since = setting.bell_seen, timezone.now() - TOLD_FOR
     found = sorted((item for ends in _ENDS for item in ends(user, since)), key=lambda item: item.when, reverse=True)
     return [replace(item, is_new=looked is None or item.when > looked) for item in found]
 
 
-def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
+def _jobs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
     found = job_service.listed(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
     for each in found[:MAX_SHOWN]:
@@ -113,24 +117,30 @@ def _jobs(user: AnyUser, since: datetime) -> Iterator[Item]:
         if again := returned.failed_again(each):
             detail += f", {number_format.whole(again)} failed again"
         good = each.state == Job.State.DONE and not each.failed and not again
-        yield Item(each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look")
+        yield NotificationItem(
+            each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look"
+        )
 
 
-def _runs(user: AnyUser, since: datetime) -> Iterator[Item]:
+def _runs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     found = AnalysisRun.objects.filter(asked_by=user.get_username(), finished__gt=since)
-    for each in readable(found, visible(user))[:MAX_SHOWN]:
+    for each in readable_runs(found, visible(user))[:MAX_SHOWN]:
         state = "good" if each.state == AnalysisRun.State.DONE else "look"
-        yield Item(each.title, each.sentence or each.reason, reverse("run", args=[each.id]), each.finished, state)
+        yield NotificationItem(
+            each.title, each.sentence or each.reason, reverse("run", args=[each.id]), each.finished, state
+        )
 
 
-def _drafts(user: AnyUser, since: datetime) -> Iterator[Item]:
+def _drafts(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     name = user.get_username()
     decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.LIVING)
     for each in decided.exclude(decided_by=name)[:MAX_SHOWN]:
         is_applied = each.state == Draft.State.APPLIED
         detail = f"{'Applied' if is_applied else 'Dropped'} by {each.decided_by}"
-        yield Item(each.name, detail, reverse("draft", args=[each.pk]), each.changed, "good" if is_applied else "look")
+        yield NotificationItem(
+            each.name, detail, reverse("draft", args=[each.pk]), each.changed, "good" if is_applied else "look"
+        )
 
 
 #: Sorts of work that come to an end, each with how those of one user are found.
-_ENDS: tuple[Callable[[AnyUser, datetime], Iterator[Item]], ...] = (_jobs, _runs, _drafts)
+_ENDS: tuple[Callable[[AnyUser, datetime], Iterator[NotificationItem]], ...] = (_jobs, _runs, _drafts)

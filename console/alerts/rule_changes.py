@@ -15,8 +15,8 @@ from console.alerts import send_test as trying
 from console.alerts.delivery import webhook
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
-from console.alerts.rules import Rule
-from console.alerts.send_test import Tried
+from console.alerts.rules import AlertCondition
+from console.alerts.send_test import TestDeliveryResult
 from console.audit import trail
 from console.models import AlertRule
 
@@ -24,13 +24,13 @@ from console.models import AlertRule
 SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}
 
 
-def known(request: HttpRequest) -> list[AlertRule]:
+def visible_rules(request: HttpRequest) -> list[AlertRule]:
     """The rules that the user may know of, by name: those about some of what they see."""
     knows = touched(request.user)
     return [row for row in AlertRule.objects.all() if any(map(knows, rule_of(row).places))]
 
 
-def mine(request: HttpRequest, rule_id: int) -> AlertRule:
+def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
     """The rule, for somebody who may change it. Raises Http404 where they may not know of it, PermissionDenied."""
     row = get_object_or_404(AlertRule, pk=rule_id)
     if not any(map(touched(request.user), rule_of(row).places)):
@@ -39,17 +39,17 @@ def mine(request: HttpRequest, rule_id: int) -> AlertRule:
     return row
 
 
-def may_change(request: HttpRequest, rule: Rule) -> bool:
+def may_change(request: HttpRequest, rule: AlertCondition) -> bool:
     """Whether the user may have alerts on all that the rule is about."""
     return all(may(request.user, Verb.ALERT, place) for place in rule.places)
 
 
 def webhook_for(request: HttpRequest, row: AlertRule | None, url: str) -> str:
     """The address of a rule's webhook, as the user may know it: whole for who may change the rule, else its place."""
-    return url if not url or (row is not None and may_change(request, rule_of(row))) else webhook.place_of(url)
+    return url if not url or (row is not None and may_change(request, rule_of(row))) else webhook.origin_of(url)
 
 
-def require_all(request: HttpRequest, rule: Rule) -> None:
+def require_all(request: HttpRequest, rule: AlertCondition) -> None:
     """Raise PermissionDenied unless the user may have alerts on all that the rule is about."""
     for place in rule.places:
         require(request, Verb.ALERT, place)
@@ -58,12 +58,14 @@ def require_all(request: HttpRequest, rule: Rule) -> None:
 def save(request: HttpRequest, form: RuleForm, row: AlertRule | None) -> AlertRule:
     """Make the rule of a valid form, or change `row` into it."""
     require_all(request, rule_of(form.instance))
-    before = _said(AlertRule.objects.get(pk=row.pk)) if row else None  # a form writes into its row while it is checked
+    before = (
+        _audit_fields(AlertRule.objects.get(pk=row.pk)) if row else None
+    )  # a form writes into its row while it is checked
     action = "change alert rule" if row else "create alert rule"
     with trail.recording(request, action, form.cleaned_data["name"], before) as change:
         form.instance.author = request.user.get_username()
         saved = form.save()
-        change.after = _said(saved)
+        change.after = _audit_fields(saved)
     return saved
 
 
@@ -72,11 +74,11 @@ def change(request: HttpRequest, row: AlertRule, action: str, hours: str = "") -
 
     What became of it, as a sentence.
     """
-    with trail.recording(request, f"{action} alert rule", row.name, before=_said(row)):
+    with trail.recording(request, f"{action} alert rule", row.name, before=_audit_fields(row)):
         return CHANGES[action](row, hours)
 
 
-def send_test(request: HttpRequest, row: AlertRule) -> list[Tried]:
+def send_test(request: HttpRequest, row: AlertRule) -> list[TestDeliveryResult]:
     """Tell whom the rule names that this is a test; what came of each is in the audit trail."""
     with trail.recording(request, "test alert rule", row.name) as change:
         found = trying.send_test(row, request.user.get_username())
@@ -84,9 +86,13 @@ def send_test(request: HttpRequest, row: AlertRule) -> list[Tried]:
     return found
 
 
-def _said(row: AlertRule) -> dict[str, Any]:
+def _audit_fields(row: AlertRule) -> dict[str, Any]:
     """A rule in the audit trail; its secret stays one."""
-    told = {"mail": row.mail, "webhook": row.webhook and webhook.bare(row.webhook), "signed": bool(row.secret)}
+    told = {
+        "mail": row.mail,
+        "webhook": row.webhook and webhook.without_secrets(row.webhook),
+        "signed": bool(row.secret),
+    }
     return {"rule": str(rule_of(row)), "on": row.is_on, **told}
 
 
@@ -97,7 +103,7 @@ def _silence(row: AlertRule, hours: str) -> str:
     return f"Nobody is told about “{row.name}” for {SILENCES[hours]}. It is still judged and shown."
 
 
-def _hear(row: AlertRule, _hours: str) -> str:
+def _unsilence(row: AlertRule, _hours: str) -> str:
     row.silenced_until = None
     row.save()
     return f"“{row.name}” is heard again."
@@ -114,4 +120,4 @@ def _delete(row: AlertRule, _hours: str) -> str:
     return f"The rule “{row.name}” is deleted. What it told is kept."
 
 
-CHANGES = {"silence": _silence, "hear": _hear, "switch": _switch, "delete": _delete}
+CHANGES = {"silence": _silence, "hear": _unsilence, "switch": _switch, "delete": _delete}

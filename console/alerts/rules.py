@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from analytics.model.wording import short
+from analytics.model.wording import short_name
 from brokerapp.engine.routing.destination_trie import matches, overlap
 from brokerapp.model.destination import ANY_REST, Destination, Kind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import NamedSubscription
 from console.access.roles import Scope
-from console.alerts.metrics import COUNTED, MEANINGS, Meaning, Metric, amount
-from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, Readings, of_broker
-from console.broker.snapshot import Picture
+from console.alerts.metrics import COUNTED, DESCRIPTIONS, AlertMetric, MetricDescription, amount
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadings, of_broker
+from console.broker.snapshot import BrokerSnapshot
 from console.ui.formatting import number_format
 
 #: Subjects that one rule has open at a time; the worst begin first.
@@ -22,19 +22,19 @@ MAX_OPEN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertCondition:
     """When somebody wants to be told. `threshold` in the unit of the metric."""
 
-    metric: Metric
+    metric: AlertMetric
     threshold: float
     pattern: str = ">"  #: of destinations, as a scope is written; of no meaning for the whole broker
     below: bool = False  #: broken when the number is less, not when it is more
     hold: int = 0  #: seconds it must be broken until it fires
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> MetricDescription:
         """What its metric is."""
-        return MEANINGS[self.metric]
+        return DESCRIPTIONS[self.metric]
 
     @property
     def is_about(self) -> Callable[[Destination], bool]:
@@ -43,7 +43,7 @@ class Rule:
         kinds = [each for each in self.meaning.kinds if scope.kind in (None, each)]
         return lambda destination: destination.kind in kinds and matches(scope.pattern, destination.name)
 
-    def is_of(self, subscription: NamedSubscription) -> bool:
+    def covers_subscription(self, subscription: NamedSubscription) -> bool:
         """Whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
         pattern = Scope.parse(self.pattern).pattern
         return subscription.durable and any(overlap(pattern, each.physical.name) for each in subscription.topics)
@@ -75,7 +75,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RuleEvaluation:
     """What one look tells: what breaks a rule, each with its number, and of what nobody knows whether it does: what has
     no place in the history (`unknown`), and all where nobody looked for some of the time that counts (`unseen`).
     """
@@ -85,7 +85,7 @@ class Look:
     unseen: frozenset[str] = frozenset()
 
 
-def look(rule: Rule, readings: Readings) -> Look:
+def evaluate_rule(rule: AlertCondition, readings: MetricReadings) -> RuleEvaluation:
     """Destinations in native form, or parts of the broker, as they are to a rule now."""
     numbers = of_broker(rule.metric, readings.picture) if rule.meaning.of_broker else _numbers(rule, readings)
     unseen = frozenset[str]()
@@ -95,40 +95,42 @@ def look(rule: Rule, readings: Readings) -> Look:
         subject: float(value) for subject, value in numbers.items() if rule.is_broken(value) and subject not in unseen
     }
     unknown = frozenset(subject for subject, value in numbers.items() if isnan(value)) - unseen
-    return Look(breaking, unknown, unseen)
+    return RuleEvaluation(breaking, unknown, unseen)
 
 
-def _numbers(rule: Rule, readings: Readings) -> dict[str, float]:
+def _numbers(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]:
     read = OF_DESTINATION[rule.metric]
-    values = ((stats.destination, read(stats, readings)) for stats in concerned(rule, readings.picture, readings.named))
+    values = (
+        (stats.destination, read(stats, readings)) for stats in subjects_of(rule, readings.picture, readings.named)
+    )
     return {str(destination): value for destination, value in values if value is not None}
 
 
-def concerned(
-    rule: Rule, picture: Picture, named: Mapping[Destination, NamedSubscription] | None = None
+def subjects_of(
+    rule: AlertCondition, picture: BrokerSnapshot, named: Mapping[Destination, NamedSubscription] | None = None
 ) -> list[DestinationStats]:
     """The destinations, or the logs of `named` subscriptions, that a rule is about."""
     if rule.meaning.of_broker:
         return []
     if rule.meaning.of_subscriptions:
-        logs = [log for log, each in (named or {}).items() if rule.is_of(each)]
+        logs = [log for log, each in (named or {}).items() if rule.covers_subscription(each)]
         return [picture.subscriptions[log] for log in logs if log in picture.subscriptions]
     is_about = rule.is_about
     return [stats for stats in picture.stats.values() if is_about(stats.destination)]
 
 
-def sentence(rule: Rule, subject: str, value: float) -> str:
+def sentence(rule: AlertCondition, subject: str, value: float) -> str:
     """What to tell somebody: `orders: depth is 1,204 messages, above 1,000`."""
     if rule.meaning.fact:
         return f"{subject} {rule.meaning.fact}"
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)
     if rule.meaning.unit in COUNTED:
         limit = limit.partition(" ")[0]
-    return f"{short(subject)}: {rule.meaning.said} is {amount(rule.metric, value)}, {sense} {limit}"
+    return f"{short_name(subject)}: {rule.meaning.said} is {amount(rule.metric, value)}, {sense} {limit}"
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenSubject:
     """A subject that breaks a rule: since when (seconds since the epoch), and whether somebody was told."""
 
     since: float
@@ -136,7 +138,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class AlertTransitions:
     """What follows from one look: subjects to begin with, to fire, to update, and to end."""
 
     begin: frozenset[str]
@@ -144,7 +146,9 @@ class Moves:
     end: frozenset[str]
 
 
-def moves(rule: Rule, known: Mapping[str, Open], seen: Look, now: float) -> Moves:
+def transitions(
+    rule: AlertCondition, known: Mapping[str, OpenSubject], seen: RuleEvaluation, now: float
+) -> AlertTransitions:
     """What changes, given who is open and what a look tells.
 
     Of what breaks the rule the worst begin, as far as there is room: what is open stays so, however bad others are.
@@ -157,4 +161,4 @@ def moves(rule: Rule, known: Mapping[str, Open], seen: Look, now: float) -> Move
     begin = frozenset(worst[: max(0, MAX_OPEN - len(known) + len(end))])
     due = {each for each, was in known.items() if not was.fired and now - was.since >= rule.hold}
     at_once = begin if rule.hold <= 0 else frozenset()
-    return Moves(begin, frozenset(due & breaking.keys()) | at_once, end)
+    return AlertTransitions(begin, frozenset(due & breaking.keys()) | at_once, end)

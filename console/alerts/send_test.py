@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from console.accounts.rate_limit import RateLimit
-from console.alerts.delivery.alert_delivery import MAX_AN_HOUR, TEST, attempt, room_of, targets_of
-from console.alerts.delivery.webhook import bare
+from console.alerts.delivery.alert_delivery import MAX_AN_HOUR, TEST, attempt, remaining_quota, targets_of
+from console.alerts.delivery.webhook import without_secrets
 from console.alerts.evaluation import rule_of
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
@@ -24,7 +24,7 @@ _TESTS = RateLimit(per_second=1 / 60, burst=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TestDeliveryResult:
     """What came of a test at one of those whom a rule tells."""
 
     kind: str  #: mail or webhook
@@ -39,10 +39,10 @@ class Tried:
     @property
     def noted(self) -> str:
         """Whom the audit trail names."""
-        return bare(self.target) if self.kind == "webhook" else self.target
+        return without_secrets(self.target) if self.kind == "webhook" else self.target
 
 
-def send_test(rule: AlertRule, asked_by: str) -> list[Tried]:
+def send_test(rule: AlertRule, asked_by: str) -> list[TestDeliveryResult]:
     """Tell all whom the rule names that this is a test, each once.
 
     Raises RequestRefused where it names nobody, and when somebody sent many.
@@ -57,7 +57,9 @@ def send_test(rule: AlertRule, asked_by: str) -> list[Tried]:
     deliveries = [AlertDelivery(firing=firing, kind=kind, event=TEST, target=target) for kind, target in targets]
     with ThreadPoolExecutor(len(deliveries)) as pool:  # a mail server that does not answer holds up each for seconds
         reasons = list(pool.map(attempt, deliveries))
-    return [Tried(each.kind, each.target, reason) for each, reason in zip(deliveries, reasons, strict=True)]
+    return [
+        TestDeliveryResult(each.kind, each.target, reason) for each, reason in zip(deliveries, reasons, strict=True)
+    ]
 
 
 def _require_room(rule: AlertRule, wanted: int) -> None:
@@ -65,7 +67,7 @@ def _require_room(rule: AlertRule, wanted: int) -> None:
 
     A test takes no room from alerts.
     """
-    if room_of(rule, timezone.now()) < wanted or _TOLD.wait(str(rule.pk), wanted):
+    if remaining_quota(rule, timezone.now()) < wanted or _TOLD.wait(str(rule.pk), wanted):
         raise RequestRefused(f"“{rule.name}” tells at most {MAX_AN_HOUR} times an hour, by tests too: try again later")
 
 

@@ -12,11 +12,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.errors import BrokerError, RequestRefused
 from console.access.permissions import Verb, needs, visible
 from console.alerts import rule_changes
-from console.alerts.active_alerts import is_seen
-from console.alerts.backtest_service import replayed, without_history
+from console.alerts.active_alerts import is_visible
+from console.alerts.backtest_service import count_without_history, replay_rule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
-from console.alerts.metrics import MEANINGS, grouped
+from console.alerts.metrics import DESCRIPTIONS, grouped
 from console.alerts.rule_changes import CHANGES, SILENCES
 from console.models import AlertDelivery, AlertFiring, AlertRule
 
@@ -33,7 +33,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     page = Paginator(past, SIZE).get_page(request.GET.get("page"))
     rules = [
         (row, rule := rule_of(row), _is_silent(row), rule_changes.may_change(request, rule))
-        for row in rule_changes.known(request)
+        for row in rule_changes.visible_rules(request)
     ]
     context = {"firing": firing, "page": page, "rules": rules, "silences": SILENCES}
     return render(request, "alerts/alerts.html", context)
@@ -42,7 +42,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 def _seen(request: HttpRequest, firings) -> list[AlertFiring]:
     """Those about what the user sees."""
     sees = visible(request.user)
-    return [each for each in firings if is_seen(each, sees)]
+    return [each for each in firings if is_visible(each, sees)]
 
 
 def _is_silent(row: AlertRule) -> bool:
@@ -67,7 +67,7 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 @needs(Verb.ALERT)
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
-    row = rule_changes.mine(request, rule_id) if rule_id else None
+    row = rule_changes.get_editable_rule(request, rule_id) if rule_id else None
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
         saved = rule_changes.save(request, form, row)
@@ -82,7 +82,7 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
 def _unjudged(row: AlertRule | None) -> int:
     """Destinations of a rule that have no history to judge them by, as far as the broker says."""
     try:
-        return without_history(rule_of(row)) if row is not None else 0
+        return count_without_history(rule_of(row)) if row is not None else 0
     except BrokerError:
         return 0
 
@@ -90,7 +90,7 @@ def _unjudged(row: AlertRule | None) -> int:
 def _wanted(request: HttpRequest) -> dict[str, str]:
     """What a link to the form fills in: the metric and the destination somebody looks at."""
     wanted = {name: request.GET[name] for name in ("metric", "pattern", "threshold") if name in request.GET}
-    if meaning := MEANINGS.get(wanted.get("metric", "")):
+    if meaning := DESCRIPTIONS.get(wanted.get("metric", "")):
         where = f" in {wanted['pattern']}" if "pattern" in wanted else ""
         wanted["name"] = f"{meaning.label}{where}"[:MAX_NAME]
     return wanted
@@ -106,7 +106,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
         return render(request, "alerts/rule_test.html", {"errors": form.rule_errors()})
     rule_changes.require_all(request, rule)
     try:
-        context = {"result": replayed(rule), "rule": rule}
+        context = {"result": replay_rule(rule), "rule": rule}
     except BrokerError as error:
         context = {"errors": [str(error)]}
     return render(request, "alerts/rule_test.html", context)
@@ -116,7 +116,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ALERT)
 def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Tell whom a rule names that this is a test."""
-    row = rule_changes.mine(request, rule_id)
+    row = rule_changes.get_editable_rule(request, rule_id)
     try:
         context = {"tried": rule_changes.send_test(request, row)}
     except RequestRefused as refused:
@@ -128,7 +128,7 @@ def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
 @needs(Verb.ALERT)
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
-    row, action = rule_changes.mine(request, rule_id), request.POST.get("action", "")
+    row, action = rule_changes.get_editable_rule(request, rule_id), request.POST.get("action", "")
     if action not in CHANGES:
         messages.error(request, "Nothing was done: choose what to do.")
         return redirect("alerts")

@@ -12,7 +12,7 @@ from ninja import Router, Schema, Status
 from console.access.permissions import require, visible
 from console.access.roles import Verb
 from console.analyses import run_service
-from console.analyses.questions import catalogue, readable, request_for, run_for, scope_of
+from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Paged, page_of
@@ -39,7 +39,7 @@ class AnalysisOut(Schema):
     parameters: list[ParameterOut]
 
 
-class NewRun(RequestBody):
+class RunIn(RequestBody):
     """What to ask."""
 
     kind: str
@@ -65,7 +65,7 @@ class RunOut(Schema):
     pinned: bool
 
 
-class Pin(RequestBody):
+class PinIn(RequestBody):
     """Whether a run is kept for ever."""
 
     pinned: bool
@@ -89,11 +89,11 @@ def list_analyses(request: HttpRequest) -> Any:
 @operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    return page_of(readable(AnalysisRun.objects.all(), visible(request.user)), query)
+    return page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
 
 
 @operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
-def start_run(request: HttpRequest, wanted: NewRun) -> Any:
+def start_run(request: HttpRequest, wanted: RunIn) -> Any:
     """Start an analysis."""
     title, parameters = request_for(wanted.kind, wanted.parameters)
     for place in scope_of(wanted.kind, parameters):
@@ -108,13 +108,13 @@ def start_run(request: HttpRequest, wanted: NewRun) -> Any:
 @operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
     """One run."""
-    return run_for(request, str(run_id))
+    return get_run_or_404(request, str(run_id))
 
 
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
 def get_result(request: HttpRequest, run_id: UUID) -> Any:
     """What a run found: charts, tables and a sentence."""
-    run = run_for(request, str(run_id))
+    run = get_run_or_404(request, str(run_id))
     result = run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:
         raise Http404(f"The run {run_id} has no result: it is {run.state}.")
@@ -124,7 +124,7 @@ def get_result(request: HttpRequest, run_id: UUID) -> Any:
 @operation(router, "POST", "/runs/{uuid:run_id}/cancel", Verb.ANALYSE, response=RunOut)
 def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
     """Stop a run."""
-    run = run_for(request, str(run_id))
+    run = get_run_or_404(request, str(run_id))
     if not run.is_final:
         with trail.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
             run_service.cancel(run, request.user.get_username())
@@ -133,8 +133,8 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
 
 
 @operation(router, "PUT", "/runs/{uuid:run_id}/pin", Verb.ANALYSE, response=RunOut)
-def pin_run(request: HttpRequest, run_id: UUID, wanted: Pin) -> Any:
+def pin_run(request: HttpRequest, run_id: UUID, wanted: PinIn) -> Any:
     """Keep a run for ever, or no longer than others."""
-    run = run_for(request, str(run_id))
+    run = get_run_or_404(request, str(run_id))
     run_service.pin(request, run, wanted.pinned)
     return run

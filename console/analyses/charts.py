@@ -8,16 +8,16 @@ from typing import Any
 
 from django.urls import reverse
 
-from analytics.model.wording import listed, short
+from analytics.model.wording import join_names, short_name
 from analytics.results import time_axes
 from console.analyses import result_tables
 from console.ui.formatting import number_format
 from console.ui.preferences import timezones
 
 #: Series, or bars, that are told one by one.
-TOLD = 4
+MAX_DESCRIBED = 4
 #: What a table's column may be about so that a mark with one of its texts leads there.
-PLACES = ("destination", "client")
+LINKED_KINDS = ("destination", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Plot:
     @property
     def words(self) -> str:
         """The chart in a sentence or two."""
-        return words(self.figure)
+        return describe_chart(self.figure)
 
 
 def plots(result: Mapping[str, Any], prefix: str = "figure", zone: str = "") -> list[Plot]:
@@ -47,31 +47,33 @@ def plots(result: Mapping[str, Any], prefix: str = "figure", zone: str = "") -> 
 
     Times are told by the clock of the zone; without one by that of whoever reads.
     """
-    opens = places(named_in(result["tables"]), result["window"])
+    opens = link_targets(linked_names(result["tables"]), result["window"])
     return [
         Plot(f"{prefix}-{number}", each["title"], each["figure"], opens, zone)
         for number, each in enumerate(result["charts"])
     ]
 
 
-def named_in(tables: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def linked_names(tables: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """What tables name that has a page: what it is, and its name."""
     for table in tables:
         for place, column in enumerate(table["columns"]):
-            if column.get("about") in PLACES:
+            if column.get("about") in LINKED_KINDS:
                 yield from ((column["about"], row[place]) for row in table["rows"] if isinstance(row[place], str))
 
 
-def places(named: Iterable[tuple[str, str]], window: Mapping[str, int]) -> dict[str, str]:
+def link_targets(named: Iterable[tuple[str, str]], window: Mapping[str, int]) -> dict[str, str]:
     """Addresses of live pages at a window, by names as charts have them: whole, or without the kind of a queue."""
     found = {name: result_tables.link_to(about, name, window) for about, name in named}
     known = {name: url for name, url in found.items() if url}
     return (
-        {"": reverse("overview") + result_tables.at(window)} | known | {short(name): url for name, url in known.items()}
+        {"": reverse("overview") + result_tables.window_query(window)}
+        | known
+        | {short_name(name): url for name, url in known.items()}
     )
 
 
-def words(figure: Mapping[str, Any]) -> str:
+def describe_chart(figure: Mapping[str, Any]) -> str:
     """What a figure draws, in words: how many lines or bars of what, and of the first the numbers."""
     traces = [each for each in figure["data"] if _values(each)]
     if not traces:
@@ -79,7 +81,7 @@ def words(figure: Mapping[str, Any]) -> str:
     if traces[0].get("type") == "bar":
         return _of_bars(traces, _unit(figure, "xaxis"))
     unit = _unit(figure, "yaxis")
-    told = [f"{short(each.get('name')) or 'the line'} {_range(each)}" for each in traces]
+    told = [f"{short_name(each.get('name')) or 'the line'} {_range(each)}" for each in traces]
     return f"{number_format.counted(len(traces), 'line')} over time{unit}: {_listed(told)}."
 
 
@@ -92,7 +94,7 @@ def _of_bars(traces: Sequence[Mapping[str, Any]], unit: str) -> str:
 
 
 def _listed(told: Sequence[str]) -> str:
-    return listed(told, TOLD)
+    return join_names(told, MAX_DESCRIBED)
 
 
 def _unit(figure: Mapping[str, Any], axis: str) -> str:

@@ -15,7 +15,7 @@ NO_AMOUNTS = ("time", "change")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ValuePair:
     """A number before and after; None where the row is missing."""
 
     before: float | None
@@ -45,26 +45,26 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparisonRow:
     """A row of the comparison: what it is about, and its numbers."""
 
     key: tuple[str, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ValuePair, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ResultComparison:
     """A table of two results."""
 
     title: str
     keys: tuple[Mapping[str, str], ...]
     numbers: tuple[Mapping[str, str], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonRow, ...]
     total: int  #: lines that differ
     same: int  #: lines that do not
 
 
-def shape(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], list[Mapping[str, str]]] | None:
+def comparable_columns(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], list[Mapping[str, str]]] | None:
     """The columns of a stored table that say what a row is about, and its numbers; None when it cannot be compared.
 
     A table by time has other rows in every window, and moments have no difference worth a column.
@@ -79,21 +79,23 @@ def shape(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], list[Mappi
 
 def compare(
     table: Mapping[str, Any], before: Iterable[tuple[Any, ...]], after: Iterable[tuple[Any, ...]]
-) -> Comparison | None:
+) -> ResultComparison | None:
     """A table with its rows before and after: the values of its keys, then those of its numbers."""
-    if (columns := shape(table)) is None:
+    if (columns := comparable_columns(table)) is None:
         return None
     keys, numbers = columns
     old, new = _by_key(before, len(keys)), _by_key(after, len(keys))
     none = (None,) * len(numbers)
     lines = [
-        Line(key, tuple(Pair(*pair) for pair in zip(old.get(key, none), new.get(key, none), strict=True)))
+        ComparisonRow(key, tuple(ValuePair(*pair) for pair in zip(old.get(key, none), new.get(key, none), strict=True)))
         for key in {**old, **new}
     ]
     different = [line for line in lines if any(pair.before != pair.after for pair in line.pairs)]
     different.sort(key=lambda line: [-abs(pair.difference) for pair in line.pairs])
     shown = tuple(different[:SHOWN])
-    return Comparison(table["title"], tuple(keys), tuple(numbers), shown, len(different), len(lines) - len(different))
+    return ResultComparison(
+        table["title"], tuple(keys), tuple(numbers), shown, len(different), len(lines) - len(different)
+    )
 
 
 def _by_key(rows: Iterable[tuple[Any, ...]], width: int) -> dict[tuple[str, ...], tuple[Any, ...]]:

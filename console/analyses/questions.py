@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from analytics.requests.catalogue import ANALYSES, Analysis, analysis_for
+from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, analysis_for
 from analytics.requests.request import AnalysisRequest, seconds_of
 from brokerapp.errors import InvalidDestination, StoreUnavailable
 from brokerapp.model.definition_codec import to_json
@@ -21,10 +21,10 @@ from console.broker.gateway import gateway
 from console.models import AnalysisRun
 
 #: Runs looked at for who may know of some only.
-LOOKED_AT = 1_000
+MAX_CHECKED = 1_000
 
 
-def catalogue() -> list[Analysis]:
+def catalogue() -> list[AnalysisDefinition]:
     """All analyses that can be asked by themselves."""
     return [each for each in ANALYSES.values() if each.group]
 
@@ -37,7 +37,7 @@ def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str
     return analysis.title, parameters
 
 
-def choice_for(analysis: Analysis, seconds: float) -> str:
+def choice_for(analysis: AnalysisDefinition, seconds: float) -> str:
     """The shortest window offered with this question that reaches so far back; else the longest; "" without any."""
     offered = [value for each in analysis.parameters if each.name == "window" for value, _ in each.choices]
     return next((each for each in offered if seconds_of(each) >= seconds), offered[-1] if offered else "")
@@ -69,21 +69,21 @@ def is_readable(run: AnalysisRun, sees: Sees) -> bool:
     return sees is everything or all(map(sees, scope_of(run.kind, run.request)))
 
 
-def readable(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
+def readable_runs(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
     """Those of the runs that somebody may know of; who does not see everything: of the latest ones."""
     if sees is everything:
         return found
-    return found.filter(pk__in=[run.pk for run in found[:LOOKED_AT] if is_readable(run, sees)])
+    return found.filter(pk__in=[run.pk for run in found[:MAX_CHECKED] if is_readable(run, sees)])
 
 
-def before(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
+def previous_run(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
     """The latest finished run of the same question before this one, or else of the same analysis."""
     done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
-    done = readable(done, sees)
+    done = readable_runs(done, sees)
     return done.filter(request=run.request).first() or done.first()
 
 
-def run_for(request: HttpRequest, run_id: str) -> AnalysisRun:
+def get_run_or_404(request: HttpRequest, run_id: str) -> AnalysisRun:
     """The run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
     run = get_object_or_404(AnalysisRun, id=run_id)
     for place in scope_of(run.kind, run.request):
@@ -91,7 +91,7 @@ def run_for(request: HttpRequest, run_id: str) -> AnalysisRun:
     return run
 
 
-def again(run: AnalysisRun) -> str:
+def rerun_query(run: AnalysisRun) -> str:
     """The query by which forms ask the question of a run again; "" where no form does."""
     analysis = ANALYSES.get(run.kind)
     if analysis is None or not analysis.group:
@@ -100,7 +100,7 @@ def again(run: AnalysisRun) -> str:
     return urlencode({name: value for name, value in asked.items() if isinstance(value, str) and value})
 
 
-def words_for(kind: str, parameters: Mapping[str, Any]) -> str:
+def describe_parameters(kind: str, parameters: Mapping[str, Any]) -> str:
     """The parameters as a person would say them: `last hour`. Definitions that are judged are no words."""
     parameters = {name: value for name, value in parameters.items() if isinstance(value, str)}
     if kind not in ANALYSES:

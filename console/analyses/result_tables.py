@@ -24,7 +24,7 @@ _TEXTS = ("", "time")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ResultCell:
     """One value: as it reads, where it leads to, and what it is beside it."""
 
     text: str
@@ -35,7 +35,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ColumnHeader:
     """The head of a column, with the link that sorts by it."""
 
     label: str
@@ -46,13 +46,13 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ResultPage:
     """A page of one table."""
 
     id: str
     title: str
-    heads: list[Head]
-    rows: list[list[Cell]]
+    heads: list[ColumnHeader]
+    rows: list[list[ResultCell]]
     total: int
     first: int
     previous: str
@@ -64,12 +64,12 @@ class Page:
         return self.first + len(self.rows) - 1
 
 
-def pages(result: Mapping[str, Any], folder: Path, query: Mapping[str, str]) -> list[Page]:
+def result_pages(result: Mapping[str, Any], folder: Path, query: Mapping[str, str]) -> list[ResultPage]:
     """The tables of a result, at the pages and in the orders of the URL's query."""
     return [_page(result, table, number, folder, query) for number, table in enumerate(result["tables"])]
 
 
-def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, folder: Path, query: Mapping) -> Page:
+def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, folder: Path, query: Mapping) -> ResultPage:
     id, columns = f"t{number}", table["columns"]
     names = [each["name"] for each in columns]
     sort, at = query.get(f"{id}.sort", ""), query.get(f"{id}.page", "1")
@@ -77,7 +77,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
     at = int(at) if at.isdecimal() and 0 < len(at) < 7 else 1
     start = (max(1, at) - 1) * SIZE
     try:
-        rows, total = table_pages.page(folder / table.get("file", ""), names, sort, start, SIZE)
+        rows, total = table_pages.read_page(folder / table.get("file", ""), names, sort, start, SIZE)
     except table_pages.UNREADABLE:  # the first rows are in the result itself
         rows, total = table["rows"][start : start + SIZE], len(table["rows"])
 
@@ -87,7 +87,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
         others = {name: value for name, value in query.items() if re.fullmatch(r"t\d+\.(sort|page)", name)}
         return "?" + urlencode({name: value for name, value in (others | ours).items() if value}) + f"#{id}"
 
-    return Page(
+    return ResultPage(
         id=id,
         title=table["title"],
         heads=[_head(each, sort, url) for each in columns],
@@ -99,23 +99,23 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
     )
 
 
-def _head(column: Mapping[str, str], sort: str, url: Any) -> Head:
+def _head(column: Mapping[str, str], sort: str, url: Any) -> ColumnHeader:
     name, number = column["name"], column["unit"] not in _TEXTS
     is_sorted = sort.removeprefix("-") == name
     next_sort = (name if sort.startswith("-") else f"-{name}") if is_sorted else f"-{name}" if number else name
     order = "none" if not is_sorted else "descending" if sort.startswith("-") else "ascending"
-    return Head(column["label"], UNITS.get(column["unit"], ""), number, url(sort=next_sort, page=""), order)
+    return ColumnHeader(column["label"], UNITS.get(column["unit"], ""), number, url(sort=next_sort, page=""), order)
 
 
-def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapping[str, int]) -> list[Cell]:
+def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapping[str, int]) -> list[ResultCell]:
     """A row of a result's table as a page has it."""
     return [_cell(value, column, window) for value, column in zip(row, columns, strict=True)]
 
 
-def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> Cell:
+def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> ResultCell:
     text = number_format.cell(value, column)
     link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
-    return Cell(
+    return ResultCell(
         text.removeprefix("queue://") if link else text,
         link,
         column["label"],
@@ -137,11 +137,11 @@ def link_to(about: str, name: str, window: Mapping[str, int]) -> str:
 
 
 def _destination(name: str, window: Mapping[str, int]) -> str:
-    url = page_of(name)
-    return url + at(window) if url and url != reverse("subscribers") else url
+    url = destination_url(name)
+    return url + window_query(window) if url and url != reverse("subscribers") else url
 
 
-def page_of(name: str) -> str:
+def destination_url(name: str) -> str:
     """The live page of a destination in native form; "" where there is none."""
     try:
         found = Destination.parse(name)
@@ -152,7 +152,7 @@ def page_of(name: str) -> str:
     return reverse(found.kind, kwargs={"name": found.name})
 
 
-def at(window: Mapping[str, int]) -> str:
+def window_query(window: Mapping[str, int]) -> str:
     """The query by which pages show the window of a result."""
     since, until = window["since_us"] // 1_000_000, -(-window["until_us"] // 1_000_000)
     return "?" + urlencode({"from": since, "to": until})

@@ -11,7 +11,7 @@ from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
 from console.access.roles import Sees, everything
-from console.analyses.questions import readable
+from console.analyses.questions import readable_runs
 from console.models import AnalysisRun
 
 PAGE_SIZE = 25
@@ -85,7 +85,7 @@ class RunQuery:
 
     def shown(self, sees: Sees = everything) -> Page:
         """The page asked for, of what somebody may know of."""
-        return Paginator(readable(self.runs(), sees), PAGE_SIZE).get_page(self.page)
+        return Paginator(readable_runs(self.runs(), sees), PAGE_SIZE).get_page(self.page)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:

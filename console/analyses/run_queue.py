@@ -16,7 +16,7 @@ from brokerapp.system.environment import Environment
 from console.models import AnalysisRun
 
 
-def choose(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:
+def choose_next(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:
     """Those of the runs that are not over, the oldest first, whose turn it is. Pure."""
     open_runs = list(open_runs)
     busy = Counter(run.person for run in open_runs if run.sent)
@@ -28,22 +28,22 @@ def choose(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[A
     return chosen
 
 
-def take(environment: Environment) -> list[AnalysisRun]:
+def claim_next(environment: Environment) -> list[AnalysisRun]:
     """The runs whose turn it is; they are marked as sent, so that nobody else sends them."""
     with transaction.atomic():
         open_runs = AnalysisRun.objects.select_for_update().exclude(state__in=AnalysisRun.FINAL).order_by("created")
-        chosen = choose(open_runs, environment.analyses_at_once, environment.analyses_of_one)
+        chosen = choose_next(open_runs, environment.analyses_at_once, environment.analyses_of_one)
         AnalysisRun.objects.filter(pk__in=[run.pk for run in chosen]).update(sent=timezone.now())
     return chosen
 
 
-def line() -> list[str]:
+def waiting_ids() -> list[str]:
     """Ids of the runs that wait for their turn, the first first."""
     waiting = AnalysisRun.objects.filter(state=AnalysisRun.State.QUEUED, sent=None).order_by("created")
     return [str(each) for each in waiting.values_list("id", flat=True)]
 
 
-def place(run_id: str, line: list[str]) -> str:
+def queue_position(run_id: str, line: list[str]) -> str:
     """Where a run waits, in words."""
     if run_id not in line:
         return "for a worker to take it"

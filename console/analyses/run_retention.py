@@ -14,7 +14,7 @@ from console.models import AnalysisRun
 BATCH = 200
 
 
-def forget(days: int) -> int:
+def purge_runs(days: int) -> int:
     """Delete runs older than so many days (0: none ever) with their results; how many.
 
     Those that are pinned stay, and those of reports go with their editions.

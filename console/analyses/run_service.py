@@ -16,12 +16,12 @@ from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
-from analytics.spark.run_registry import Runs
+from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console.analyses import run_queue
-from console.analyses.questions import words_for
+from console.analyses.questions import describe_parameters
 from console.audit import trail
-from console.broker.task_queue import ask, stop
+from console.broker.task_queue import enqueue, revoke
 from console.models import AnalysisRun, Edition
 from console.ui.formatting import number_format
 from console.ui.formatting.uuids import ids_in
@@ -50,7 +50,7 @@ MOST_TRIES = 3
 #: What a run is told whose worker, or whose Spark server, ended: it is no state of a run.
 LOST = "lost"
 #: What `changed` may be told beside the state.
-TOLD = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
+INFO_FIELDS = ("stage", "progress", "reason", "sentence", "result", "worker", "rows")
 
 
 def start(
@@ -84,10 +84,10 @@ def send_next() -> None:
         with_routing,  # needs the catalogue of analytics, which a web worker may do without
     )
 
-    for run in run_queue.take(settings.SLUICE):
+    for run in run_queue.claim_next(settings.SLUICE):
         try:
             request = with_routing(run.request) | ({} if run.trial is None else {"trial": run.trial})
-            ask("analytics.tasks.analyse", str(run.id), request, queue="spark", task_id=str(run.id))
+            enqueue("analytics.tasks.analyse", str(run.id), request, queue="spark", task_id=str(run.id))
         except StoreUnavailable as error:
             _record(str(run.id), State.FAILED, {"reason": str(error)})
         notify(str(run.id))
@@ -95,20 +95,22 @@ def send_next() -> None:
 
 def cancel(run: AnalysisRun, by: str) -> None:
     """Stop a run wherever it stands, within a second: workers of short tasks may all have longer ones to do."""
-    changed(str(run.id), State.CANCELLED, {"reason": f"Cancelled by {by}."})
-    Runs(settings.SLUICE).cancel(str(run.id))
-    stop(str(run.id))
-    ask("analytics.tasks.cancel", str(run.id))  # which sees to what Spark does for it, whatever became of its worker
+    on_state_changed(str(run.id), State.CANCELLED, {"reason": f"Cancelled by {by}."})
+    RunRegistry(settings.SLUICE).cancel(str(run.id))
+    revoke(str(run.id))
+    enqueue(
+        "analytics.tasks.cancel", str(run.id)
+    )  # which sees to what Spark does for it, whatever became of its worker
 
 
-def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
+def on_state_changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
     """Record that a run reached a state; False when it is unknown or over already.
 
     `info` may hold stage (text), progress (0 to 1), reason, sentence, result (path under the folder of results), worker
     and rows. The state may be LOST.
     """
     if state == LOST:
-        return lost(run_id, info.get("reason", ""))
+        return on_worker_lost(run_id, info.get("reason", ""))
     is_new = _record(run_id, state, info)
     if is_new:
         notify(run_id)
@@ -120,7 +122,7 @@ def changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
 def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
     now = timezone.now()
     fields: dict[str, Any] = {"state": state, "changed": now}
-    fields |= {name: info[name] for name in TOLD if name in info}
+    fields |= {name: info[name] for name in INFO_FIELDS if name in info}
     if state in AnalysisRun.FINAL:
         fields["finished"] = now
     if state == State.DONE:
@@ -133,7 +135,7 @@ def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
     return is_new
 
 
-def lost(run_id: str, reason: str) -> bool:
+def on_worker_lost(run_id: str, reason: str) -> bool:
     """Begin a run again whose worker or Spark server ended, if it is part of a report and was not tried too often.
 
     Whether it is over instead: it failed for that reason.
@@ -149,24 +151,28 @@ def lost(run_id: str, reason: str) -> bool:
         notify(run_id)
         return False
     tries = AnalysisRun.objects.filter(id=run_id).values_list("tries", flat=True).first()
-    return changed(run_id, State.FAILED, {"reason": f"{reason} It was tried {tries + 1} times." if tries else reason})
+    return on_state_changed(
+        run_id, State.FAILED, {"reason": f"{reason} It was tried {tries + 1} times." if tries else reason}
+    )
 
 
-def worker_started(worker: str, moment: datetime) -> int:
+def on_worker_started(worker: str, moment: datetime) -> int:
     """A worker of this name begins anew: what it had before is lost; how many runs that ended."""
     found = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
     reason = "The worker was killed or restarted while the analysis ran."
-    return sum(_stop_if(lost(str(run.id), reason), str(run.id)) for run in list(found))
+    return sum(_stop_if(on_worker_lost(str(run.id), reason), str(run.id)) for run in list(found))
 
 
-def reap(silence: timedelta, patience: timedelta) -> int:
+def fail_lost_runs(silence: timedelta, patience: timedelta) -> int:
     """End runs of which nothing was heard for a silence, or that no worker took with patience; how many."""
     now = timezone.now()
     silent = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), changed__lt=now - silence)
     untaken = AnalysisRun.objects.filter(state=State.QUEUED, sent__lt=now - patience)
     ended = [
-        *(_lose(str(run.id), f"Its worker was lost: nothing was heard for {_minutes(silence)}.") for run in silent),
-        *(_lose(str(run.id), f"No worker took it within {_minutes(patience)}: does one run?") for run in untaken),
+        *(_fail_and_stop(str(run.id), f"Its worker was lost: nothing was heard for {_minutes(silence)}.")
+          for run in silent),
+        *(_fail_and_stop(str(run.id), f"No worker took it within {_minutes(patience)}: does one run?")
+          for run in untaken),
     ]  # fmt: skip
     send_next()
     return sum(ended)
@@ -176,9 +182,9 @@ def _minutes(span: timedelta) -> str:
     return f"{span.total_seconds() / 60:.0f} minutes"
 
 
-def _lose(run_id: str, reason: str) -> bool:
+def _fail_and_stop(run_id: str, reason: str) -> bool:
     """Nobody knows whether somebody still works on it: so it is stopped, too, and not begun again."""
-    is_new = changed(run_id, State.FAILED, {"reason": reason})
+    is_new = on_state_changed(run_id, State.FAILED, {"reason": reason})
     _stop_if(True, run_id)
     return is_new
 
@@ -188,7 +194,7 @@ def _stop_if(is_over: bool, run_id: str) -> bool:
     if not is_over:
         return False
     try:
-        ask("analytics.tasks.cancel", run_id)
+        enqueue("analytics.tasks.cancel", run_id)
     except StoreUnavailable as error:
         logger.warning("run %s could not be stopped: %s", run_id, error)
     return True
@@ -209,24 +215,24 @@ def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
     return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
 
 
-def cost_of(run: AnalysisRun) -> str:
+def describe_cost(run: AnalysisRun) -> str:
     """What a finished run took, in words: the best there is to tell what the next one will; "" of others."""
     if run.finished is None:
         return ""
-    window = words_for(run.kind, {"window": run.request.get("window")})
+    window = describe_parameters(run.kind, {"window": run.request.get("window")})
     of = f" of the {window}" if window.startswith("last") else f" of {window}" if window else ""
     read = number_format.counted(run.rows, "recorded event") if run.rows else "what was recorded"
     seconds = (run.finished - (run.started or run.created)).total_seconds()
     return f"The last one took {number_format.span(int(seconds))}, over {read}{of}."
 
 
-def began_of(result: dict[str, Any]) -> datetime | None:
+def recording_start_of(result: dict[str, Any]) -> datetime | None:
     """When recording began, if the window of a result begins earlier: figures are of the time since."""
     us = result.get("began_us")
     return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
 
 
-def missing_of(result: dict[str, Any]) -> str:
+def missing_events_of(result: dict[str, Any]) -> str:
     """What of the recorded events a result does not include, in words; "" when it is complete, or nobody knows."""
     return (result.get("completeness") or {}).get("sentence", "")
 
@@ -239,7 +245,7 @@ def completeness_of(result: dict[str, Any]) -> str:
 
 def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], bool]) -> dict[str, Any]:
     """The live cells of one run (by id), or of the rows of the list of runs, as far as they are known."""
-    line, found = run_queue.line(), filter(known, _find(rows or [run_id]))
+    line, found = run_queue.waiting_ids(), filter(known, _find(rows or [run_id]))
     if not rows:
         return {name: text for run in found for name, text in cells_of(run, line).items()}
     return {f"{run.id}#{name}": text for run in found for name, text in cells_of(run, line).items()}
@@ -267,7 +273,7 @@ def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
 def _stage(run: AnalysisRun, line: list[str] | None) -> str:
     if run.is_final or run.state != State.QUEUED:
         return "" if run.is_final else run.stage
-    place = run_queue.place(str(run.id), run_queue.line() if line is None else line)
+    place = run_queue.queue_position(str(run.id), run_queue.waiting_ids() if line is None else line)
     return f"{place}; attempt {run.tries + 1} of {MOST_TRIES}. {run.reason}" if run.tries else place
 
 

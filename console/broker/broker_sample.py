@@ -10,13 +10,13 @@ from brokerapp.model.network_stats import NetworkStats, WayState
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.model.time_series import Point, Whole
 from brokerapp.store.server.disk_space import DiskSpace
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 
 #: Ways that should be connected and are not.
 _DOWN = (WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING)
 
 
-def whole_of(picture: Picture, at: int, points: Mapping[Destination, Point]) -> Whole:
+def broker_point(picture: BrokerSnapshot, at: int, points: Mapping[Destination, Point]) -> Whole:
     """The broker at the end of a step in which these moved."""
     of_queues = [point for destination, point in points.items() if destination.kind is Kind.QUEUE]
     nodes, stores = picture.nodes, [node.store for node in picture.nodes]
@@ -39,7 +39,7 @@ def whole_of(picture: Picture, at: int, points: Mapping[Destination, Point]) -> 
         temporary=_fullest((each, "temp_used", "temp_limit") for each in stores),
         nodes=len(nodes),
         links_down=sum(links_down(nodes).values()),
-        away=len(away(picture)),
+        away=len(unreachable_brokers(picture)),
         held_back=connected("held_back"),
         slow=connected("slow"),
         disk=max((_share_used(disk) for disk in map(watched_disk, nodes) if disk is not None), default=None),
@@ -74,6 +74,6 @@ def _links(nodes: Iterable[NodeStatus]) -> Iterator[tuple[str, int]]:
                 yield each.name, sum(way.state in _DOWN for way in each.ways)
 
 
-def away(picture: Picture) -> list[str]:
+def unreachable_brokers(picture: BrokerSnapshot) -> list[str]:
     """The other brokers of the cluster that cannot be reached."""
     return [each.name for each in picture.cluster.missing] if picture.cluster else []

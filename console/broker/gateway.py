@@ -21,7 +21,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsePage, NodeStatus, StepOutcome, Tally, WaitingMessage
-from console.broker.singleton import Shared
+from console.broker.singleton import ProcessSingleton
 
 #: Seconds a page waits for the broker.
 PATIENCE = 5.0
@@ -225,7 +225,9 @@ class Gateway:
         return self.run(self.admin.history(limit=limit))
 
 
-_gateway: Shared[Gateway] = Shared(lambda: Gateway(settings.SLUICE.redis_url, settings.SLUICE.broker_name))
+_gateway: ProcessSingleton[Gateway] = ProcessSingleton(
+    lambda: Gateway(settings.SLUICE.redis_url, settings.SLUICE.broker_name)
+)
 
 
 def gateway() -> Gateway:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from console.broker.gateway import PATIENCE, Gateway, gateway
-from console.broker.singleton import Shared
-from console.broker.snapshot import Picture, first, ticked, troubled, updated
+from console.broker.singleton import ProcessSingleton
+from console.broker.snapshot import BrokerSnapshot, apply_changes, apply_tick, initial_snapshot, mark_stale
 
 logger = logging.getLogger(__name__)
 
@@ -26,28 +26,28 @@ TICK = 1.0
 RETRY = 1.0
 
 
-class Mirror:
+class BrokerMirror:
     """Follows the broker through one gateway."""
 
     def __init__(self, door: Gateway) -> None:
-        self.picture = Picture()
+        self.picture = BrokerSnapshot()
         self._door = door
         self._listeners: set[Callable[[], None]] = set()
         self._first_answer = threading.Event()
         self._tasks = door.run(self._start())
 
-    def current(self) -> Picture:
+    def current(self) -> BrokerSnapshot:
         """The picture; right after the start of the process, waits a moment for the first one."""
         self._first_answer.wait(timeout=2 * TICK)
         return self.picture
 
-    def find(self, destination: Destination) -> Picture:
+    def find(self, destination: Destination) -> BrokerSnapshot:
         """The picture after the broker was asked for one destination, which may be newer than what its nodes have
         published. Raises BrokerError."""
         self._door.run(self._find(destination))
         return self.picture
 
-    def settle(self, condition: Callable[[Picture], bool], patience: float = 2.5) -> None:
+    def settle(self, condition: Callable[[BrokerSnapshot], bool], patience: float = 2.5) -> None:
         """Wait a moment until the picture shows what was just done: nodes tell their numbers once a second."""
         deadline = time.monotonic() + patience
         while not condition(self.picture) and time.monotonic() < deadline:
@@ -72,7 +72,7 @@ class Mirror:
                 await asyncio.wait_for(self._read_all(), PATIENCE)
                 async for _ in self._door.admin.watch():
                     version, changed, deleted = await self._door.admin.stats(since=self.picture.version)
-                    self._show(updated(self.picture, time.time(), version, changed, deleted))
+                    self._show(apply_changes(self.picture, time.time(), version, changed, deleted))
             except (BrokerError, TimeoutError) as error:
                 self._lose(error)
             await asyncio.sleep(RETRY)
@@ -83,7 +83,7 @@ class Mirror:
             try:
                 nodes = await asyncio.wait_for(self._door.admin.nodes(), PATIENCE)
                 routing = await asyncio.wait_for(self._door.admin.definitions_version(), PATIENCE)
-                self._show(ticked(self.picture, time.time(), nodes, routing))
+                self._show(apply_tick(self.picture, time.time(), nodes, routing))
                 if self.picture.version or not self.picture.trouble:
                     self._first_answer.set()
             except (BrokerError, TimeoutError) as error:
@@ -92,7 +92,7 @@ class Mirror:
 
     async def _read_all(self) -> None:
         version, everything, _ = await self._door.admin.stats()
-        self._show(first(time.time(), version, everything, self.picture))
+        self._show(initial_snapshot(time.time(), version, everything, self.picture))
 
     async def _find(self, destination: Destination) -> None:
         """Add it as it is now; again when a snapshot came meanwhile, as that may say that it was deleted."""
@@ -103,9 +103,9 @@ class Mirror:
             if found is None:
                 return
             if version == self.picture.version:
-                self._show(updated(self.picture, time.time(), version, [found], []))
+                self._show(apply_changes(self.picture, time.time(), version, [found], []))
 
-    def _show(self, picture: Picture) -> None:
+    def _show(self, picture: BrokerSnapshot) -> None:
         if self.picture.trouble and self.picture.at and not picture.trouble:
             logger.info("the broker answers again")
         self.picture = picture
@@ -116,13 +116,13 @@ class Mirror:
         if not self.picture.trouble:
             logger.warning("the broker does not answer: %s", error)
         self._first_answer.set()
-        self._show(troubled(self.picture, str(error) or f"The broker did not answer within {PATIENCE:g} s."))
+        self._show(mark_stale(self.picture, str(error) or f"The broker did not answer within {PATIENCE:g} s."))
 
 
-_mirror: Shared[Mirror] = Shared(lambda: Mirror(gateway()))
+_mirror: ProcessSingleton[BrokerMirror] = ProcessSingleton(lambda: BrokerMirror(gateway()))
 
 
-def mirror() -> Mirror:
+def mirror() -> BrokerMirror:
     """This process's mirror, started with the first call."""
     return _mirror.get()
 

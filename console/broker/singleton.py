@@ -16,7 +16,7 @@ class Closable(Protocol):
 T = TypeVar("T", bound=Closable)
 
 
-class Shared(Generic[T]):
+class ProcessSingleton(Generic[T]):
     """One for the whole process. `make` makes it; by whatever thread it is asked, it is made once."""
 
     def __init__(self, make: Callable[[], T]) -> None:

@@ -26,7 +26,7 @@ PAST = 60.0
 DEPTHS_STEP, DEPTHS_SPAN = 20.0, 180.0
 
 
-class Sample(NamedTuple):
+class CounterSample(NamedTuple):
     """Counters of one destination at time `at` (seconds since the epoch)."""
 
     at: float
@@ -43,7 +43,7 @@ class Rates(NamedTuple):
     dispatch: float = 0.0
 
 
-class Mark(NamedTuple):
+class ChartPoint(NamedTuple):
     """One point of a chart: time (seconds since the epoch), messages pending, messages a second in and out."""
 
     at: float
@@ -52,7 +52,7 @@ class Mark(NamedTuple):
     dequeue: float
 
 
-class Depths(NamedTuple):
+class DepthSample(NamedTuple):
     """Messages pending in each queue at time `at` (seconds since the epoch)."""
 
     at: float
@@ -75,16 +75,16 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class BrokerSnapshot:
     """What this process knows of the broker. `at` is the last time the broker answered, seconds since the epoch."""
 
     at: float = 0.0
     version: int = 0
     stats: Mapping[Destination, DestinationStats] = field(default_factory=dict)
     subscriptions: Mapping[Destination, DestinationStats] = field(default_factory=dict)  #: logs of named ones
-    tracks: Mapping[Destination, tuple[Sample, ...]] = field(default_factory=dict)
-    past: tuple[Mark, ...] = ()
-    depths: tuple[Depths, ...] = ()  #: of the last minutes, the oldest first
+    tracks: Mapping[Destination, tuple[CounterSample, ...]] = field(default_factory=dict)
+    past: tuple[ChartPoint, ...] = ()
+    depths: tuple[DepthSample, ...] = ()  #: of the last minutes, the oldest first
     totals: Totals = Totals()
     nodes: tuple[NodeStatus, ...] = ()
     routing: int = 0  #: version of the definitions in force
@@ -106,9 +106,9 @@ class Picture:
         return _rates(track, self.at) if track else Rates()
 
 
-def updated(
-    old: Picture, now: float, version: int, changed: Iterable[DestinationStats], deleted: Iterable[Destination]
-) -> Picture:
+def apply_changes(
+    old: BrokerSnapshot, now: float, version: int, changed: Iterable[DestinationStats], deleted: Iterable[Destination]
+) -> BrokerSnapshot:
     """The picture after the broker reported these changes."""
     stats, tracks, subscriptions = dict(old.stats), dict(old.tracks), dict(old.subscriptions)
     for each in changed:
@@ -125,7 +125,9 @@ def updated(
     return _summed(new)
 
 
-def first(now: float, version: int, everything: Iterable[DestinationStats], old: Picture) -> Picture:
+def initial_snapshot(
+    now: float, version: int, everything: Iterable[DestinationStats], old: BrokerSnapshot
+) -> BrokerSnapshot:
     """The picture after a complete reading: numbers anew, the past kept."""
     everything = list(everything)
     stats = {each.destination: each for each in everything if each.destination.kind in NAMED_KINDS}
@@ -134,24 +136,24 @@ def first(now: float, version: int, everything: Iterable[DestinationStats], old:
     return _summed(new)
 
 
-def ticked(old: Picture, now: float, nodes: Iterable[NodeStatus], routing: int = 0) -> Picture:
+def apply_tick(old: BrokerSnapshot, now: float, nodes: Iterable[NodeStatus], routing: int = 0) -> BrokerSnapshot:
     """The picture a second later: totals summed, standstill noticed, the past moved on."""
     tracks = {each: track for each, track in old.tracks.items() if now - track[-1].at < WINDOW}
     moved = _summed(replace(old, at=now, tracks=tracks, nodes=tuple(nodes), routing=routing, trouble=""))
     totals = moved.totals
-    mark = Mark(now, totals.pending, totals.enqueue, totals.dequeue)
+    mark = ChartPoint(now, totals.pending, totals.enqueue, totals.dequeue)
     past = (*(each for each in old.past if now - each.at <= PAST), mark)
     return replace(moved, past=past, depths=_depths(moved))
 
 
-def _depths(picture: Picture) -> tuple[Depths, ...]:
+def _depths(picture: BrokerSnapshot) -> tuple[DepthSample, ...]:
     kept = tuple(each for each in picture.depths if picture.at - each.at <= DEPTHS_SPAN)
     if kept and picture.at - kept[-1].at < DEPTHS_STEP:
         return kept
-    return (*kept, Depths(picture.at, {each.destination: each.QueueSize for each in picture.of_kind(Kind.QUEUE)}))
+    return (*kept, DepthSample(picture.at, {each.destination: each.QueueSize for each in picture.of_kind(Kind.QUEUE)}))
 
 
-def seen_by(picture: Picture, sees: Sees) -> Picture:
+def visible_snapshot(picture: BrokerSnapshot, sees: Sees) -> BrokerSnapshot:
     """The picture as somebody has it who sees these destinations: others are left out, of sums too."""
     if sees is everything:
         return picture
@@ -159,33 +161,33 @@ def seen_by(picture: Picture, sees: Sees) -> Picture:
     tracks = {each: track for each, track in picture.tracks.items() if sees(each)}
     seen = _summed(replace(picture, stats=stats, tracks=tracks))
     now = seen.totals
-    past = tuple(Mark(each.at, now.pending, now.enqueue, now.dequeue) for each in picture.past[-1:])
+    past = tuple(ChartPoint(each.at, now.pending, now.enqueue, now.dequeue) for each in picture.past[-1:])
     return replace(seen, past=past)
 
 
-def troubled(old: Picture, trouble: str) -> Picture:
+def mark_stale(old: BrokerSnapshot, trouble: str) -> BrokerSnapshot:
     """The same numbers, now stale, and why."""
     return replace(old, trouble=trouble)
 
 
-def _sample(stats: DestinationStats, at: float) -> Sample:
-    return Sample(at, stats.EnqueueCount, stats.DequeueCount, stats.DispatchCount)
+def _sample(stats: DestinationStats, at: float) -> CounterSample:
+    return CounterSample(at, stats.EnqueueCount, stats.DequeueCount, stats.DispatchCount)
 
 
 def _extended(
-    track: tuple[Sample, ...], before: DestinationStats | None, after: DestinationStats, now: float
-) -> tuple[Sample, ...]:
+    track: tuple[CounterSample, ...], before: DestinationStats | None, after: DestinationStats, now: float
+) -> tuple[CounterSample, ...]:
     sample = _sample(after, now)
     if not track:
         # It stood still until a second ago, at what it was, or at nothing when it is new.
-        track = (_sample(before, now - 1) if before else Sample(now - 1, 0, 0, 0),)
+        track = (_sample(before, now - 1) if before else CounterSample(now - 1, 0, 0, 0),)
     if any(new < old for new, old in zip(sample[1:], track[-1][1:], strict=True)):
         return (sample,)  # its node started anew, and so did the counters
     base = max((i for i, each in enumerate(track) if now - each.at >= WINDOW), default=0)
     return (*track[base:], sample)
 
 
-def _rates(track: tuple[Sample, ...], now: float) -> Rates:
+def _rates(track: tuple[CounterSample, ...], now: float) -> Rates:
     latest = track[-1]
     base = max((each for each in track if now - each.at >= WINDOW), default=track[0])
     seconds = (latest.at if now - latest.at < FRESH else now) - base.at
@@ -194,11 +196,11 @@ def _rates(track: tuple[Sample, ...], now: float) -> Rates:
     return Rates(*(max(0.0, (new - old) / seconds) for new, old in zip(latest[1:], base[1:], strict=True)))
 
 
-def _summed(picture: Picture) -> Picture:
+def _summed(picture: BrokerSnapshot) -> BrokerSnapshot:
     return replace(picture, totals=_totals(picture))
 
 
-def _totals(picture: Picture) -> Totals:
+def _totals(picture: BrokerSnapshot) -> Totals:
     queues = picture.of_kind(Kind.QUEUE)
     moving = {destination: _rates(track, picture.at) for destination, track in picture.tracks.items()}
     of_queues = [rates for destination, rates in moving.items() if destination.kind is Kind.QUEUE]

@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 from brokerapp.errors import StoreUnavailable
 
 
-def ask(task: str, *args: Any, queue: str = "default", task_id: str | None = None) -> None:
+def enqueue(task: str, *args: Any, queue: str = "default", task_id: str | None = None) -> None:
     """Put a task, by its name, before the workers of a queue. Raises StoreUnavailable."""
     try:
         current_app.send_task(task, args=list(args), queue=queue, task_id=task_id, retry=False)
@@ -18,7 +18,7 @@ def ask(task: str, *args: Any, queue: str = "default", task_id: str | None = Non
         raise StoreUnavailable(f"no worker could be asked for {task}: {error}") from error
 
 
-def stop(task_id: str) -> None:
+def revoke(task_id: str) -> None:
     """End a task wherever it is: waiting before workers, or in one, which gets SIGTERM. Raises StoreUnavailable."""
     try:
         current_app.control.revoke(task_id, terminate=True, signal="SIGTERM")

@@ -18,7 +18,7 @@ from console.api.common.operations import operation
 from console.api.common.paging import Paged, PageQuery, page_of
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.destinations import services
 from console.destinations.lists import COLUMNS
 
@@ -204,7 +204,7 @@ def delete_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
     return {"removed": services.delete(request, Destination(Kind(kind), name))}
 
 
-def _listed(picture: Picture, stats: DestinationStats) -> dict[str, Any]:
+def _listed(picture: BrokerSnapshot, stats: DestinationStats) -> dict[str, Any]:
     destination, rates = stats.destination, picture.rates(stats.destination)
     numbers = {name: getattr(stats, name) for name in Listed.model_fields if hasattr(stats, name)}
     moving = {"EnqueueRate": rates.enqueue, "DequeueRate": rates.dequeue, "DispatchRate": rates.dispatch}

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.roles import Sees, everything
-from console.broker.snapshot import Picture, Rates
+from console.broker.snapshot import BrokerSnapshot, Rates
 from console.ui.formatting import number_format
 
 PAGE_SIZES = (25, 50, 100)
@@ -180,7 +180,9 @@ class Page:
         return self.first + len(self.rows) - 1
 
 
-def page_of(picture: Picture, query: ListQuery, sees: Sees = everything, starred: Starred = NOBODY_STARRED) -> Page:
+def page_of(
+    picture: BrokerSnapshot, query: ListQuery, sees: Sees = everything, starred: Starred = NOBODY_STARRED
+) -> Page:
     """The page of the list that this query asks for, for somebody who sees these; rates for its rows only."""
     existing = visible_of(picture, query.kind, sees)
     text = query.text.lower()
@@ -201,20 +203,20 @@ def page_of(picture: Picture, query: ListQuery, sees: Sees = everything, starred
     return Page(query, rows, len(matching), len(existing), number, pages, chips)
 
 
-def _sort_key(column: Column, picture: Picture) -> Callable[[DestinationStats], float]:
+def _sort_key(column: Column, picture: BrokerSnapshot) -> Callable[[DestinationStats], float]:
     """What rows are sorted by; rates are computed only where they are asked for."""
     if column.is_jmx:
         return lambda stats: column.value(stats, Rates())
     return lambda stats: column.value(stats, picture.rates(stats.destination))
 
 
-def visible_of(picture: Picture, kind: Kind, sees: Sees = everything) -> list[DestinationStats]:
+def visible_of(picture: BrokerSnapshot, kind: Kind, sees: Sees = everything) -> list[DestinationStats]:
     """All queues, or all topics, of those that somebody sees."""
     of_kind = picture.of_kind(kind)
     return of_kind if sees is everything else [stats for stats in of_kind if sees(stats.destination)]
 
 
-def row_of(picture: Picture, stats: DestinationStats) -> Row:
+def row_of(picture: BrokerSnapshot, stats: DestinationStats) -> Row:
     """One destination as a row of its list."""
     rates = picture.rates(stats.destination)
     cells = [(column, column.text(column.value(stats, rates))) for column in columns_of(stats.destination.kind)]

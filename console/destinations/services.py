@@ -10,10 +10,10 @@ from console.access.permissions import Verb, require
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 
 
-def existing(destination: Destination) -> tuple[Picture, DestinationStats]:
+def existing(destination: Destination) -> tuple[BrokerSnapshot, DestinationStats]:
     """Its numbers. Asks the broker before it says that there is none: it may be newer than the picture."""
     picture = mirror().current()
     if destination not in picture.stats:

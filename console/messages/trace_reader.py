@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from analytics.readers.message_trace import Found, Trace
+from analytics.readers.message_trace import TraceReader, TraceSearchResult
 
 logger = logging.getLogger(__name__)
 
@@ -15,12 +15,12 @@ logger = logging.getLogger(__name__)
 PATIENCE = 1.0
 
 
-def events_of(ids: Sequence[str], patience: float = PATIENCE) -> Found:
+def events_of(ids: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
     """All that was recorded of these messages."""
     return _trace().of(ids, patience)
 
 
-def search(text: str, names: Sequence[str], patience: float = PATIENCE) -> Found:
+def search(text: str, names: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
     """What was sent with this id, or this value of one of these properties."""
     return _trace().find(text, names, patience)
 
@@ -37,5 +37,5 @@ def processed(ids: Sequence[str]) -> dict[str, set[str]] | None:
     return done
 
 
-def _trace() -> Trace:
-    return Trace(settings.SLUICE.archive, settings.SLUICE.redis_url, settings.SLUICE.broker_name)
+def _trace() -> TraceReader:
+    return TraceReader(settings.SLUICE.archive, settings.SLUICE.redis_url, settings.SLUICE.broker_name)

@@ -17,7 +17,7 @@ LATE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class ArchiveStatus:
     """The archive of this broker."""
 
     events: int
@@ -32,10 +32,10 @@ class Archived:
         return self.as_of is not None and time.time() - self.as_of.timestamp() > LATE_SECONDS
 
 
-def archived() -> Archived:
+def archive_status() -> ArchiveStatus:
     """As it stands now."""
     archive = BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name)
-    commit, as_of_us = archive.commit, archive.as_of_us
-    as_of = None if as_of_us is None else datetime.fromtimestamp(as_of_us / 1e6, UTC)
+    commit, fresh_until_us = archive.commit, archive.fresh_until_us
+    as_of = None if fresh_until_us is None else datetime.fromtimestamp(fresh_until_us / 1e6, UTC)
     aside = set_aside(archive.folder)
-    return Archived(commit.events, commit.lost_batches, commit.unreadable_batches, as_of, aside)
+    return ArchiveStatus(commit.events, commit.lost_batches, commit.unreadable_batches, as_of, aside)

@@ -28,7 +28,7 @@ SHORTEST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ChartWindow:
     """The time a chart shows: the last so many seconds, or from one moment to another."""
 
     name: str  #: of WINDOWS; "" for one of its own
@@ -37,23 +37,23 @@ class Window:
     resolution: Resolution  #: how finely it is shown: as finely as what is kept reaches
 
     @staticmethod
-    def read(query: Mapping[str, str], now: float) -> Window:
+    def read(query: Mapping[str, str], now: float) -> ChartWindow:
         """The window in a URL; what makes no sense there falls back to the default."""
         start, end = (_moment(query.get(name, "")) for name in ("from", "to"))
         oldest = int(now) - KEPT[HOUR]
         if start is not None and end is not None and oldest <= start and start + SHORTEST <= end <= now + FINE.step:
-            return Window("", start, end, _resolution(start, end, now))
+            return ChartWindow("", start, end, _resolution(start, end, now))
         name = query.get("window", DEFAULT)
         name = name if name in WINDOWS else DEFAULT
         start = int(now) - WINDOWS[name][1]
-        return Window(name, start, int(now), _resolution(start, int(now), now))
+        return ChartWindow(name, start, int(now), _resolution(start, int(now), now))
 
     @property
     def is_rolled_up(self) -> bool:
         """Whether it reaches further back than the store's history, so that rollups tell of it."""
         return self.resolution not in (FINE, COARSE)
 
-    def rolled_up(self, now: float) -> Window:
+    def rolled_up(self, now: float) -> ChartWindow:
         """The same time as rollups tell of it: of what has no history in the store any more."""
         return replace(self, resolution=_rollups(self.start, self.end, now))
 
@@ -104,7 +104,7 @@ def _moment(text: str) -> int | None:
 Mark = list[float | None]  #: milliseconds, pending, messages a second in and out
 
 
-def marks_of_whole(kept: Iterable[Whole], window: Window) -> list[Mark]:
+def broker_marks(kept: Iterable[Whole], window: ChartWindow) -> list[Mark]:
     """The broker's points as a chart's. A step without a point is a gap, which the chart leaves open."""
     step = window.resolution.step
     return [
@@ -114,7 +114,9 @@ def marks_of_whole(kept: Iterable[Whole], window: Window) -> list[Mark]:
     ]
 
 
-def marks_of(kept: Sequence[Point], looked: Sequence[Whole], window: Window, pending: int | None) -> list[Mark]:
+def destination_marks(
+    kept: Sequence[Point], looked: Sequence[Whole], window: ChartWindow, pending: int | None
+) -> list[Mark]:
     """A destination's points as a chart's: it stood still where it has none, as long as somebody looked.
 
     `pending`: what it holds now; None when it is gone.
@@ -210,12 +212,12 @@ def _arrivals(kept: Sequence[Point], now: float) -> list[float]:
     return [float(sum(point.arrived for point in places.get(place, ()))) for place in range(SPARK_PLACES)]
 
 
-def past(door: Gateway, resolution: Resolution, destinations: Sequence[Destination]) -> list[list[Point]]:
+def read_points(door: Gateway, resolution: Resolution, destinations: Sequence[Destination]) -> list[list[Point]]:
     """What is kept of these destinations."""
     found = door.run(door.admin.rings.read(resolution, [str(each) for each in destinations])) if destinations else []
     return [points(each) for each in found]
 
 
-def past_of_whole(door: Gateway, resolution: Resolution) -> list[Whole]:
+def read_broker_points(door: Gateway, resolution: Resolution) -> list[Whole]:
     """What is kept of the broker."""
     return wholes(door.run(door.admin.rings.read(resolution, [WHOLE]))[0])

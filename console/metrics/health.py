@@ -13,7 +13,7 @@ from brokerapp.store.server.disk_space import DiskSpace
 from brokerapp.store.server.durability import loss, rollback
 from console.access.roles import Sees, everything
 from console.broker.broker_sample import watched_disk
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.topology.broken_links import broken_links
 from console.ui.formatting.number_format import counted, rate, span, whole
 
@@ -28,7 +28,7 @@ MIN_SPAN = 30.0
 RATE_GROWTH = 1.1
 
 
-class Urgency(IntEnum):
+class HealthUrgency(IntEnum):
     """How soon somebody should look."""
 
     NOTE = 1
@@ -37,21 +37,21 @@ class Urgency(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthFinding:
     """One thing that deserves a look."""
 
     destination: Destination
-    urgency: Urgency
+    urgency: HealthUrgency
     label: str  #: a word or two for the badge
     sentence: str
     harm: int  #: messages affected; see DEAD_LETTER_WEIGHT
 
 
 #: What was found last, and in which picture.
-_last: tuple[Picture, list[Finding]] = (Picture(), [])
+_last: tuple[BrokerSnapshot, list[HealthFinding]] = (BrokerSnapshot(), [])
 
 
-def findings(picture: Picture, sees: Sees = everything) -> list[Finding]:
+def findings(picture: BrokerSnapshot, sees: Sees = everything) -> list[HealthFinding]:
     """All that deserves a look of what somebody sees, the most harmful first: what affects the most messages.
 
     It is looked for once a picture, however many tabs show it: with thousands of queues it takes a while.
@@ -64,33 +64,33 @@ def findings(picture: Picture, sees: Sees = everything) -> list[Finding]:
     return last[1] if sees is everything else [each for each in last[1] if sees(each.destination)]
 
 
-def findings_of(stats: DestinationStats, picture: Picture) -> list[Finding]:
+def findings_of(stats: DestinationStats, picture: BrokerSnapshot) -> list[HealthFinding]:
     """What deserves a look about one queue."""
     return list(_of(stats, picture))
 
 
-def _of(stats: DestinationStats, picture: Picture) -> Iterator[Finding]:
+def _of(stats: DestinationStats, picture: BrokerSnapshot) -> Iterator[HealthFinding]:
     destination, depth = stats.destination, stats.QueueSize
     if depth == 0:
         return
     if stats.DLQ:
         sentence = f"{counted(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
-        yield Finding(destination, Urgency.ACT, "Dead letters", sentence, DEAD_LETTER_WEIGHT * depth)
+        yield HealthFinding(destination, HealthUrgency.ACT, "Dead letters", sentence, DEAD_LETTER_WEIGHT * depth)
         return
     if stats.Paused:
-        yield Finding(
-            destination, Urgency.LOOK, "Paused", f"{counted(depth, 'message')} wait while it is paused", depth
+        yield HealthFinding(
+            destination, HealthUrgency.LOOK, "Paused", f"{counted(depth, 'message')} wait while it is paused", depth
         )
         return
     if stats.ConsumerCount == 0:
         sentence = f"{counted(depth, 'message')} and nobody consumes"
-        yield Finding(destination, Urgency.LOOK, "No consumer", sentence, depth)
+        yield HealthFinding(destination, HealthUrgency.LOOK, "No consumer", sentence, depth)
         return
     if depth >= MIN_DEPTH and (growth := _growth(stats, picture)):
-        yield Finding(destination, Urgency.NOTE, "Growing", f"{counted(depth, 'message')}, {growth}", depth)
+        yield HealthFinding(destination, HealthUrgency.NOTE, "Growing", f"{counted(depth, 'message')}, {growth}", depth)
 
 
-def _growth(stats: DestinationStats, picture: Picture) -> str:
+def _growth(stats: DestinationStats, picture: BrokerSnapshot) -> str:
     """How a queue grows, in words; "" when it does not."""
     # A queue that a look has not is not one that was empty then: the numbers of a node that starts come after it.
     oldest = next((each for each in picture.depths if stats.destination in each.of), None)
@@ -104,63 +104,65 @@ def _growth(stats: DestinationStats, picture: Picture) -> str:
     return f"{rate(rates.enqueue)} in and {rate(rates.dequeue)} out a second" if is_more else ""
 
 
-def shortage(picture: Picture) -> DiskSpace | None:
+def low_disk(picture: BrokerSnapshot) -> DiskSpace | None:
     """The disk of a store that accepts no messages for want of space; None: each does."""
     disks = [disk for disk in map(watched_disk, picture.nodes) if disk is not None]
     return next((disk for disk in disks if disk.is_low), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthSummary:
     """The state of the broker in one sentence."""
 
     state: str  #: good, look, act, or lost
     sentence: str
 
 
-def verdict(picture: Picture, found: list[Finding]) -> Verdict:
+def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSummary:
     """The sentence that a person who just came in should read."""
     if (wrong := _of_nodes(picture)) is not None:
         return wrong
     totals, cluster = picture.totals, picture.cluster
-    if any(each.urgency is Urgency.ACT for each in found):
+    if any(each.urgency is HealthUrgency.ACT for each in found):
         need = "needs" if totals.dead == 1 else "need"
-        return Verdict("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
+        return HealthSummary("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
     if cluster is not None and cluster.missing:
-        return Verdict("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
+        return HealthSummary("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
     if broken := broken_links(picture.nodes):
         one, *more = broken
         others = f" And {counted(len(more), 'other link')} of connectors." if more else ""
-        return Verdict("look", f"The link of connector {one.connector} to {one.remote} is down: {one.why}.{others}")
+        return HealthSummary(
+            "look", f"The link of connector {one.connector} to {one.remote} is down: {one.why}.{others}"
+        )
     if lost := next(
         filter(None, (loss(node.store) for node in picture.nodes)), ""
     ):  # it lasts: nothing hides behind it
-        return Verdict("look", f"Not durable: {lost}.")
+        return HealthSummary("look", f"Not durable: {lost}.")
     if not picture.stats:
-        return Verdict("good", "The broker is up and waits for its first message.")
-    if look := sum(each.urgency is Urgency.LOOK for each in found):
+        return HealthSummary("good", "The broker is up and waits for its first message.")
+    if look := sum(each.urgency is HealthUrgency.LOOK for each in found):
         hold = "holds" if look == 1 else "hold"
-        return Verdict("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
+        return HealthSummary("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
     if found:
         grow = "grows" if len(found) == 1 else "grow"
-        return Verdict("look", f"{counted(len(found), 'queue')} {grow} faster than consumers read.")
+        return HealthSummary("look", f"{counted(len(found), 'queue')} {grow} faster than consumers read.")
     if totals.pending:
-        return Verdict("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
-    return Verdict("good", "All is well. Every queue is drained.")
+        return HealthSummary("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
+    return HealthSummary("good", "All is well. Every queue is drained.")
 
 
-def _of_nodes(picture: Picture) -> Verdict | None:
+def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
     """What is wrong with the broker itself, whatever its queues hold; None: nothing."""
     if picture.trouble:
-        return Verdict("lost", f"The broker does not answer. {picture.trouble}")
+        return HealthSummary("lost", f"The broker does not answer. {picture.trouble}")
     if not picture.nodes:
-        return Verdict("act", "No broker node is running: messages are kept, none is accepted or delivered.")
+        return HealthSummary("act", "No broker node is running: messages are kept, none is accepted or delivered.")
     if (cluster := picture.cluster) is not None and not cluster.may_change:
-        return Verdict("act", _without_master(cluster))
-    if (full := shortage(picture)) is not None:
-        return Verdict("act", f"Sends are blocked: {full.shortage}.")
+        return HealthSummary("act", _without_master(cluster))
+    if (full := low_disk(picture)) is not None:
+        return HealthSummary("act", f"Sends are blocked: {full.shortage}.")
     lost = next(filter(None, (rollback(node.store, node.seen_ms) for node in picture.nodes)), "")
-    return Verdict("act", lost) if lost else None
+    return HealthSummary("act", lost) if lost else None
 
 
 def _without_master(cluster: ClusterStatus) -> str:

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.model.wording import signed
-from analytics.rollups.counters import Cell
-from analytics.rollups.log_histogram import early, percentile
-from analytics.rollups.queries import WHOLE, Past, Point
+from analytics.model.wording import format_signed
+from analytics.rollups.counters import CounterCell
+from analytics.rollups.log_histogram import negative_durations, percentile
+from analytics.rollups.queries import WHOLE, RollupPoint, RollupQueries
 from analytics.rollups.store import MINUTE, OTHERS, TEMPORARY
 from brokerapp.model.destination import Destination
-from console.metrics.charts_history import Mark, Window
+from console.metrics.charts_history import ChartWindow, Mark
 
 #: Destinations whose past is summed for who does not see all: each takes some milliseconds.
 MOST_TOGETHER = 50
@@ -26,24 +26,26 @@ QUIET_SECONDS = 3700
 PARTS = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
-def rollups() -> Past:
+def rollups() -> RollupQueries:
     """What the archiver counted of this broker."""
-    return Past(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
+    return RollupQueries(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
 
 
-def marks(past: Past, window: Window, destination: Destination | None, is_gone: bool = False) -> list[Mark]:
+def marks(
+    past: RollupQueries, window: ChartWindow, destination: Destination | None, is_gone: bool = False
+) -> list[Mark]:
     """A chart's points, each at the end of its stretch of time, as those of the store's history; that which runs still
     is told as far as it came. A stretch in which the broker recorded nothing is a gap; of what is gone, all that
     follows the last that happened there."""
     return _marks(past, window, [WHOLE if destination is None else str(destination)], is_gone)
 
 
-def marks_together(past: Past, window: Window, destinations: Sequence[Destination]) -> list[Mark]:
+def summed_marks(past: RollupQueries, window: ChartWindow, destinations: Sequence[Destination]) -> list[Mark]:
     """The points of these, of the first MOST_TOGETHER of them, summed."""
     return _marks(past, window, [str(each) for each in destinations[:MOST_TOGETHER]])
 
 
-def _marks(past: Past, window: Window, names: list[str], is_gone: bool = False) -> list[Mark]:
+def _marks(past: RollupQueries, window: ChartWindow, names: list[str], is_gone: bool = False) -> list[Mark]:
     begin, end, width = window.start, window.end, window.resolution.step
     levels = past.depths_before(begin, names)
     level, last = sum(levels.values()), 0
@@ -67,7 +69,7 @@ def _marks(past: Past, window: Window, names: list[str], is_gone: bool = False) 
 
 
 @dataclass(frozen=True, slots=True)
-class Delays:
+class DelayPercentiles:
     """How long the acks of one consumer, or of all, took: milliseconds from the broker to the ack."""
 
     consumer: str  #: "": all
@@ -79,7 +81,7 @@ class Delays:
     early_ms: float = 0.0  #: by how much at most: so much the clocks of nodes differ
 
 
-def delays(past: Past, start: int, end: int, width: int, destination: Destination) -> list[Delays]:
+def delays(past: RollupQueries, start: int, end: int, width: int, destination: Destination) -> list[DelayPercentiles]:
     """Of all consumers of a destination together, then of each, the slowest first; none without an ack."""
     name = str(destination)
     found = [_delays(past.points(start, end, width, name, each), each) for each in past.consumers(name)]
@@ -88,18 +90,20 @@ def delays(past: Past, start: int, end: int, width: int, destination: Destinatio
     return [together, *consumers] if together.acked else []
 
 
-def _delays(points: Iterable[Point], consumer: str) -> Delays:
-    cell = Cell()
+def _delays(points: Iterable[RollupPoint], consumer: str) -> DelayPercentiles:
+    cell = CounterCell()
     for each in points:
         cell.add(each.cell)
     latency = cell.latency
     parts = {name: percentile(latency.items(), part) for name, part in PARTS.items()}
     in_ms = {name: None if us is None else us / 1000 for name, us in parts.items()}
-    before = early(latency.items())
-    return Delays(consumer, sum(latency.values()), **in_ms, early=before.count, early_ms=before.most_us / 1000)
+    before = negative_durations(latency.items())
+    return DelayPercentiles(
+        consumer, sum(latency.values()), **in_ms, early=before.count, early_ms=before.most_us / 1000
+    )
 
 
-def delays_over_time(points: Iterable[Point]) -> dict[str, list]:
+def delays_over_time(points: Iterable[RollupPoint]) -> dict[str, list]:
     """Times and percentiles of each stretch that had acks, as a chart's series."""
     series: dict[str, list] = {"at": [], **{name: [] for name in PARTS}}
     for point in points:
@@ -112,7 +116,7 @@ def delays_over_time(points: Iterable[Point]) -> dict[str, list]:
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class PastDepth:
     """One queue or subscription at a past moment."""
 
     destination: Destination
@@ -122,12 +126,12 @@ class Then:
     @property
     def change(self) -> str:
         """How many more wait now, with a sign."""
-        return signed((self.now or 0) - self.depth)
+        return format_signed((self.now or 0) - self.depth)
 
 
-def depths_then(
+def past_depths(
     noted: dict[str, int], now: Callable[[Destination], int | None], sees: Callable[[Destination], bool]
-) -> list[Then]:
+) -> list[PastDepth]:
     """Those that held anything and may be seen, the deepest first."""
     found = []
     for name, depth in noted.items():
@@ -135,5 +139,5 @@ def depths_then(
             continue
         destination = Destination.parse(name)
         if sees(destination):
-            found.append(Then(destination, depth, now(destination)))
+            found.append(PastDepth(destination, depth, now(destination)))
     return sorted(found, key=lambda each: (-each.depth, str(each.destination)))

@@ -6,7 +6,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.utils import timezone
 
-from console.analyses.reports.schedule import Timing
+from console.analyses.reports.schedule import ReportSchedule
 
 SCHEDULED = "console.start_scheduled"
 LOOK = "Begin reports that are due, end those that are made, mail them"
@@ -33,7 +33,7 @@ def move(apps, schema_editor):
             cron=cron,
             zone=zone,
             is_on=task.enabled,
-            due=next(Timing(cron, zone).after(timezone.now()), None) if task.enabled else None,
+            due=next(ReportSchedule(cron, zone).after(timezone.now()), None) if task.enabled else None,
             owner=_owner(json.loads(task.kwargs).get("schedule", "")),
             keep_days=14,
         )

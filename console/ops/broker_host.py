@@ -24,7 +24,7 @@ from console.accounts.rate_limit import RateLimit
 from console.broker.gateway import close_gateway
 from console.broker.live.run_notices import close_notices
 from console.broker.mirror import close_mirror, mirror
-from console.metrics.sampling.sampler import close_watch, watch
+from console.metrics.sampling.sampler import close_sampler, sampler
 from console.ops.preload import load_pages, load_results_soon
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
                 return
             # From now on, not from the first visitor on: the charts of the first page have a past.
             await sync_to_async(mirror, thread_sensitive=False)()
-            await sync_to_async(watch, thread_sensitive=False)()
+            await sync_to_async(sampler, thread_sensitive=False)()
             await sync_to_async(load_pages, thread_sensitive=False)()
             if settings.SLUICE.warms_up:
                 load_results_soon()
@@ -55,7 +55,7 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
         else:
             if node is not None:
                 await node.stop()
-            await sync_to_async(close_watch, thread_sensitive=False)()
+            await sync_to_async(close_sampler, thread_sensitive=False)()
             close_notices()
             close_mirror()
             close_gateway()

@@ -180,7 +180,7 @@ def moment(seconds: float) -> datetime:
 @register.filter
 def amount(value: float, metric: str) -> str:
     """A number of an alert's metric with its unit: {{ firing.worst|amount:rule.metric }}"""
-    return metrics.amount(metrics.Metric(metric), value)
+    return metrics.amount(metrics.AlertMetric(metric), value)
 
 
 @register.filter

@@ -13,7 +13,7 @@ from recorded_traffic import BROKER
 
 from analytics.archive import archiver
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.housekeeping import Bounds, Housekeeping
+from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 
 #: Seconds one may take on a machine that is busy with other things.
 PATIENCE = 60
@@ -49,5 +49,5 @@ def _work(work: Callable[..., Any], variables: dict[str, str], arguments: tuple[
 
 def _keep_house(now_us: int, days: float) -> None:
     archive = BrokerArchive(Path(os.environ["SLUICE_DATA"]) / "archive", BROKER)
-    fault = archiver.fault_of(os.environ[archiver.FAULT_VARIABLE])
-    Housekeeping(archive, Bounds(days=days), (), fault).step(now_us)
+    fault = archiver.fault_injector(os.environ[archiver.FAULT_VARIABLE])
+    Housekeeping(archive, ArchiveLimits(days=days), (), fault).step(now_us)

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from recorded_traffic import BROKER, message
 
-from analytics.archive.broker_archive import BrokerArchive, Commit
-from analytics.requests.request import Window
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.requests.request import TimeWindow
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 
 START_US = 1_760_000_400_000_000 // 3_600_000_000 * 3_600_000_000
 SPAN_US = 3 * 3_600_000_000
-WINDOW = Window(START_US + 600_000_000, START_US + SPAN_US - 600_000_000)
+WINDOW = TimeWindow(START_US + 600_000_000, START_US + SPAN_US - 600_000_000)
 TOPIC = "topic://VirtualTopic.Orders"
 CONSUMER_QUEUES = ["queue://Consumer.Billing.VirtualTopic.Orders", "queue://Consumer.Shipping.VirtualTopic.Orders"]
 QUEUES = ["queue://a", "queue://b"]
@@ -37,5 +37,5 @@ def write(folder: Path, messages: int, seed: int = 7, broker: str = BROKER) -> i
                 recorder.event(ACK, taken, made, leg, original, "c1", None)
     while batch := recorder.take():
         events += batch[1]
-        archive.append(decode(batch[0]), Commit(f"{events}-0"))
+        archive.append(decode(batch[0]), ArchiveCommit(f"{events}-0"))
     return events

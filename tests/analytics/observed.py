@@ -9,9 +9,9 @@ from pathlib import Path
 
 import redis
 
-from analytics.archive.broker_archive import BrokerArchive, Commit
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from brokerapp.config.reader import parse_config
 from brokerapp.store.client.keys import trace_key
 from brokerapp.store.server.embedded import EmbeddedStore
@@ -34,7 +34,7 @@ def observed_node(store: EmbeddedStore, archive: Path, broker_xml: str = "") -> 
         entries = client.xrange(trace_key(BROKER))
     kept = BrokerArchive(archive, BROKER)
     for number, (id, fields) in enumerate(entries, 1):
-        kept.append(decode(fields[b"b"]), Commit(offset=id.decode(), ordinal=number))
+        kept.append(decode(fields[b"b"]), ArchiveCommit(offset=id.decode(), ordinal=number))
 
 
 _NAMESPACE = "http://activemq.apache.org/schema/core"
@@ -49,20 +49,20 @@ def now_us() -> int:
 class Analyst:
     """Asks analyses about an archive."""
 
-    def __init__(self, spark, archive: Path, window: Window) -> None:
+    def __init__(self, spark, archive: Path, window: TimeWindow) -> None:
         self._spark, self._archive, self.window = spark, archive, window
 
     def events(self):
         """Those of the window, for a transform."""
         return self._read(self.window)
 
-    def _read(self, *windows: Window):
+    def _read(self, *windows: TimeWindow):
         from analytics.spark.event_frames import read_events
 
         return read_events(self._spark, self._archive, *windows)
 
     def ask(self, job, routing=None, **parameters):
         """The findings of a job, and its tables by name."""
-        question = Question(self.window, self._read, parameters, routing, began_us=self.window.since_us)
+        question = RunQuestion(self.window, self._read, parameters, routing, began_us=self.window.since_us)
         found = job.run(question, lambda _title, frame: frame.toArrow())
         return found, {table.name: table.rows.to_pylist() for table in found.tables}

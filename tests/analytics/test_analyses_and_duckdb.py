@@ -7,8 +7,8 @@ from importlib import import_module
 import pytest
 
 from analytics.requests.catalogue import ANALYSES
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from benchmarks.analytics import duckdb_queries, traffic
 
 pytestmark = pytest.mark.spark
@@ -16,7 +16,7 @@ EVENTS = 30_000
 #: Analyses that are tested elsewhere.
 OTHERS = ("whatif",)
 #: Today without its first and last ten minutes: windows begin and end anywhere.
-WINDOW = Window(traffic.START_US + 10 * traffic.MINUTE_US, traffic.START_US + 170 * traffic.MINUTE_US)
+WINDOW = TimeWindow(traffic.START_US + 10 * traffic.MINUTE_US, traffic.START_US + 170 * traffic.MINUTE_US)
 SLOT = 60
 
 
@@ -54,7 +54,7 @@ def ask(spark, archive, events):
         def read(*windows):
             return events if windows == (WINDOW,) else read_events(spark, archive, *windows)
 
-        found = job.run(Question(window, read, parameters, traffic.DEFINITIONS, began_us=began_us), collect)
+        found = job.run(RunQuestion(window, read, parameters, traffic.DEFINITIONS, began_us=began_us), collect)
         assert len(steps) == job.STEPS
         return found, {table.name: table.rows.to_pylist() for table in found.tables}
 
@@ -110,9 +110,9 @@ def test_traffic_by_destination_and_time(events, duck):
 
 def test_ways(events, duck):
     from analytics.transforms import schemas
-    from analytics.transforms.route_counts import ways
+    from analytics.transforms.route_counts import route_counts
 
-    check(ways(events), schemas.WAYS, duckdb_queries.ways(), duck)
+    check(route_counts(events), schemas.WAYS, duckdb_queries.ways(), duck)
 
 
 def test_clients(events, duck):
@@ -193,7 +193,7 @@ def test_the_depth_is_what_was_noted_and_what_came_and_went_since(ask, archive):
     from analytics.jobs import depth as job
 
     found, tables = ask(job, limit="20")
-    whole = Window(traffic.START_US, WINDOW.until_us)
+    whole = TimeWindow(traffic.START_US, WINDOW.until_us)
     duck = duckdb_queries.connect(archive, whole)
     at_the_end = f"SELECT * FROM ({duckdb_queries.depths(whole, SLOT)}) WHERE epoch_us(until) = {WINDOW.until_us}"
     expected = {name: depth for broker, name, _, depth in duck.sql(at_the_end).fetchall() if broker == traffic.BROKER}
@@ -262,7 +262,7 @@ def test_latency_names_the_slowest_queue(ask):
     assert slowest["destination"] == "queue://Consumer.Audit.VirtualTopic.Orders"
     assert "99 % of the messages of Consumer.Audit.VirtualTopic.Orders" in found.sentence
     assert slowest["p50_ms"] > 60_000
-    minute = Window(WINDOW.since_us, WINDOW.since_us + traffic.MINUTE_US)
+    minute = TimeWindow(WINDOW.since_us, WINDOW.since_us + traffic.MINUTE_US)
     assert [title for title, _ in ask(job, minute)[0].charts] == ["By destination", "p95 over time, of each 5 seconds"]
     found, tables = ask(job, consumer="Work.5-1")
     assert {row["client"] for row in tables["latency-by-consumer"]} == {"Work.5-1"}
@@ -396,7 +396,7 @@ def test_orphans_are_what_nobody_reads_and_what_never_matched(ask):
 @pytest.mark.parametrize("kind", [kind for kind in ANALYSES if kind not in OTHERS])
 def test_of_nothing_every_job_says_so_without_an_empty_frame(kind, events):
     job = import_module(ANALYSES[kind].module)
-    nothing = Question(Window(0, 60_000_000), lambda *_: events.where("false"))
+    nothing = RunQuestion(TimeWindow(0, 60_000_000), lambda *_: events.where("false"))
     found = job.run(nothing, lambda _, frame: frame.toArrow())
     assert found.sentence.endswith(".")
     assert (found.charts, found.tables) == ((), ())

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from observed import Analyst, now_us, observed_node
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from brokerapp.model.destination import Destination
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
@@ -49,7 +49,7 @@ def seen(tmp_path_factory, spark):
         _operators(node)
         _left_with_messages_coming(node)
         time.sleep(0.01)
-    noted.analyst = Analyst(spark, folder / "archive", Window(began, now_us() + 1))
+    noted.analyst = Analyst(spark, folder / "archive", TimeWindow(began, now_us() + 1))
     return noted
 
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from analytics.model.time_buckets import whole
+from analytics.model.time_buckets import whole_slots
 from analytics.requests.catalogue import ANALYSES, GROUPS, analysis_for
 from analytics.requests.parameters import DESTINATION, number, one_of
-from analytics.requests.request import AnalysisRequest, Window
+from analytics.requests.request import AnalysisRequest, TimeWindow
 from brokerapp.errors import RequestRefused
 
 HOUR = 3_600_000_000
@@ -47,23 +47,23 @@ def test_a_request_that_makes_no_sense_is_refused(data, said):
 
 @pytest.mark.parametrize(("text", "length"), [("15m", HOUR // 4), ("1h", HOUR), ("7d", 7 * 24 * HOUR)])
 def test_a_window_ends_now(text, length):
-    assert AnalysisRequest("traffic", text).window_at(NOW) == Window(NOW - length, NOW)
+    assert AnalysisRequest("traffic", text).window_at(NOW) == TimeWindow(NOW - length, NOW)
 
 
 def test_a_window_is_read_up_to_the_moment_up_to_which_all_is_known():
-    window = Window(10, 20)
-    assert [window.up_to(us) for us in (None, 30, 15, 5)] == [window, window, Window(10, 15), Window(10, 11)]
+    window = TimeWindow(10, 20)
+    assert [window.up_to(us) for us in (None, 30, 15, 5)] == [window, window, TimeWindow(10, 15), TimeWindow(10, 11)]
 
 
 def test_slots_that_lie_in_a_window_in_part_are_not_whole():
     minute = 60_000_000
-    assert whole(Window(30_000_000, 4 * minute + 1), 60) == [60, 120, 180]
-    assert whole(Window(0, 2 * minute), 60) == [0, 60]
-    assert whole(Window(30_000_000, 2 * minute), 60) == [0, 60]  # else there would be one
+    assert whole_slots(TimeWindow(30_000_000, 4 * minute + 1), 60) == [60, 120, 180]
+    assert whole_slots(TimeWindow(0, 2 * minute), 60) == [0, 60]
+    assert whole_slots(TimeWindow(30_000_000, 2 * minute), 60) == [0, 60]  # else there would be one
 
 
 def test_a_window_with_both_ends_stays_where_it_is():
-    assert AnalysisRequest("traffic", since_us=5, until_us=9).window_at(NOW) == Window(5, 9)
+    assert AnalysisRequest("traffic", since_us=5, until_us=9).window_at(NOW) == TimeWindow(5, 9)
 
 
 @pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda each: each.kind)

@@ -71,7 +71,7 @@ def test_an_analysis_runs_on_a_cluster_behind_a_server_elsewhere(cluster, tmp_pa
     finally:
         installation.stop()
     assert state == "done", info
-    assert storage.stored(data / "results", run_id)["rows_read"] > 500
+    assert storage.load_result(data / "results", run_id)["rows_read"] > 500
     executors = list(folder.glob("app-*/*/stderr"))
     assert executors, "an executor of the cluster did the work"
     assert not (data / "spark" / "token").exists(), "nothing was started here"

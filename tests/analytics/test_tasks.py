@@ -63,7 +63,7 @@ def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation)
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
     assert state == "done", info
-    result = storage.stored(installation.data / "results", run_id)
+    result = storage.load_result(installation.data / "results", run_id)
     assert info == {"result": f"{run_id}/result.json", "sentence": result["sentence"]}
     assert result["rows_read"] > 2000
     assert 0 < time.time_ns() // 1000 - result["freshness_us"] < 60_000_000  # the stream was read up to its end
@@ -90,7 +90,7 @@ def completeness_of(installation) -> dict:
     run_id = installation.analyse(REQUEST)
     state, info = installation.end_of(run_id)
     assert state == "done", info
-    return storage.stored(installation.data / "results", run_id)["completeness"]
+    return storage.load_result(installation.data / "results", run_id)["completeness"]
 
 
 def test_a_result_says_that_it_is_complete_and_which_files_could_not_be_read(installation, second_archive):

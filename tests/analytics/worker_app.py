@@ -7,7 +7,7 @@ import redis
 from celery import Celery
 
 from analytics.requests import catalogue
-from analytics.requests.catalogue import Analysis
+from analytics.requests.catalogue import AnalysisDefinition
 
 TOLD, STARTED = "test:told", "test:started"
 URL = os.environ["REDIS_URL"]
@@ -24,7 +24,7 @@ app.conf.update(
 )
 
 for kind in ("endless", "slow", "uncancellable", "failing", "memory", "large", "spilling"):
-    catalogue.ANALYSES[kind] = Analysis(kind, kind, kind, f"{kind}_job")
+    catalogue.ANALYSES[kind] = AnalysisDefinition(kind, kind, kind, f"{kind}_job")
 
 
 @app.task(name="console.run_changed")

@@ -107,7 +107,7 @@ def test_what_clients_do_is_seen_in_the_console_and_answered_by_spark(sluice, st
 def archived(sluice: Installation) -> int:
     """Events of messages in the archive, once it holds what was recorded so far."""
     archive, now_us = BrokerArchive(sluice.folder / "archive", "sluice"), time.time_ns() // 1000
-    until(lambda: (archive.as_of_us or 0) >= now_us, "all is archived", ANALYSIS_SECONDS)
+    until(lambda: (archive.fresh_until_us or 0) >= now_us, "all is archived", ANALYSIS_SECONDS)
     files = dataset.dataset(list(archive.folder.rglob("part-*.parquet")))
     of_no_message = [KINDS[kind] for kind in WITHOUT_MESSAGE]
     return files.count_rows(filter=~dataset.field("kind").isin(of_no_message))
@@ -273,8 +273,8 @@ def sent(sluice: Installation, recipient: str):
 #: A report that is begun at once.
 BEGINS = """
 from console.models import Report
-from console.analyses.reports.editions import begin_now
-begin_now(Report.objects.create(name="Tried again", questions=[{"kind": "traffic", "window": "1h"}]), "admin")
+from console.analyses.reports.editions import start_edition_now
+start_edition_now(Report.objects.create(name="Tried again", questions=[{"kind": "traffic", "window": "1h"}]), "admin")
 """
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.footer_stats import began_us
+from analytics.archive.footer_stats import recording_start_us
 from analytics.archive.trace_stream import TraceStream
 from analytics.requests.catalogue import ANALYSES
-from analytics.requests.question import Question
-from analytics.requests.request import Window
-from analytics.requests.whatif_request import Trial
-from analytics.results.storage import Findings
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
+from analytics.results.storage import JobResult
 from brokerapp.config.reader import parse_config
 from tests.ledger.clients import now, number_of
 from tests.ledger.ledger import Ledger
@@ -34,7 +34,7 @@ class Done:
 
     load: Load
     node: RunningNode
-    window: Window
+    window: TimeWindow
     data: Path
 
     @property
@@ -58,7 +58,7 @@ def done(store_url, tmp_path_factory) -> Iterator[Done]:
     _name(load)
     node.look(lambda: node.node._reporting.note_depths())  # as at the next minute
     _archive(node, data / "archive")
-    yield Done(load, node, Window(since_us, until_us), data)
+    yield Done(load, node, TimeWindow(since_us, until_us), data)
     node.stop()
 
 
@@ -85,7 +85,7 @@ def _archive(node: RunningNode, folder: Path) -> None:
 class Answer:
     """What an analysis found."""
 
-    findings: Findings
+    findings: JobResult
     tables: dict[str, list[dict[str, Any]]]  #: by name
 
     @property
@@ -94,7 +94,7 @@ class Answer:
         return {each.label: each.value for each in self.findings.headline}
 
 
-def _tables(findings: Findings) -> dict[str, list[dict[str, Any]]]:
+def _tables(findings: JobResult) -> dict[str, list[dict[str, Any]]]:
     """The columns that a page shows."""
     return {
         each.name: each.rows.select([column.name for column in each.columns]).to_pylist() for each in findings.tables
@@ -109,12 +109,14 @@ def ask(done, spark):
     answers: dict[Any, Answer] = {}
     routing = done.node.ask(lambda admin: admin.definitions())
 
-    def carry_out(kind: str, archive: Path = done.archive, trial: Trial | None = None, **parameters: str) -> Answer:
+    def carry_out(
+        kind: str, archive: Path = done.archive, trial: WhatIfRequest | None = None, **parameters: str
+    ) -> Answer:
         key = kind, archive, id(trial), *sorted(parameters.items())
         if key not in answers:
-            question = Question(
+            question = RunQuestion(
                 done.window, partial(read_events, spark, archive), ANALYSES[kind].values(parameters), routing,
-                trial=trial, began_us=began_us(archive),
+                trial=trial, began_us=recording_start_us(archive),
             )  # fmt: skip
             findings = import_module(ANALYSES[kind].module).run(question, lambda _, frame: frame.toArrow())
             answers[key] = Answer(findings, _tables(findings))

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from analytics.model.time_buckets import slot_seconds, starts
-from analytics.requests.request import Window
+from analytics.model.time_buckets import slot_seconds, slot_starts
+from analytics.requests.request import TimeWindow
 from analytics.rollups.log_histogram import ERROR
 from tests.ledger import numbers
 from tests.ledger.ledger import ACKED, DEAD, EXPIRED, RETURNED, Ledger, Span
@@ -37,7 +37,7 @@ class Account:
     """A ledger, and the window that is asked about: all of it happened in there."""
 
     ledger: Ledger
-    window: Window
+    window: TimeWindow
 
     @cached_property
     def found(self) -> list[Happening]:
@@ -51,7 +51,7 @@ class Account:
         return (self.window.until_us - began.before) / 1e6, (self.window.until_us - self.window.since_us) / 1e6
 
     @cached_property
-    def covered(self) -> Window:
+    def covered(self) -> TimeWindow:
         """The part of the window that is recorded: all but a moment."""
         return self.window
 
@@ -94,7 +94,7 @@ def traffic(account: Account) -> Expected:
 
 def _by_time(account: Account) -> list[Row]:
     rows, kinds = [], {"sent": SENT, "stored": STORED, "dispatched": GIVEN, "acked": ACKED}
-    for begin in starts(account.window, account.slot):
+    for begin in slot_starts(account.window, account.slot):
         within = begin * 1_000_000, (begin + account.slot) * 1_000_000
         may = [each for each in account.found if each.when.before >= within[0] and each.when.after < within[1]]
         for place in sorted({each.place for each in may}):
@@ -200,7 +200,7 @@ def milliseconds(span: Span) -> tuple[float, float]:
 
 def depth(account: Account) -> Expected:
     ledger, until = account.ledger, account.window.until_us
-    begins = starts(account.window, account.slot)
+    begins = slot_starts(account.window, account.slot)
     ends = [min((each + account.slot) * 1_000_000, until) for each in begins]
     over_time = [numbers.depths(ledger, each) for each in ends[:-1]] + [numbers.depths(ledger)]
     recent = begins[-max(1, round(len(begins) * 0.25))] * 1_000_000

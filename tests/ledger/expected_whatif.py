@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from analytics.model.time_buckets import slot_seconds, starts
+from analytics.model.time_buckets import slot_seconds, slot_starts
 from tests.ledger import numbers
 from tests.ledger.expected import Account, Expected, Row
 from tests.ledger.ledger import ACKED, DEAD, DROPPED, EXPIRED, SENT, Message
@@ -85,7 +85,7 @@ def _served(account: Account) -> dict[str, tuple[float, float]]:
     found = {}
     for place in {each.place for each in account.found}:
         left = [each for each in account.found if each.place == place and each.what in GONE]
-        bounds = [(begin * 1_000_000, (begin + slot) * 1_000_000) for begin in starts(account.covered, slot)]
+        bounds = [(begin * 1_000_000, (begin + slot) * 1_000_000) for begin in slot_starts(account.covered, slot)]
         least = max(in_time([each for each in left if each.what in surely], *each)[0] for each in bounds)
         most = max(in_time(left, *each)[1] for each in bounds)
         found[place] = round(least * 60 / slot, 1), round(most * 60 / slot, 1)

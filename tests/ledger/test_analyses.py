@@ -11,7 +11,7 @@ import pytest
 
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.requests.catalogue import ANALYSES
-from analytics.requests.whatif_request import Trial
+from analytics.requests.whatif_request import WhatIfRequest
 from brokerapp.model.definitions import Composite, Leg
 from brokerapp.model.destination import Destination
 from tests.ledger import expected
@@ -121,7 +121,7 @@ def draft(node):
     kept = (each for each in current.virtual_destinations if getattr(each, "destination", None) != at)
     archive = Composite(Destination.parse(ARCHIVED), (Leg(Destination.parse(ARCHIVE), None),), forward_only=False)
     proposed = replace(current, virtual_destinations=(*kept, Composite(at, legs), archive))
-    return Trial(current, proposed, node.ask(lambda admin: admin.circumstances(proposed)))
+    return WhatIfRequest(current, proposed, node.ask(lambda admin: admin.circumstances(proposed)))
 
 
 def test_the_same_hours_of_a_week_before_are_counted_as_this_week(ask, account, done, week_before):

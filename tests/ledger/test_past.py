@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from analytics.rollups.counters import Cell
+from analytics.rollups.counters import CounterCell
 from analytics.rollups.queries import WHOLE
-from analytics.rollups.queries import Past as Rollups
+from analytics.rollups.queries import RollupQueries as Rollups
 from analytics.rollups.store import MINUTE
 from brokerapp.model.destination import Destination
 from console.metrics.rollup_history import delays
@@ -50,7 +50,7 @@ def test_rollups_count_what_happened_at_each_destination(past, span, found):
 
 
 def _together(points):
-    cell = Cell()
+    cell = CounterCell()
     for each in points:
         cell.add(each.cell)
     return cell

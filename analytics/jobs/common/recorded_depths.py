@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from analytics.jobs.common.tables import Collect, total
-from analytics.model.depth_series import Course, courses, cuts_of
-from analytics.model.recording_gaps import HOUR, Heard, silent
-from analytics.model.time_buckets import starts
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.model.depth_series import DepthSeries, build_series, cuts_of
+from analytics.model.recording_gaps import HOUR, RecordingCoverage, find_gaps
+from analytics.model.time_buckets import slot_starts
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from analytics.transforms.depth_changes import flows, notes
 from analytics.transforms.event_filters import of_destination
 from brokerapp.tracing.consumers import EVERYWHERE
@@ -28,33 +28,33 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedDepths:
     """The course of each log from the beginning of the window's first hour on."""
 
     slot: int  #: seconds
     begins: list[int]  #: of each slot, seconds since the epoch
-    courses: dict[Key, Course]
+    courses: dict[Key, DepthSeries]
     rows_read: int
 
 
-def recorded(question: Question, slot: int, collect: Collect, destination: str = "") -> Recorded:
+def read_recorded_depths(question: RunQuestion, slot: int, collect: Collect, destination: str = "") -> RecordedDepths:
     """The depths of the window, by slots of at most an hour."""
     slot, window = min(slot, LONGEST), question.window
     # Each hour begins with notes of all depths, so that nothing before it needs to be read.
-    whole = Window(window.since_us // HOUR_US * HOUR_US, window.until_us)
+    whole = TimeWindow(window.since_us // HOUR_US * HOUR_US, window.until_us)
     events = of_destination(question.read(whole), destination)
-    first, begins = whole.since_us // 1_000_000, starts(whole, slot)
+    first, begins = whole.since_us // 1_000_000, slot_starts(whole, slot)
     notes_of_slots = collect("notes of depths", notes(events, slot))
     noted = _numbered(notes_of_slots, first, slot)
     cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
     changes = collect("what came and went", flows(events, slot, first, cuts))
     changed = _changes(changes)
-    found = courses(len(begins), cuts, noted, changed)
+    found = build_series(len(begins), cuts, noted, changed)
     slots = {each[:2] for each in (*noted, *changed)}
     whole, started = (_moments(notes_of_slots, column) for column in ("whole", "started"))
 
-    def heard(broker: str) -> Heard:
-        return Heard(
+    def heard(broker: str) -> RecordingCoverage:
+        return RecordingCoverage(
             slots={number for (name, _), number in slots if name == broker},
             started={(at - first) // slot for name, at in started if name == broker},
             hours={at // HOUR * HOUR for name, at in whole if name == broker},
@@ -64,7 +64,7 @@ def recorded(question: Question, slot: int, collect: Collect, destination: str =
         if key in found:
             found[key].consumers = count
     _mark_silences(found, begins, slot, window, heard)
-    return Recorded(slot, begins, found, total(changes, "events"))
+    return RecordedDepths(slot, begins, found, total(changes, "events"))
 
 
 def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int, int]]:
@@ -103,14 +103,18 @@ def _moments(notes_of_slots: pa.Table, column: str) -> set[tuple[str, int]]:
 
 
 def _mark_silences(
-    found: Mapping[Key, Course], begins: Sequence[int], slot: int, window: Window, heard: Callable[[str], Heard]
+    found: Mapping[Key, DepthSeries],
+    begins: Sequence[int],
+    slot: int,
+    window: TimeWindow,
+    heard: Callable[[str], RecordingCoverage],
 ) -> None:
     """Say of each course in which slots nothing is known of its broker."""
-    of_broker: dict[str, list[Course]] = {}
+    of_broker: dict[str, list[DepthSeries]] = {}
     for (broker, _), course in found.items():
         of_broker.setdefault(broker, []).append(course)
     for broker, together in of_broker.items():
         waiting = [sum(depths) for depths in zip(*(each.depths for each in together), strict=True)]
-        gaps = silent(begins, slot, window.until_us / 1e6, heard(broker), waiting)
+        gaps = find_gaps(begins, slot, window.until_us / 1e6, heard(broker), waiting)
         for course in together:
             course.silent = gaps

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from analytics.model.wording import counted, form
-from analytics.results.storage import Column, Findings
+from analytics.model.wording import pluralize, verb_form
+from analytics.results.storage import JobResult, ResultColumn
 from analytics.rollups.log_histogram import PERCENTILES
 
 #: Computes a frame as the next step of a run.
@@ -19,23 +19,25 @@ Collect = Callable[[str, DataFrame], pa.Table]
 MAX_BARS = 15
 NOTHING = "Nothing was recorded in this window."
 
-DESTINATION = Column("destination", "Destination", about="destination")
-CLIENT = Column("client", "Consumer", about="client")
-ACKED = Column("acked", "Acknowledged", "messages")
-LATENCIES = tuple(Column(name.removesuffix("_us") + "_ms", name.removesuffix("_us"), "ms") for name in PERCENTILES)
+DESTINATION = ResultColumn("destination", "Destination", about="destination")
+CLIENT = ResultColumn("client", "Consumer", about="client")
+ACKED = ResultColumn("acked", "Acknowledged", "messages")
+LATENCIES = tuple(
+    ResultColumn(name.removesuffix("_us") + "_ms", name.removesuffix("_us"), "ms") for name in PERCENTILES
+)
 
 
-def nothing(sentence: str = NOTHING, rows_read: int = 0) -> Findings:
+def empty_result(sentence: str = NOTHING, rows_read: int = 0) -> JobResult:
     """What is said when there is nothing to show."""
-    return Findings(sentence, rows_read)
+    return JobResult(sentence, rows_read)
 
 
-def rolled_back(count: int) -> tuple[str, ...]:
+def rollback_notes(count: int) -> tuple[str, ...]:
     """What is to be said of messages that were sent in transactions of which nothing came."""
     if not count:
         return ()
-    are = form(count, "is", "are")
-    return (f"{counted(count, 'message')} of transactions that were rolled back {are} not counted as sent.",)
+    are = verb_form(count, "is", "are")
+    return (f"{pluralize(count, 'message')} of transactions that were rolled back {are} not counted as sent.",)
 
 
 def total(rows: pa.Table, column: str) -> int:
@@ -43,12 +45,12 @@ def total(rows: pa.Table, column: str) -> int:
     return pc.sum(rows[column]).as_py() or 0
 
 
-def ordered(rows: pa.Table, *columns: str) -> pa.Table:
+def sort_descending(rows: pa.Table, *columns: str) -> pa.Table:
     """The rows with the greatest values first; a name after `+` sorts upwards."""
     return rows.sort_by([(name.lstrip("+"), "ascending" if name[0] == "+" else "descending") for name in columns])
 
 
-def table_of(rows: Iterable[Mapping[str, object]], columns: Sequence[Column]) -> pa.Table:
+def table_of(rows: Iterable[Mapping[str, object]], columns: Sequence[ResultColumn]) -> pa.Table:
     """Rows as a table of these columns, typed by their units also when there is none."""
     found = list(rows)
     return pa.table({each.name: pa.array([row[each.name] for row in found], _type(each)) for each in columns})
@@ -61,7 +63,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _type(column: Column) -> pa.DataType:
+def _type(column: ResultColumn) -> pa.DataType:
     return _TYPES[column.unit]
 
 
@@ -74,7 +76,7 @@ def in_milliseconds(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def parts_of(rows: pa.Table, column: str) -> list[float]:
+def shares_of(rows: pa.Table, column: str) -> list[float]:
     """What part of the whole each row has."""
     whole = total(rows, column)
     return [each / whole if whole else 0.0 for each in rows[column].to_pylist()]

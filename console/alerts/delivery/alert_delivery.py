@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from console.alerts.delivery import retry_schedule, webhook
-from console.analyses.result_tables import page_of
+from console.analyses.result_tables import destination_url
 from console.models import AlertDelivery, AlertFiring, AlertRule
 from console.ui.formatting import time_format
 from console.ui.formatting.absolute_urls import address
@@ -43,8 +43,8 @@ LEASE = 600
 #: Asked for in one step of the watch.
 MAX_AT_ONCE = 100
 #: Marks what we send: whoever gets it must not make an alert of it.
-MARK = "X-Sluice-Alert"
-SIGNATURE = "X-Sluice-Signature"
+MARK_HEADER = "X-Sluice-Alert"
+SIGNATURE_HEADER = "X-Sluice-Signature"
 #: The event of what tells of nothing: see trying.py.
 TEST = "test"
 
@@ -55,14 +55,14 @@ def targets_of(rule: AlertRule) -> list[tuple[str, str]]:
     return targets + ([("webhook", rule.webhook)] if rule.webhook else [])
 
 
-def plan(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> None:
+def queue_notifications(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> None:
     """Have everybody told whom the rule names, unless it is silenced. What is too much is kept as held."""
     if rule.silenced_until and rule.silenced_until > now:
         return
-    _plan(targets_of(rule), room_of(rule, now), firing, event, now)
+    _plan(targets_of(rule), remaining_quota(rule, now), firing, event, now)
 
 
-def plan_for_told(firing: AlertFiring, event: str, now: datetime) -> None:
+def queue_resolution(firing: AlertFiring, event: str, now: datetime) -> None:
     """Have those told who were told that it fired: its rule, which named them, is gone."""
     told = firing.deliveries.filter(event="fired").exclude(state=State.HELD).order_by("id")
     targets = list(dict.fromkeys(told.values_list("kind", "target")))
@@ -80,7 +80,7 @@ def _plan(targets: Sequence[tuple[str, str]], room: int, firing: AlertFiring, ev
         )  # fmt: skip
 
 
-def room_of(rule: AlertRule, now: datetime) -> int:
+def remaining_quota(rule: AlertRule, now: datetime) -> int:
     """How many more may be told about it within this hour."""
     return _room(AlertDelivery.objects.filter(firing__rule=rule), now)
 
@@ -89,21 +89,21 @@ def _room(told: QuerySet[AlertDelivery], now: datetime) -> int:
     return MAX_AN_HOUR - told.filter(created__gt=now - timedelta(hours=1)).exclude(state=State.HELD).count()
 
 
-def ask_for_due(now: datetime) -> None:
+def enqueue_due(now: datetime) -> None:
     """Ask workers for what is to be sent now."""
-    retry_schedule.ask_for(AlertDelivery.objects.filter(state=State.QUEUED), "due", TASK, now, LOST, MAX_AT_ONCE)
+    retry_schedule.enqueue_due(AlertDelivery.objects.filter(state=State.QUEUED), "due", TASK, now, LOST, MAX_AT_ONCE)
 
 
 def deliver(delivery_id: int) -> str:
     """One attempt; what came of it."""
-    delivery = _claimed(delivery_id)
+    delivery = _claim(delivery_id)
     if delivery is None:
         return "nothing to do"
     if reason := attempt(delivery):
         _failed(delivery, reason)
     else:
         delivery.state, delivery.detail = State.SENT, ""
-    _note(delivery)
+    _save_outcome(delivery)
     return delivery.state
 
 
@@ -119,7 +119,7 @@ def attempt(delivery: AlertDelivery) -> str:
     return ""
 
 
-def _claimed(delivery_id: int) -> AlertDelivery | None:
+def _claim(delivery_id: int) -> AlertDelivery | None:
     """The delivery, for this worker alone; None when it is over, or somebody else attempts it in this moment."""
     delivery = AlertDelivery.objects.select_related("firing__rule").filter(pk=delivery_id).first()
     now = timezone.now()
@@ -131,7 +131,7 @@ def _claimed(delivery_id: int) -> AlertDelivery | None:
     return delivery if before.update(attempts=delivery.attempts, due=delivery.due) else None
 
 
-def _note(delivery: AlertDelivery) -> None:
+def _save_outcome(delivery: AlertDelivery) -> None:
     """Keep what came of the attempt, unless the worker took so long that another one attempts it by now."""
     mine = AlertDelivery.objects.filter(pk=delivery.pk, state=State.QUEUED, attempts=delivery.attempts)
     if not mine.update(state=delivery.state, detail=delivery.detail, due=delivery.due):
@@ -140,7 +140,7 @@ def _note(delivery: AlertDelivery) -> None:
 
 def _failed(delivery: AlertDelivery, reason: str) -> None:
     delivery.detail = reason[:500]
-    next_due = retry_schedule.again(delivery.attempts, RETRIES, timezone.now())
+    next_due = retry_schedule.next_attempt_at(delivery.attempts, RETRIES, timezone.now())
     if next_due is None:
         delivery.state = State.FAILED
     else:
@@ -192,9 +192,9 @@ def _mail(delivery: AlertDelivery) -> None:
         because = f": {delivery.reason}" if delivery.reason else ""
         lines.append(f"Over at {time_format.exactly(firing.ended, timezones.UTC)}{because}.")
     lines += ["", f"The {'alert' if firing.pk else 'rule'}: {_page(firing)}"]
-    if firing.pk and (page := page_of(firing.subject)):
+    if firing.pk and (page := destination_url(firing.subject)):
         lines.append(f"{firing.subject}: {address(page)}")
-    headers = {MARK: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
+    headers = {MARK_HEADER: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
 
 
@@ -202,9 +202,9 @@ def _webhook(delivery: AlertDelivery) -> None:
     firing = delivery.firing
     secret = firing.rule.secret if firing.rule else firing.secret
     body = json.dumps(document_of(delivery), sort_keys=True).encode()
-    headers = {"Content-Type": "application/json", "User-Agent": "Sluice", MARK: "1"}
+    headers = {"Content-Type": "application/json", "User-Agent": "Sluice", MARK_HEADER: "1"}
     if secret:
-        headers[SIGNATURE] = signature(secret, body)
+        headers[SIGNATURE_HEADER] = signature(secret, body)
     webhook.post(delivery.target, body, headers)
 
 

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from brokerapp.errors import StoreUnavailable
-from console.broker.task_queue import ask
+from console.broker.task_queue import enqueue
 
 logger = logging.getLogger(__name__)
 
 
-def ask_for(rows: QuerySet, when: str, task: str, now: datetime, lost: float, most: int | None = None) -> None:
+def enqueue_due(rows: QuerySet, when: str, task: str, now: datetime, lost: float, most: int | None = None) -> None:
     """Ask workers for the rows whose field `when` has come, the longest due first, at most `most`.
 
     Each is due again after `lost` seconds, in case its worker is lost; of two who ask at once one gets it.
@@ -23,12 +23,12 @@ def ask_for(rows: QuerySet, when: str, task: str, now: datetime, lost: float, mo
         taken = rows.filter(pk=row.pk, **{when: getattr(row, when)})
         if taken.update(**{when: now + timedelta(seconds=lost)}):
             try:
-                ask(task, row.pk)
+                enqueue(task, row.pk)
             except StoreUnavailable as error:
                 logger.warning("%s waits for a worker: %s", row._meta.verbose_name, error)
                 return
 
 
-def again(attempts: int, retries: Sequence[float], now: datetime) -> datetime | None:
+def next_attempt_at(attempts: int, retries: Sequence[float], now: datetime) -> datetime | None:
     """When the next attempt is due after so many that failed; None: it has failed for good."""
     return None if attempts > len(retries) else now + timedelta(seconds=retries[attempts - 1])

@@ -53,7 +53,7 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> None:
     try:
         status = _exchange(parts, addresses, body, headers, deadline)
     except (OSError, http.client.HTTPException) as error:
-        logger.info("the webhook %s: %s: %s", bare(url), type(error).__name__, error)
+        logger.info("the webhook %s: %s: %s", without_secrets(url), type(error).__name__, error)
         raise RequestRefused(_reason(error, time.monotonic() >= deadline)) from error
     if not 200 <= status < 300:
         known = status in HTTPStatus._value2member_map_
@@ -69,12 +69,12 @@ def _reason(error: Exception, is_late: bool) -> str:
     return NO_CONNECTION
 
 
-def bare(url: str) -> str:
+def without_secrets(url: str) -> str:
     """An address without what is no part of the place and may be a key: user, password, query."""
-    return place_of(url) + urlsplit(url).path
+    return origin_of(url) + urlsplit(url).path
 
 
-def place_of(url: str) -> str:
+def origin_of(url: str) -> str:
     """Scheme and host: all that may be known by who may not use the address, as its path often is a key."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

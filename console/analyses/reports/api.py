@@ -15,10 +15,10 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import require
 from console.access.roles import Verb
 from console.analyses.reports import editions
-from console.analyses.reports.content import places_of
-from console.analyses.reports.delivery import readable
+from console.analyses.reports.content import scope_of_report
+from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
-from console.analyses.reports.presentation import said
+from console.analyses.reports.presentation import audit_fields
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Paged, page_of
@@ -28,7 +28,7 @@ from console.models import Edition, Report
 router = Router(tags=["reports"])
 
 
-class Question(RequestBody):
+class ReportQuestion(RequestBody):
     """An analysis of a report: its kind and its parameters."""
 
     kind: str
@@ -40,7 +40,7 @@ class ReportIn(RequestBody):
     """A report; `cron` is a crontab line in the time zone `zone`, empty for one that is made on request only."""
 
     name: str
-    questions: list[Question]
+    questions: list[ReportQuestion]
     cron: str = ""
     zone: str = "UTC"
     missed: str = "once"
@@ -105,13 +105,13 @@ class EditionPage(Schema):
 
 def _existing(request: HttpRequest, report_id: int) -> Report:
     report = get_object_or_404(Report, pk=report_id)
-    if not readable(request.user, report):
+    if not is_readable_by(request.user, report):
         raise Http404("There is no such report.")
     return report
 
 
 def _require(request: HttpRequest, report: Report) -> None:
-    for place in places_of(report):
+    for place in scope_of_report(report):
         require(request, Verb.SCHEDULE, place)
         require(request, Verb.SEE, place)
 
@@ -134,21 +134,21 @@ def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
 
 
 def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:
-    before = said(report) if report else None
+    before = audit_fields(report) if report else None
     made = _form(wanted, report).save(request.user.get_username())
     made.is_on = wanted.is_on
     _require(request, made)
     with trail.recording(request, "change report" if report else "create report", made.name, before) as change:
         editions.set_due(made, timezone.now())
         made.save()
-        change.after = said(made)
+        change.after = audit_fields(made)
     return made
 
 
 @operation(router, "GET", "", Verb.SEE, response=list[ReportOut])
 def list_reports(request: HttpRequest) -> Any:
     """The reports one may read, by name."""
-    return [report for report in Report.objects.all() if readable(request.user, report)]
+    return [report for report in Report.objects.all() if is_readable_by(request.user, report)]
 
 
 @operation(router, "POST", "", Verb.SCHEDULE, response={201: ReportOut})
@@ -176,7 +176,7 @@ def delete_report(request: HttpRequest, report_id: int) -> Any:
     """Delete a report with all its editions."""
     report = _existing(request, report_id)
     _require(request, report)
-    with trail.recording(request, "delete report", report.name, before=said(report)):
+    with trail.recording(request, "delete report", report.name, before=audit_fields(report)):
         editions.delete_report(report)
     return Status(204, None)
 
@@ -187,7 +187,7 @@ def run_report(request: HttpRequest, report_id: int) -> Any:
     report = _existing(request, report_id)
     _require(request, report)
     with trail.recording(request, "run report", report.name):
-        return Status(201, editions.begin_now(report, request.user.get_username()))
+        return Status(201, editions.start_edition_now(report, request.user.get_username()))
 
 
 @operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=EditionPage)

@@ -9,13 +9,13 @@ from typing import Any
 
 from brokerapp.model.destination import Destination
 from console.analyses import run_service
-from console.analyses.questions import scope_of, words_for
+from console.analyses.questions import describe_parameters, scope_of
 from console.analyses.reports.models import Edition, Report
 from console.models import AnalysisRun
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportSection:
     """One analysis of an edition."""
 
     run: AnalysisRun
@@ -40,12 +40,12 @@ class Part:
     @property
     def began(self) -> datetime | None:
         """When recording began, if that was in the window."""
-        return None if self.result is None else run_service.began_of(self.result)
+        return None if self.result is None else run_service.recording_start_of(self.result)
 
     @property
     def missing(self) -> str:
         """What of the recorded events it does not include, in words; "" when it is complete."""
-        return "" if self.result is None else run_service.missing_of(self.result)
+        return "" if self.result is None else run_service.missing_events_of(self.result)
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
@@ -53,18 +53,18 @@ class Part:
         return None if self.result is None else run_service.window_of(self.result)
 
 
-def parts_of(edition: Edition) -> list[Part]:
+def sections_of(edition: Edition) -> list[ReportSection]:
     """The parts of an edition, in the order of its report."""
     return [
-        Part(
+        ReportSection(
             run,
-            words_for(run.kind, run.request),
+            describe_parameters(run.kind, run.request),
             run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None,
         )
         for run in edition.runs.order_by("created")
     ]
 
 
-def places_of(report: Report) -> list[Destination]:
+def scope_of_report(report: Report) -> list[Destination]:
     """What the report is about, as patterns of destinations: everything, unless all questions stay within some."""
     return [place for question in report.questions for place in scope_of(question["kind"], question)]

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from console.access.permissions import Verb, may, roles_of
 from console.alerts.delivery import retry_schedule
-from console.analyses.reports.content import places_of
+from console.analyses.reports.content import scope_of_report
 from console.analyses.reports.mail import EditionMail
 from console.analyses.reports.models import Edition, Report
 
@@ -26,9 +26,9 @@ RETRIES = (30, 120, 600, 1800)
 LOST = 300
 
 
-def readable(user: object, report: Report) -> bool:
+def is_readable_by(user: object, report: Report) -> bool:
     """Whether somebody may read it: they see all that it is about."""
-    return all(may(user, Verb.SEE, place) for place in places_of(report))
+    return all(may(user, Verb.SEE, place) for place in scope_of_report(report))
 
 
 def recipients(report: Report) -> list[str]:
@@ -38,13 +38,13 @@ def recipients(report: Report) -> list[str]:
     roles = set(report.roles)
     if not roles:
         return list(dict.fromkeys(named))
-    found = [user.email for user in people if roles & set(roles_of(user)) and readable(user, report)]
+    found = [user.email for user in people if roles & set(roles_of(user)) and is_readable_by(user, report)]
     return list(dict.fromkeys([*named, *found]))
 
 
-def ask_for_due(now: datetime) -> None:
+def enqueue_due(now: datetime) -> None:
     """Ask workers for what is to be sent now."""
-    retry_schedule.ask_for(Edition.objects.filter(mail=Mail.DUE), "mail_due", TASK, now, LOST)
+    retry_schedule.enqueue_due(Edition.objects.filter(mail=Mail.DUE), "mail_due", TASK, now, LOST)
 
 
 def deliver(edition_id: int) -> str:
@@ -52,7 +52,7 @@ def deliver(edition_id: int) -> str:
     edition = Edition.objects.select_related("report").filter(pk=edition_id).first()
     if edition is None or edition.mail != Mail.DUE:
         return "nothing to do"
-    to, nobody = _told(edition)
+    to, nobody = _recipients_or_reason(edition)
     if not to:
         edition.mail, edition.mail_detail = Mail.NONE, nobody
     else:
@@ -74,7 +74,7 @@ def _where(to: list[str]) -> str:
     return f"to {', '.join(to)}"
 
 
-def _told(edition: Edition) -> tuple[list[str], str]:
+def _recipients_or_reason(edition: Edition) -> tuple[list[str], str]:
     """Who is told, and why nobody is: of a failure the owner alone."""
     if edition.state == State.DONE:
         return recipients(edition.report), "Nobody is named who gets it by mail."
@@ -87,7 +87,7 @@ def _told(edition: Edition) -> tuple[list[str], str]:
 
 def _failed(edition: Edition, reason: str) -> None:
     edition.mail_detail = reason[:500]
-    next_due = retry_schedule.again(edition.mail_attempts, RETRIES, timezone.now())
+    next_due = retry_schedule.next_attempt_at(edition.mail_attempts, RETRIES, timezone.now())
     if next_due is None:
         edition.mail = Mail.FAILED
     else:

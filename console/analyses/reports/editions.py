@@ -14,12 +14,12 @@ from brokerapp.errors import RequestRefused
 from console.analyses import run_retention, run_service
 from console.analyses.questions import request_for
 from console.analyses.reports.models import Edition, Report
-from console.analyses.reports.schedule import Missed, plan
+from console.analyses.reports.schedule import MissedRunPolicy, plan
 from console.models import AnalysisRun
 
 State = Edition.State
 #: How long it takes to begin all analyses of an edition, at most.
-BEGINNING = timedelta(minutes=5)
+START_TIMEOUT = timedelta(minutes=5)
 
 
 def set_due(report: Report, now: datetime) -> None:
@@ -28,11 +28,11 @@ def set_due(report: Report, now: datetime) -> None:
     report.due = timing.next(now, 1)[0] if timing and report.is_on else None
 
 
-def begin_due(now: datetime) -> list[Edition]:
+def start_due_editions(now: datetime) -> list[Edition]:
     """Begin what is due."""
     begun = []
     for report in Report.objects.filter(is_on=True, due__lte=now):
-        decided = plan(report.timing, report.due, now, Missed(report.missed))
+        decided = plan(report.timing, report.due, now, MissedRunPolicy(report.missed))
         # The condition keeps two processes apart that look at the same moment.
         if Report.objects.filter(pk=report.pk, due=report.due, is_on=True).update(due=decided.next):
             is_busy = report.editions.filter(state=State.RUNNING).exists()
@@ -46,7 +46,7 @@ def begin_due(now: datetime) -> list[Edition]:
 def _begin(report: Report, moment: datetime, is_busy: bool, missed: int) -> Edition:
     if is_busy:
         return _skip(report, moment, "The one before was still running.", missed)
-    return begin(report, moment, missed=missed)
+    return start_edition(report, moment, missed=missed)
 
 
 def _skip(report: Report, moment: datetime, reason: str, missed: int) -> Edition:
@@ -54,7 +54,7 @@ def _skip(report: Report, moment: datetime, reason: str, missed: int) -> Edition
     return report.editions.create(moment=moment, **fields)
 
 
-def begin(report: Report, moment: datetime, asked_by: str = "", missed: int = 0) -> Edition:
+def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: int = 0) -> Edition:
     """Make an edition for the time that ends at the moment."""
     parts = len(report.questions)
     edition = report.editions.create(moment=moment, asked_by=asked_by, missed=missed, parts=parts)
@@ -69,15 +69,15 @@ def begin(report: Report, moment: datetime, asked_by: str = "", missed: int = 0)
             )  # fmt: skip
             continue
         run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition)
-    settle(edition)
+    finish_if_complete(edition)
     return edition
 
 
-def begin_now(report: Report, asked_by: str) -> Edition:
+def start_edition_now(report: Report, asked_by: str) -> Edition:
     """Make an edition for the time that ends now. Raises RequestRefused while one is being made."""
     if report.editions.filter(state=State.RUNNING).exists():
         raise RequestRefused(f"“{report.name}” is being made already: wait until it is there, or cancel its runs")
-    return begin(report, timezone.now(), asked_by)
+    return start_edition(report, timezone.now(), asked_by)
 
 
 def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:
@@ -86,13 +86,13 @@ def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:
     return {"since_us": window.since_us, "until_us": window.until_us}
 
 
-def settle(edition: Edition) -> bool:
+def finish_if_complete(edition: Edition) -> bool:
     """End an edition whose analyses are over; whether it ended now."""
     found = list(edition.runs.order_by("created"))
     if any(not run.is_final for run in found):
         return False
     is_interrupted = len(found) < edition.parts
-    if is_interrupted and timezone.now() - edition.created < BEGINNING:
+    if is_interrupted and timezone.now() - edition.created < START_TIMEOUT:
         return False
     failed = [f"{run.title}: {run.reason or run.state}" for run in found if run.state != AnalysisRun.State.DONE]
     failed += ["It was interrupted while it began."] if is_interrupted else []
@@ -105,25 +105,25 @@ def settle(edition: Edition) -> bool:
     return is_new
 
 
-def settle_all() -> list[Edition]:
+def finish_complete_editions() -> list[Edition]:
     """End all editions whose analyses are over."""
     running = Edition.objects.filter(state=State.RUNNING).select_related("report")
-    return [edition for edition in running if settle(edition)]
+    return [edition for edition in running if finish_if_complete(edition)]
 
 
-def last_good(report: Report) -> Edition | None:
+def last_successful(report: Report) -> Edition | None:
     """The edition that stays on top until there is a better one."""
     return report.editions.filter(state=State.DONE).first()
 
 
-def forget(now: datetime) -> int:
+def purge_editions(now: datetime) -> int:
     """Delete editions that are older than their report keeps them, but the last good one and those with a pin."""
     count = 0
     for report in Report.objects.exclude(keep_days=0):
-        good = last_good(report)
+        good = last_successful(report)
         old = report.editions.filter(moment__lt=now - timedelta(days=report.keep_days)).exclude(state=State.RUNNING)
         for edition in old.exclude(pk=good.pk if good else None).exclude(runs__pinned=True):
-            delete(edition)
+            delete_edition(edition)
             count += 1
     return count
 
@@ -131,11 +131,11 @@ def forget(now: datetime) -> int:
 def delete_report(report: Report) -> None:
     """Delete a report with all its editions."""
     for edition in list(report.editions.all()):
-        delete(edition)
+        delete_edition(edition)
     report.delete()
 
 
-def delete(edition: Edition) -> None:
+def delete_edition(edition: Edition) -> None:
     """Delete an edition with its runs; those that are pinned stay, without it."""
     for run in edition.runs.exclude(state__in=AnalysisRun.FINAL):
         run_service.cancel(run, "whoever deleted its report")

@@ -9,12 +9,22 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from analytics.requests.catalogue import ANALYSES, Analysis
+from analytics.requests.catalogue import ANALYSES, AnalysisDefinition
 from analytics.requests.parameters import WINDOW, Parameter
 from brokerapp.errors import RequestRefused
 from console.access.roles import Role
 from console.analyses.questions import request_for
-from console.analyses.reports.schedule import DAILY, DAYS, HOURLY, MONTHLY, WEEKDAYS, WEEKLY, Missed, Rhythm, Timing
+from console.analyses.reports.schedule import (
+    DAILY,
+    DAYS,
+    HOURLY,
+    MONTHLY,
+    WEEKDAYS,
+    WEEKLY,
+    MissedRunPolicy,
+    ReportFrequency,
+    ReportSchedule,
+)
 from console.models import Report
 
 #: Addresses a report may name, analyses it may ask, days an edition may be kept.
@@ -22,7 +32,7 @@ MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650
 NEVER, BY_CRON = "never", "cron"
 #: What a question is asked about unless somebody chooses: reports are daily, as a rule.
 USUAL_WINDOW = "24h"
-RHYTHMS = (
+FREQUENCIES = (
     (HOURLY, "every hour"),
     (DAILY, "every day"),
     (WEEKDAYS, "Monday to Friday"),
@@ -33,40 +43,42 @@ RHYTHMS = (
 )
 #: Roles of people: the others are programs.
 READERS = (Role.VIEWER, Role.SUPPORT, Role.ANALYST, Role.OPERATOR, Role.ADMIN)
-POLICIES = (
-    (Missed.ONCE, "make up for the latest"),
-    (Missed.ALL, "make up for each of them"),
-    (Missed.SKIP, "pass over them"),
+MISSED_RUN_POLICIES = (
+    (MissedRunPolicy.ONCE, "make up for the latest"),
+    (MissedRunPolicy.ALL, "make up for each of them"),
+    (MissedRunPolicy.SKIP, "pass over them"),
 )
 
 
 class TimingForm(forms.Form):
     """When a report is due."""
 
-    rhythm = forms.ChoiceField(choices=RHYTHMS, initial=DAILY)
+    rhythm = forms.ChoiceField(choices=FREQUENCIES, initial=DAILY)
     time = forms.CharField(required=False, initial="07:00", max_length=5)
     days = forms.TypedMultipleChoiceField(choices=list(enumerate(DAYS)), coerce=int, required=False, initial=[1])
     day = forms.CharField(required=False, initial="1", max_length=2)
     cron = forms.CharField(required=False, max_length=100)
     zone = forms.CharField(required=False, initial="UTC", max_length=64)
 
-    def timing(self) -> Timing | None:
+    def timing(self) -> ReportSchedule | None:
         """What it says; None for a report without a schedule. Raises RequestRefused."""
         self.is_valid()
         said = {name: self.cleaned_data.get(name) for name in TimingForm.base_fields}
         zone = said["zone"] or "UTC"
         if said["rhythm"] == NEVER:
-            Timing.parse("0 0 * * *", zone)
+            ReportSchedule.parse("0 0 * * *", zone)
             return None
         if said["rhythm"] == BY_CRON:
-            return Timing.parse(said["cron"] or "", zone)
-        rhythm = Rhythm(said["rhythm"] or DAILY, said["time"] or "", tuple(said["days"] or ()), said["day"] or "")
-        return Timing.parse(rhythm.cron, zone)
+            return ReportSchedule.parse(said["cron"] or "", zone)
+        rhythm = ReportFrequency(
+            said["rhythm"] or DAILY, said["time"] or "", tuple(said["days"] or ()), said["day"] or ""
+        )
+        return ReportSchedule.parse(rhythm.cron, zone)
 
     @staticmethod
     def said_by(report: Report) -> dict[str, Any]:
         """The fields of a report's schedule."""
-        rhythm = Rhythm.of(report.cron) if report.cron else None
+        rhythm = ReportFrequency.of(report.cron) if report.cron else None
         fields: dict[str, Any] = {"cron": report.cron, "zone": report.zone}
         if rhythm is None:
             return fields | {"rhythm": BY_CRON if report.cron else NEVER}
@@ -77,7 +89,7 @@ class ReportForm(TimingForm):
     """A report."""
 
     name = forms.CharField(max_length=80)
-    missed = forms.ChoiceField(choices=POLICIES, initial=Missed.ONCE)
+    missed = forms.ChoiceField(choices=MISSED_RUN_POLICIES, initial=MissedRunPolicy.ONCE)
     roles = forms.MultipleChoiceField(choices=[(role, role) for role in READERS], required=False)
     addresses = forms.CharField(required=False, max_length=1000)
     attach = forms.BooleanField(required=False, initial=True)
@@ -136,12 +148,14 @@ class ReportForm(TimingForm):
             _, parameters = request_for(kind, given)
             yield {"kind": kind, **parameters}
 
-    def choices(self) -> list[tuple[Analysis, bool, list[tuple[Parameter, str]]]]:
+    def choices(self) -> list[tuple[AnalysisDefinition, bool, list[tuple[Parameter, str]]]]:
         """Every analysis that can be scheduled: whether it is chosen, and its parameters with their values."""
         own = {question["kind"]: question for question in self.report.questions}
         return [(each, *self._chosen(each, own.get(each.kind))) for each in ANALYSES.values() if each.group]
 
-    def _chosen(self, analysis: Analysis, own: dict[str, Any] | None) -> tuple[bool, list[tuple[Parameter, str]]]:
+    def _chosen(
+        self, analysis: AnalysisDefinition, own: dict[str, Any] | None
+    ) -> tuple[bool, list[tuple[Parameter, str]]]:
         kind, usual = analysis.kind, {WINDOW.name: USUAL_WINDOW} if WINDOW in analysis.parameters else {}
         if self.is_bound:
             said = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in analysis.parameters}

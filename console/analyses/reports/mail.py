@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from analytics.results import csv_export
 from console.analyses import result_tables
-from console.analyses.reports.content import Part, parts_of
+from console.analyses.reports.content import ReportSection, sections_of
 from console.analyses.reports.models import Edition
 from console.ui.formatting import number_format, time_format
 from console.ui.formatting.absolute_urls import address
@@ -35,7 +35,7 @@ MAX_FILE, MAX_FILES = 2_000_000, 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class MailChart:
     """A chart in the mail."""
 
     cid: str
@@ -57,15 +57,15 @@ def subject(edition: Edition) -> str:
 
 def preview(edition: Edition) -> str:
     """The mail as HTML that holds its pictures."""
-    parts = parts_of(edition)
+    parts = sections_of(edition)
     return _page(edition, parts, _pictures(edition, parts), preview=True)
 
 
-def _pictures(edition: Edition, parts: list[Part]) -> list[Picture | None]:
+def _pictures(edition: Edition, parts: list[ReportSection]) -> list[MailChart | None]:
     return [_picture(part, number, edition.report.zone) for number, part in enumerate(parts)]
 
 
-def _page(edition: Edition, parts: list[Part], drawn: list[Picture | None], preview: bool) -> str:
+def _page(edition: Edition, parts: list[ReportSection], drawn: list[MailChart | None], preview: bool) -> str:
     with timezone.override(edition.report.zone):
         found = [(part, picture, _table(part)) for part, picture in zip(parts, drawn, strict=True)]
         return _render("mail.html", edition, found, preview)
@@ -74,7 +74,7 @@ def _page(edition: Edition, parts: list[Part], drawn: list[Picture | None], prev
 def text(edition: Edition) -> str:
     """The mail for readers without HTML."""
     with timezone.override(edition.report.zone):
-        return _render("mail.txt", edition, [(part, None, None) for part in parts_of(edition)])
+        return _render("mail.txt", edition, [(part, None, None) for part in sections_of(edition)])
 
 
 def _render(template: str, edition: Edition, parts: list, preview: bool = False) -> str:
@@ -91,7 +91,7 @@ def _render(template: str, edition: Edition, parts: list, preview: bool = False)
     return render_to_string(f"analyses/reports/{template}", context)
 
 
-def _picture(part: Part, number: int, zone: str) -> Picture | None:
+def _picture(part: ReportSection, number: int, zone: str) -> MailChart | None:
     """The first of its charts that can be drawn, by the clock of this zone."""
     from analytics.results import (
         chart_images,  # takes a second to load and much memory: only who draws needs it
@@ -99,11 +99,11 @@ def _picture(part: Part, number: int, zone: str) -> Picture | None:
 
     for chart in (part.result or {}).get("charts", ()):
         if drawn := chart_images.png(chart["figure"], zone):
-            return Picture(f"chart-{number}@sluice", chart["title"], drawn)
+            return MailChart(f"chart-{number}@sluice", chart["title"], drawn)
     return None
 
 
-def _table(part: Part) -> dict[str, Any] | None:
+def _table(part: ReportSection) -> dict[str, Any] | None:
     """The first rows and columns of its first table."""
     tables = (part.result or {}).get("tables", ())
     if not tables or not tables[0]["rows"]:
@@ -123,7 +123,7 @@ def _table(part: Part) -> dict[str, Any] | None:
 def files(edition: Edition) -> Iterable[tuple[str, str]]:
     """Tables as CSV: names and texts; those that are too large are left to their pages."""
     total = 0
-    for part in parts_of(edition):
+    for part in sections_of(edition):
         for table in (part.result or {}).get("tables", ()):
             path = settings.SLUICE.results / str(part.run.id) / table.get("file", "")
             if not path.is_file() or path.stat().st_size > MAX_FILE:
@@ -139,7 +139,7 @@ class EditionMail(EmailMessage):
 
     def __init__(self, edition: Edition, recipients: list[str]) -> None:
         super().__init__(subject(edition), text(edition), to=recipients)
-        parts = parts_of(edition)
+        parts = sections_of(edition)
         drawn = _pictures(edition, parts)
         self.html = _page(edition, parts, drawn, preview=False)
         self.pictures = [picture for picture in drawn if picture]
@@ -147,7 +147,7 @@ class EditionMail(EmailMessage):
 
     def message(self) -> WireMessage:
         """What goes over the wire."""
-        made = _Wire()
+        made = _WireMessage()
         made["Subject"], made["From"], made["To"] = self.subject, self.from_email, ", ".join(self.to)
         made["Date"], made["Message-ID"] = formatdate(localtime=True), make_msgid("report")
         made["Auto-Submitted"] = "auto-generated"
@@ -161,7 +161,7 @@ class EditionMail(EmailMessage):
         return made
 
 
-class _Wire(WireMessage):
+class _WireMessage(WireMessage):
     """Django's backends ask for line ends of their own."""
 
     def as_bytes(self, unixfrom: bool = False, linesep: str = "\n") -> bytes:

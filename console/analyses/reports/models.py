@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from console.analyses.reports.schedule import Missed, Timing
+from console.analyses.reports.schedule import MissedRunPolicy, ReportSchedule
 
 
 class Report(models.Model):
@@ -15,7 +15,9 @@ class Report(models.Model):
     cron = models.CharField(max_length=100, blank=True)  #: a crontab line; none: only when somebody asks
     zone = models.CharField(max_length=64, default="UTC")  #: the time zone of its schedule and of its texts
     is_on = models.BooleanField(default=True)
-    missed = models.CharField(max_length=8, choices=[(each.value, each.value) for each in Missed], default="once")
+    missed = models.CharField(
+        max_length=8, choices=[(each.value, each.value) for each in MissedRunPolicy], default="once"
+    )
     due = models.DateTimeField(null=True, db_index=True)  #: the first moment that nobody has acted on yet
     roles = models.JSONField(default=list)  #: who is sent it: people in these roles
     addresses = models.CharField(max_length=1000, blank=True)  #: and these, comma separated
@@ -32,9 +34,9 @@ class Report(models.Model):
         return self.name
 
     @property
-    def timing(self) -> Timing | None:
+    def timing(self) -> ReportSchedule | None:
         """When it is due; None for a report without a schedule."""
-        return Timing(self.cron, self.zone) if self.cron else None
+        return ReportSchedule(self.cron, self.zone) if self.cron else None
 
 
 class Edition(models.Model):

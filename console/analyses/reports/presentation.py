@@ -9,14 +9,14 @@ from django.utils import timezone
 from console.analyses import result_tables
 from console.analyses.charts import plots
 from console.analyses.reports import editions
-from console.analyses.reports.content import Part, parts_of
+from console.analyses.reports.content import ReportSection, sections_of
 from console.models import Report
 
 #: Rows of a table in an edition: the rest is a click away, on the run's page.
 ROWS = 10
 
 
-def said(report: Report) -> dict[str, Any]:
+def audit_fields(report: Report) -> dict[str, Any]:
     """A report in the audit trail."""
     return {
         "questions": report.questions, "schedule": str(report.timing or "none"), "on": report.is_on,
@@ -26,15 +26,15 @@ def said(report: Report) -> dict[str, Any]:
 
 def row_of(report: Report) -> dict[str, Any]:
     """A report in the list."""
-    good = editions.last_good(report)
-    sentences = [part.sentence for part in parts_of(good)] if good else []
+    good = editions.last_successful(report)
+    sentences = [part.sentence for part in sections_of(good)] if good else []
     return {
         "report": report, "latest": report.editions.first(), "good": good, "sentences": sentences,
         "is_overdue": report.due is not None and report.due <= timezone.now(),
     }  # fmt: skip
 
 
-def shown(number: int, part: Part, zone: str) -> dict[str, Any]:
+def section_context(number: int, part: ReportSection, zone: str) -> dict[str, Any]:
     """A part of an edition: its charts, its first table with the first rows; times by the clock of its report."""
     result = part.result or {"charts": [], "tables": [], "window": {"since_us": 0, "until_us": 0}}
     with timezone.override(zone):

@@ -29,7 +29,7 @@ MAX_COUNTED = 10_000
 _SECOND = timedelta(seconds=1)
 
 
-class Missed(StrEnum):
+class MissedRunPolicy(StrEnum):
     """What becomes of runs that were due while nothing ran."""
 
     ONCE = "once"  #: the latest is made up for
@@ -38,14 +38,14 @@ class Missed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ReportSchedule:
     """A crontab line (five fields) in a time zone (a name such as Europe/Berlin)."""
 
     cron: str
     zone: str = "UTC"
 
     @staticmethod
-    def parse(cron: str, zone: str) -> Timing:
+    def parse(cron: str, zone: str) -> ReportSchedule:
         """Read both; raises RequestRefused, which names the part that is wrong."""
         if zone not in zones():
             raise RequestRefused(f"{zone[:60]!r} is not a time zone: expected a name such as Europe/Berlin or UTC")
@@ -58,7 +58,7 @@ class Timing:
         except CronSimError as error:
             expected = "expected minute, hour, day of month, month and day of week, such as 0 7 * * 1-5"
             raise RequestRefused(f"{cron[:60]!r} is not a crontab line ({error}): {expected}") from None
-        return Timing(cron, zone)
+        return ReportSchedule(cron, zone)
 
     def after(self, moment: datetime) -> Iterator[datetime]:
         """Every moment at which it is due after this one, in UTC."""
@@ -75,7 +75,7 @@ class Timing:
     @property
     def words(self) -> str:
         """`every day at 07:00, Europe/Berlin`"""
-        rhythm = Rhythm.of(self.cron)
+        rhythm = ReportFrequency.of(self.cron)
         if rhythm is not None:
             return f"{rhythm.words}, {self.zone}"
         explained = CronSim(self.cron, datetime(2026, 1, 1)).explain()
@@ -89,7 +89,7 @@ def zones() -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SchedulePlan:
     """What a schedule asks for now."""
 
     run: tuple[datetime, ...]  #: the moments to run for
@@ -97,19 +97,19 @@ class Plan:
     next: datetime | None  #: when it is due again; None for never
 
 
-def plan(timing: Timing, due: datetime, now: datetime, policy: Missed) -> Plan:
+def plan(timing: ReportSchedule, due: datetime, now: datetime, policy: MissedRunPolicy) -> SchedulePlan:
     """What to do about a report that is due since `due`, the first moment nobody has acted on yet."""
     moments = timing.after(due - _SECOND)
     passed = list(islice(takewhile(lambda moment: moment <= now, moments), MAX_COUNTED))
     punctual = [moment for moment in passed if now - moment <= PUNCTUAL]
     match policy:
-        case Missed.ALL:
+        case MissedRunPolicy.ALL:
             run = passed[-MAX_CAUGHT_UP:]
-        case Missed.ONCE:
+        case MissedRunPolicy.ONCE:
             run = passed[-1:]
-        case Missed.SKIP:
+        case MissedRunPolicy.SKIP:
             run = punctual[-1:]
-    return Plan(tuple(run), len(passed) - len(run), next(timing.after(now), None))
+    return SchedulePlan(tuple(run), len(passed) - len(run), next(timing.after(now), None))
 
 
 # -- in words
@@ -123,7 +123,7 @@ _FIXED = re.compile(r"(\d+) (\d+|\*) (\d+|L|\*) \* ([0-7](?:,[0-7])*|1-5|\*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class ReportFrequency:
     """How often, as people say it."""
 
     kind: str
@@ -168,7 +168,7 @@ class Rhythm:
         return f"{day} of every month at {self.time}"
 
     @staticmethod
-    def of(cron: str) -> Rhythm | None:
+    def of(cron: str) -> ReportFrequency | None:
         """The rhythm that has this crontab line; None when it takes more words than there are."""
         if (found := _FIXED.fullmatch(cron)) is None:
             return None
@@ -178,15 +178,15 @@ class Rhythm:
         time = f"{0 if hour == '*' else int(hour):02}:{int(minute):02}"
         match hour, day, week:
             case "*", "*", "*":
-                return Rhythm(HOURLY, time)
+                return ReportFrequency(HOURLY, time)
             case "*", _, _:
                 return None
             case _, "*", "*":
-                return Rhythm(DAILY, time)
+                return ReportFrequency(DAILY, time)
             case _, "*", "1-5":
-                return Rhythm(WEEKDAYS, time)
+                return ReportFrequency(WEEKDAYS, time)
             case _, "*", _:
-                return Rhythm(WEEKLY, time, tuple(sorted({int(each) % 7 for each in week.split(",")})))
+                return ReportFrequency(WEEKLY, time, tuple(sorted({int(each) % 7 for each in week.split(",")})))
             case _, _, "*":
-                return Rhythm(MONTHLY, time, day=day)
+                return ReportFrequency(MONTHLY, time, day=day)
         return None

@@ -17,11 +17,11 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import Verb, needs, require
 from console.analyses import run_queue, run_service
 from console.analyses.reports import editions, mail
-from console.analyses.reports.content import parts_of, places_of
-from console.analyses.reports.delivery import readable, recipients
-from console.analyses.reports.forms import POLICIES, READERS, RHYTHMS, ReportForm, TimingForm
-from console.analyses.reports.presentation import row_of, said
-from console.analyses.reports.presentation import shown as part_shown
+from console.analyses.reports.content import scope_of_report, sections_of
+from console.analyses.reports.delivery import is_readable_by, recipients
+from console.analyses.reports.forms import FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
+from console.analyses.reports.presentation import audit_fields, row_of
+from console.analyses.reports.presentation import section_context as part_shown
 from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
 from console.audit import trail
 from console.models import Edition, Report
@@ -46,7 +46,7 @@ State = Edition.State
 def reports(request: HttpRequest) -> HttpResponse:
     """The reports one may read, by name; `q` narrows them."""
     asked = request.GET.get("q", "").strip()
-    found = [report for report in Report.objects.filter(name__icontains=asked) if readable(request.user, report)]
+    found = [report for report in Report.objects.filter(name__icontains=asked) if is_readable_by(request.user, report)]
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"page": page, "rows": [row_of(report) for report in page], "q": asked}
     return render(request, "analyses/reports/list.html", context)
@@ -55,7 +55,7 @@ def reports(request: HttpRequest) -> HttpResponse:
 def _existing(request: HttpRequest, report_id: int) -> Report:
     """The report, for somebody who may read it: who may not does not learn that there is one."""
     report = get_object_or_404(Report, pk=report_id)
-    if not readable(request.user, report):
+    if not is_readable_by(request.user, report):
         raise Http404("There is no such report.")
     return report
 
@@ -68,7 +68,7 @@ def _to_change(request: HttpRequest, report_id: int) -> Report:
 
 def _require(request: HttpRequest, report: Report) -> None:
     """Raise PermissionDenied unless somebody may schedule reports on all that this one is about."""
-    for place in places_of(report):
+    for place in scope_of_report(report):
         require(request, Verb.SCHEDULE, place)
         require(request, Verb.SEE, place)
 
@@ -92,11 +92,11 @@ def edition(request: HttpRequest, report_id: int, edition_id: int) -> HttpRespon
 
 def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpResponse:
     for each in report.editions.filter(state=State.RUNNING):
-        editions.settle(each)  # what ended a moment ago
-    shown = shown or editions.last_good(report)
+        editions.finish_if_complete(each)  # what ended a moment ago
+    shown = shown or editions.last_successful(report)
     latest = report.editions.first()
     page = Paginator(report.editions.all(), OLDER).get_page(request.GET.get("page"))
-    parts, line = parts_of(shown) if shown else [], run_queue.line()
+    parts, line = sections_of(shown) if shown else [], run_queue.waiting_ids()
     context = {
         "report": report, "shown": shown, "latest": latest, "page": page,
         "parts": [part_shown(*each, report.zone) for each in enumerate(parts)],
@@ -115,7 +115,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
 def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = _to_change(request, report_id) if report_id else None
-    before = said(existing) if existing else None
+    before = audit_fields(existing) if existing else None
     question = request.GET.dict() if "kind" in request.GET else {}
     form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
     if request.method == "POST" and form.is_valid():
@@ -124,11 +124,11 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
         with trail.recording(request, "change report" if existing else "create report", made.name, before) as change:
             editions.set_due(made, timezone.now())
             made.save()
-            change.after = said(made)
+            change.after = audit_fields(made)
         messages.success(request, f"The report “{made.name}” is saved.")
         return redirect("report", report_id=made.pk)
     context = {
-        "form": form, "report": existing, "rhythms": RHYTHMS, "weekdays": WEEK, "policies": POLICIES,
+        "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
         "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
     }  # fmt: skip
@@ -165,12 +165,12 @@ def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
     if action == "delete" and request.POST.get("typed") != report.name:
         messages.error(request, "Nothing was deleted: type the report's name to confirm.")
         return redirect(_url(report))
-    with trail.recording(request, f"{action} report", report.name, before=said(report)):
+    with trail.recording(request, f"{action} report", report.name, before=audit_fields(report)):
         return redirect(_CHANGES[action](request, report))
 
 
 def _run(request: HttpRequest, report: Report) -> str:
-    editions.begin_now(report, request.user.get_username())
+    editions.start_edition_now(report, request.user.get_username())
     messages.success(request, "It is being made: this page shows how far it is.")
     return _url(report)
 

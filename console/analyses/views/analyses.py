@@ -13,25 +13,25 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from analytics.requests.catalogue import ANALYSES, Analysis, by_group
+from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, by_group
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Verb, needs, require, visible
 from console.analyses import result_tables, run_queue, run_service
 from console.analyses.charts import plots
 from console.analyses.questions import (
-    again,
-    before,
     catalogue,
     choice_for,
-    readable,
+    describe_parameters,
+    get_run_or_404,
+    previous_run,
+    readable_runs,
     request_for,
-    run_for,
+    rerun_query,
     scope_of,
-    words_for,
 )
 from console.audit import trail
-from console.metrics.archive_status import archived
-from console.metrics.charts_history import OF_WINDOW, Window
+from console.metrics.archive_status import archive_status
+from console.metrics.charts_history import OF_WINDOW, ChartWindow
 from console.models import AnalysisRun
 from console.ui.staticfiles import PLOTLY_STYLES
 
@@ -47,13 +47,13 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    line, latest = run_queue.line(), readable(AnalysisRun.objects.all(), visible(request.user))[:LATEST]
+    line, latest = run_queue.waiting_ids(), readable_runs(AnalysisRun.objects.all(), visible(request.user))[:LATEST]
     context = {
         "catalogue": catalogue(),
         "groups": by_group(),
-        "rows": [(run, run_service.cells_of(run, line), words_for(run.kind, run.request)) for run in latest],
+        "rows": [(run, run_service.cells_of(run, line), describe_parameters(run.kind, run.request)) for run in latest],
         "error": error,
-        "archived": archived(),
+        "archived": archive_status(),
     }
     return render(request, "analyses/analyses.html", context, status=400 if error else 200)
 
@@ -66,16 +66,18 @@ def ask(request: HttpRequest, kind: str) -> HttpResponse:
         raise Http404(f"There is no analysis {kind}.")
     given, now = request.GET.dict(), time.time()
     if OF_WINDOW & given.keys():
-        given["window"] = choice_for(ANALYSES[kind], int(now) - Window.read(request.GET, now).start)
+        given["window"] = choice_for(ANALYSES[kind], int(now) - ChartWindow.read(request.GET, now).start)
     return _form(request, ANALYSES[kind], given)
 
 
-def _form(request: HttpRequest, analysis: Analysis, given: Mapping[str, str], error: str = "") -> HttpResponse:
+def _form(
+    request: HttpRequest, analysis: AnalysisDefinition, given: Mapping[str, str], error: str = ""
+) -> HttpResponse:
     done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
-    last = list(readable(done, visible(request.user))[:3])
+    last = list(readable_runs(done, visible(request.user))[:3])
     context = {
         "analysis": analysis,
-        "cost": run_service.cost_of(last[0]) if last else "",
+        "cost": run_service.describe_cost(last[0]) if last else "",
         "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
         "last": last,
         "error": error,
@@ -108,10 +110,14 @@ def start(request: HttpRequest) -> HttpResponse:
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
     """One run: how it goes, why it failed, or what it found."""
-    found = run_for(request, run_id)
+    found = get_run_or_404(request, run_id)
     result = run_service.result_of(found) if found.state == AnalysisRun.State.DONE else None
-    context = {"run": found, "cells": run_service.cells_of(found), "parameters": words_for(found.kind, found.request)}
-    context["before"] = before(found, visible(request.user)) if result else None
+    context = {
+        "run": found,
+        "cells": run_service.cells_of(found),
+        "parameters": describe_parameters(found.kind, found.request),
+    }
+    context["before"] = previous_run(found, visible(request.user)) if result else None
     return render(request, "analyses/run.html", context | (_shown(result, found, request.GET) if result else {}))
 
 
@@ -123,13 +129,13 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "since": _time(window["since_us"]),
         "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")),
-        "began": run_service.began_of(result),
-        "missing": run_service.missing_of(result),
+        "began": run_service.recording_start_of(result),
+        "missing": run_service.missing_events_of(result),
         "completeness": run_service.completeness_of(result),
-        "again": again(run),
+        "again": rerun_query(run),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "plots": plots(result),
-        "tables": result_tables.pages(result, settings.SLUICE.results / str(run.id), query),
+        "tables": result_tables.result_pages(result, settings.SLUICE.results / str(run.id), query),
     }
 
 
@@ -141,7 +147,7 @@ def _time(us: int | None) -> datetime | None:
 @needs(Verb.ANALYSE)
 def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
     """Stop a run."""
-    found = run_for(request, run_id)
+    found = get_run_or_404(request, run_id)
     if found.is_final:
         messages.warning(request, "It was over already.")
     else:

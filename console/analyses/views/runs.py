@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from analytics.results import csv_export
 from console.access.permissions import Verb, needs, visible
 from console.analyses import comparison, run_queue, run_service
-from console.analyses.questions import before, catalogue, run_for, words_for
+from console.analyses.questions import catalogue, describe_parameters, get_run_or_404, previous_run
 from console.analyses.run_list import CHIPS, RunQuery
 from console.audit.search.queries import in_chunks
 from console.models import AnalysisRun
@@ -28,14 +28,14 @@ COMPARED = 20_000
 @needs(Verb.SEE)
 def runs_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; see RunQuery for what the query string may say."""
-    query, line = RunQuery.read(request.GET), run_queue.line()
+    query, line = RunQuery.read(request.GET), run_queue.waiting_ids()
     page = query.shown(visible(request.user))
     context = {
         "query": query,
         "page": page,
         "chips": [(label, query.url(show=name), name == query.show) for name, (label, _) in CHIPS.items()],
         "kinds": [(each.kind, each.title) for each in catalogue()],
-        "rows": [(run, run_service.cells_of(run, line), words_for(run.kind, run.request)) for run in page],
+        "rows": [(run, run_service.cells_of(run, line), describe_parameters(run.kind, run.request)) for run in page],
         "previous": query.url(page=str(page.previous_page_number())) if page.has_previous() else "",
         "next": query.url(page=str(page.next_page_number())) if page.has_next() else "",
     }
@@ -46,7 +46,7 @@ def runs_list(request: HttpRequest) -> HttpResponse:
 @needs(Verb.ANALYSE)
 def pin(request: HttpRequest, run_id: str) -> HttpResponse:
     """Keep a run for ever, or no longer than others."""
-    run = run_for(request, run_id)
+    run = get_run_or_404(request, run_id)
     run_service.pin(request, run, not run.pinned)
     return redirect("run", run_id=run.id)
 
@@ -57,7 +57,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
     asked = request.GET.getlist("run")
     found = sorted((_run(request, each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
-    if len(asked) == 1 and (former := before(found[0], visible(request.user))):
+    if len(asked) == 1 and (former := previous_run(found[0], visible(request.user))):
         found.insert(0, former)
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
@@ -65,7 +65,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     both = ((run, run_service.result_of(run)) for run in found)
     old, new = sorted(both, key=lambda each: each[1]["window"]["until_us"])
     context = {
-        "old": old, "new": new, "words": [words_for(run.kind, run.request) for run, _ in (old, new)],
+        "old": old, "new": new, "words": [describe_parameters(run.kind, run.request) for run, _ in (old, new)],
         "windows": [run_service.window_of(each[1]) for each in (old, new)],
         "comparisons": list(_comparisons(old, new)),
     }  # fmt: skip
@@ -74,7 +74,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 def _run(request: HttpRequest, run_id: str) -> AnalysisRun:
     try:
-        return run_for(request, str(UUID(run_id)))
+        return get_run_or_404(request, str(UUID(run_id)))
     except ValueError:
         raise Http404(f"{run_id[:40]!r} is no run") from None
 
@@ -92,7 +92,7 @@ def _comparisons(old: tuple[AnalysisRun, dict], new: tuple[AnalysisRun, dict]) -
     """Tables that both results have."""
     tables = {table["file"]: table for table in old[1]["tables"] if "file" in table}
     for table in new[1]["tables"]:
-        columns, before = comparison.shape(table), tables.get(table.get("file"))
+        columns, before = comparison.comparable_columns(table), tables.get(table.get("file"))
         if columns is None or before is None or before["columns"] != table["columns"]:
             continue
         names = [column["name"] for part in columns for column in part]
@@ -111,7 +111,7 @@ def _file(run: AnalysisRun, name: str) -> Path:
 @needs(Verb.SEE)
 def download(request: HttpRequest, run_id: str, table: str, format: str) -> HttpResponse:
     """A table of a result in full."""
-    run = run_for(request, run_id)
+    run = get_run_or_404(request, run_id)
     result = run_service.result_of(run)
     stored = f"{table}.parquet"
     if (

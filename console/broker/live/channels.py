@@ -23,7 +23,7 @@ from console.analyses import run_service
 from console.analyses.questions import is_readable
 from console.broker.live.frame_delta import Cells
 from console.broker.live.routing_cells import graph_cells
-from console.broker.snapshot import Mark, Picture, seen_by
+from console.broker.snapshot import BrokerSnapshot, ChartPoint, visible_snapshot
 from console.destinations.clients.clients import known_connections, known_subscriptions
 from console.destinations.clients.connection_list import connections_of
 from console.destinations.lists import COLUMNS, row_of, visible_of
@@ -41,7 +41,7 @@ Knows = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class LiveChannel:
     """A subscription's topic: `name`, or `name:argument`; `rows` are the rows the page shows, where it is a list."""
 
     name: str
@@ -49,12 +49,12 @@ class Topic:
     rows: tuple[str, ...] = ()
 
     @staticmethod
-    def parse(text: str, rows: tuple[str, ...] = ()) -> Topic | None:
+    def parse(text: str, rows: tuple[str, ...] = ()) -> LiveChannel | None:
         """The topic a client names; None when there is none such."""
         name, _, argument = text.partition(":")
-        topic = Topic(name, argument, rows)
+        topic = LiveChannel(name, argument, rows)
         try:
-            return topic if name in RIGHTS and (topic.destination is None or argument) else None
+            return topic if name in PERMISSIONS and (topic.destination is None or argument) else None
         except InvalidDestination:
             return None
 
@@ -77,11 +77,11 @@ class Topic:
         return [Destination(self.kind, name) for name in self.rows]
 
 
-def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def overview_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """Totals, the health sentence, what needs attention, of what one sees; the point of the chart is the broker's."""
     found = health.findings(picture, sees)
-    picture = seen_by(picture, sees)
-    verdict = health.verdict(picture, found)
+    picture = visible_snapshot(picture, sees)
+    verdict = health.summarize(picture, found)
     totals = picture.totals
     return {
         "state": verdict.state,
@@ -103,7 +103,7 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
                 "more": found[6:],
                 "cluster": picture.cluster,
                 "broken": broken_links(picture.nodes),
-                "disk": health.shortage(picture),
+                "disk": health.low_disk(picture),
             },
         ),
         "nodes_html": render_to_string("topology/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}),
@@ -113,7 +113,7 @@ def overview_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> C
     }
 
 
-def list_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def list_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """The cells of the rows shown, by row, and how many destinations of the kind there are."""
     rows: dict[str, dict[str, Any]] = {}
     for destination in topic.destinations:
@@ -125,7 +125,7 @@ def list_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells
     return {"count": len(visible_of(picture, topic.kind, sees)), "rows": rows}
 
 
-def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """All numbers of one destination, its consumers and a point of its chart."""
     destination = Destination(Kind(topic.name), topic.argument)
     stats = picture.stats.get(destination)
@@ -135,25 +135,25 @@ def destination_cells(picture: Picture, topic: Topic, sees: Sees = everything) -
     return {**numbers_of(picture, stats), "home": home, "mark": chart_mark(mark_of(picture, stats))}
 
 
-def numbers_of(picture: Picture, stats: DestinationStats) -> Cells:
+def numbers_of(picture: BrokerSnapshot, stats: DestinationStats) -> Cells:
     """Every column of a destination as text."""
     rates = picture.rates(stats.destination)
     return {column.name: column.text(column.value(stats, rates)) for column in COLUMNS.values()}
 
 
-def mark_of(picture: Picture, stats: DestinationStats) -> Mark:
+def mark_of(picture: BrokerSnapshot, stats: DestinationStats) -> ChartPoint:
     """Where a destination stands now, as a point of its chart."""
     rates = picture.rates(stats.destination)
     out = rates.dequeue if stats.destination.kind is Kind.QUEUE else rates.dispatch
-    return Mark(picture.at, stats.QueueSize, rates.enqueue, out)
+    return ChartPoint(picture.at, stats.QueueSize, rates.enqueue, out)
 
 
-def chart_mark(mark: Mark) -> list[float]:
+def chart_mark(mark: ChartPoint) -> list[float]:
     """A point as charts read it: milliseconds, pending, in, out."""
     return [round(mark.at * 1000), mark.pending, round(mark.enqueue, 2), round(mark.dequeue, 2)]
 
 
-def connections_cells(picture: Picture, topic: Topic, knows: Knows = everything) -> Cells:
+def connections_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows = everything) -> Cells:
     """The numbers of the connections shown, by id, and how many there are."""
     by_id = {each.stats.id: each.stats for each in connections_of(picture) if knows(each.stats.id)}
     rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
@@ -164,7 +164,7 @@ def _connection_cells(stats: ConnectionStats) -> Cells:
     return {"sent": number_format.whole(stats.sent), "delivered": number_format.whole(stats.delivered)}
 
 
-def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything) -> Cells:
+def subscribers_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows = everything) -> Cells:
     """The numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
     known = {each.name: stats for each, stats in picture.subscriptions.items() if knows(each.name)}
     rows = {}
@@ -184,14 +184,14 @@ def subscribers_cells(picture: Picture, topic: Topic, knows: Knows = everything)
     return {"count": len(known), "rows": rows}
 
 
-def topology_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def topology_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """Bridges and their states; whether the page that names a shape is to be drawn anew."""
     found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
     return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
 
 
 #: Topics made of the picture alone, and of what one sees of it: destinations, or of KNOWN rows.
-CELLS: dict[str, Callable[[Picture, Topic, Callable[[Any], bool]], Cells]] = {
+CELLS: dict[str, Callable[[BrokerSnapshot, LiveChannel, Callable[[Any], bool]], Cells]] = {
     "overview": overview_cells,
     "list": list_cells,
     "queue": destination_cells,
@@ -204,18 +204,18 @@ CELLS: dict[str, Callable[[Picture, Topic, Callable[[Any], bool]], Cells]] = {
 
 
 #: Topics whose rows are no destinations: which of them somebody knows of who does not see everything. Asks a node.
-KNOWN: dict[str, Callable[[Picture, Sees], Container[str]]] = {
+VISIBLE_ROWS: dict[str, Callable[[BrokerSnapshot, Sees], Container[str]]] = {
     "connections": lambda picture, sees: known_connections(sees),
     "subscribers": lambda picture, sees: known_subscriptions(picture.subscriptions, sees),
 }
 
 
-def run_cells(user: AnyUser, topic: Topic) -> Cells:
+def run_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """One run of an analysis, or those of the rows shown, that the user may know of."""
     return run_service.cells(topic.argument, topic.rows, lambda run: is_readable(run, visible(user)))
 
 
-def job_cells(user: AnyUser, topic: Topic) -> Cells:
+def job_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """One job on messages, or those of the rows shown; of queues that the user may browse."""
     sees = visible(user, Verb.BROWSE)
     cells = job_service.cells(topic.argument, topic.rows, sees)
@@ -224,24 +224,24 @@ def job_cells(user: AnyUser, topic: Topic) -> Cells:
     return cells
 
 
-def alert_cells(user: AnyUser, topic: Topic) -> Cells:
+def alert_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """What fires, of what the user sees."""
     return active_alerts.cells(user)
 
 
-def bell_cells(user: AnyUser, topic: Topic) -> Cells:
+def bell_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """What fires, waits and ended, for the user."""
     return notifications.cells(user)
 
 
-def cluster_cells(user: AnyUser, topic: Topic) -> Cells:
+def cluster_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """The cluster, of which a node is asked."""
     context = cluster_context(cluster_now(), visible(user) is everything)
     return {"cluster_html": render_to_string("topology/cluster.html", context)}
 
 
 #: Topics that are read from the database, or asked of a node, now and then, and when somebody says that one moved on.
-FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
+FROM_DATABASE: dict[str, Callable[[AnyUser, LiveChannel], Cells]] = {
     "run": run_cells,
     "runs": run_cells,
     "job": job_cells,
@@ -252,7 +252,7 @@ FROM_DATABASE: dict[str, Callable[[AnyUser, Topic], Cells]] = {
 }
 
 #: The right each topic needs.
-RIGHTS: dict[str, Verb] = {
+PERMISSIONS: dict[str, Verb] = {
     **dict.fromkeys(CELLS, Verb.SEE),
     "run": Verb.SEE,
     "runs": Verb.SEE,

@@ -20,11 +20,11 @@ def delta(before: Cells, now: Cells) -> Cells:
     return changed
 
 
-def together(before: Cells, changed: Cells) -> Cells:
+def merge_delta(before: Cells, changed: Cells) -> Cells:
     """What a tab knows after it got a delta."""
     after = dict(before)
     for name, value in changed.items():
         old = after.get(name)
         is_nested = isinstance(value, dict) and isinstance(old, dict)
-        after[name] = together(old, value) if is_nested else value
+        after[name] = merge_delta(old, value) if is_nested else value
     return after

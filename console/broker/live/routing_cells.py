@@ -8,14 +8,14 @@ from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 from console.broker.live.frame_delta import Cells
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.routing.map.traffic import flow_of
 
 if TYPE_CHECKING:
-    from console.broker.live.channels import Topic
+    from console.broker.live.channels import LiveChannel
 
 
-def graph_cells(picture: Picture, topic: Topic, sees: Sees = everything) -> Cells:
+def graph_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """What `flow_of` says of each row, which is a destination in its native form, as `ROW#NAME`."""
     cells: Cells = {"version": picture.routing}
     for row in topic.rows:

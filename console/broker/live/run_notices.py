@@ -14,7 +14,7 @@ from channels.layers import get_channel_layer
 
 from console.analyses.run_service import GROUP
 from console.broker.gateway import Gateway, gateway
-from console.broker.singleton import Shared
+from console.broker.singleton import ProcessSingleton
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ RETRY = 2.0
 CLEANING = 2.0
 
 
-class Notices:
+class RunNotices:
     """Listens to the group of notices through the channel layer, on the gateway's loop."""
 
     def __init__(self, door: Gateway) -> None:
@@ -63,10 +63,10 @@ class Notices:
             await asyncio.sleep(RETRY)
 
 
-_notices: Shared[Notices] = Shared(lambda: Notices(gateway()))
+_notices: ProcessSingleton[RunNotices] = ProcessSingleton(lambda: RunNotices(gateway()))
 
 
-def notices() -> Notices:
+def notices() -> RunNotices:
     """This process's reader, started with the first call."""
     return _notices.get()
 

@@ -29,12 +29,12 @@ from console.access.permission_version import rights_version
 from console.access.permissions import lacking, may, visible
 from console.access.roles import everything
 from console.accounts.impersonation import person, seen_now, words
-from console.broker.live.channels import CELLS, FROM_DATABASE, KNOWN, RIGHTS, Topic
-from console.broker.live.frame_delta import Cells, delta, together
+from console.broker.live.channels import CELLS, FROM_DATABASE, PERMISSIONS, VISIBLE_ROWS, LiveChannel
+from console.broker.live.frame_delta import Cells, delta, merge_delta
 from console.broker.live.run_notices import notices
-from console.broker.live.sparklines import sparks_soon
-from console.broker.mirror import Mirror, mirror
-from console.broker.snapshot import Picture
+from console.broker.live.sparklines import read_sparklines_async
+from console.broker.mirror import BrokerMirror, mirror
+from console.broker.snapshot import BrokerSnapshot
 from console.ui.preferences.timezones import zone_named, zone_of
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def connect(self) -> None:
         """Let in whoever is logged in."""
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, LiveChannel] = {}
         self._sent: dict[str, Cells] = {}
         self._interval = INTERVAL
         self._wanted = asyncio.Event()  # something is asked for at once
@@ -85,7 +85,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         if not _is_shown_to(self.scope["user"], self.scope["query_string"]):
             await self.close(SEEN_OTHERWISE)
             return
-        self._mirror: Mirror = await asyncio.to_thread(mirror)
+        self._mirror: BrokerMirror = await asyncio.to_thread(mirror)
         loop = asyncio.get_running_loop()
         reader = await asyncio.to_thread(notices)
         self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
@@ -120,7 +120,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def _subscribe(self, text: str, rows: Any) -> None:
         is_list = isinstance(rows, list) and len(rows) <= MAX_ROWS and all(isinstance(row, str) for row in rows)
-        topic = Topic.parse(text, tuple(rows)) if is_list else None
+        topic = LiveChannel.parse(text, tuple(rows)) if is_list else None
         if topic is None or (text not in self._topics and len(self._topics) >= MAX_TOPICS):
             await self.send_json({"type": "refused", "topic": text, "reason": "There is no such topic."})
             return
@@ -133,11 +133,11 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._topics[text] = topic
         self._wanted.set()
 
-    async def _may_watch(self, topic: Topic) -> bool:
-        return await database_sync_to_async(may)(self.scope["user"], RIGHTS[topic.name], topic.destination)
+    async def _may_watch(self, topic: LiveChannel) -> bool:
+        return await database_sync_to_async(may)(self.scope["user"], PERMISSIONS[topic.name], topic.destination)
 
-    async def _refuse(self, text: str, topic: Topic) -> None:
-        reason = lacking(RIGHTS[topic.name], topic.destination)
+    async def _refuse(self, text: str, topic: LiveChannel) -> None:
+        reason = lacking(PERMISSIONS[topic.name], topic.destination)
         await self.send_json({"type": "refused", "topic": text, "reason": reason})
 
     def _forget(self, text: str) -> None:
@@ -163,12 +163,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             before = self._sent.get(text, {})
             changed = delta(before, cells)
             if changed and self._topics.get(text) is topic:
-                self._sent[text] = together(before, changed)
+                self._sent[text] = merge_delta(before, changed)
                 topics[text] = changed
         age = round(max(0.0, time.time() - picture.at), 1) if picture.at else None
         return {"type": "frame", "age": age, "trouble": picture.trouble, "topics": topics}
 
-    async def _cells(self, picture: Picture, text: str, topic: Topic) -> Cells:
+    async def _cells(self, picture: BrokerSnapshot, text: str, topic: LiveChannel) -> Cells:
         if topic.name not in CELLS:
             return await self._cells_from_database(text, topic)
         knows = await self._knows(picture, topic)
@@ -178,15 +178,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self._add_sparks(picture, text, topic, cells)
         return cells
 
-    async def _knows(self, picture: Picture, topic: Topic) -> Callable[[Any], bool]:
+    async def _knows(self, picture: BrokerSnapshot, topic: LiveChannel) -> Callable[[Any], bool]:
         """What of the topic's things somebody may know of; nothing where no node can say."""
-        if topic.name not in KNOWN or self._sees is everything:
+        if topic.name not in VISIBLE_ROWS or self._sees is everything:
             return self._sees
         with contextlib.suppress(BrokerError):
-            return (await asyncio.to_thread(KNOWN[topic.name], picture, self._sees)).__contains__
+            return (await asyncio.to_thread(VISIBLE_ROWS[topic.name], picture, self._sees)).__contains__
         return frozenset().__contains__
 
-    async def _add_sparks(self, picture: Picture, text: str, topic: Topic, cells: Cells) -> None:
+    async def _add_sparks(self, picture: BrokerSnapshot, text: str, topic: LiveChannel, cells: Cells) -> None:
         """All lines once a step of the history, as nothing is drawn more finely; a few a frame, which stays small."""
         now = time.monotonic()
         due, place = self._sparked.setdefault(text, (now + FINE.step, 0))  # the page came with some
@@ -196,10 +196,10 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         is_last = place + SPARKS_A_FRAME >= len(topic.destinations)
         self._sparked[text] = (now + FINE.step, 0) if is_last else (due, place + SPARKS_A_FRAME)
         with contextlib.suppress(BrokerError):  # then the numbers are stale too, and the frame says so
-            for destination, line in (await sparks_soon(picture, list(filter(self._sees, shown)))).items():
+            for destination, line in (await read_sparklines_async(picture, list(filter(self._sees, shown)))).items():
                 cells["rows"][destination.name]["spark"] = line
 
-    async def _cells_from_database(self, text: str, topic: Topic) -> Cells:
+    async def _cells_from_database(self, text: str, topic: LiveChannel) -> Cells:
         now = time.monotonic()
         if now - self._read.get(text, -RUNS_RECHECK) < RUNS_RECHECK:
             return {}

@@ -10,21 +10,21 @@ from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.time_series import FINE, points, wholes
 from brokerapp.store.history_rings import WHOLE
 from console.broker.gateway import Gateway, gateway
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.metrics import charts_history
 
 #: Destinations whose lines are remembered until the step is over.
 MAX_REMEMBERED = 2_000
 
 
-class Sparks:
+class SparklineCache:
     """Lines by destination, for the step in which they were read. Called on the gateway's loop."""
 
     def __init__(self, door: Gateway) -> None:
         self._door, self._step = door, 0
         self._lines: dict[Destination, str] = {}
 
-    async def of(self, picture: Picture, destinations: Sequence[Destination]) -> dict[Destination, str]:
+    async def of(self, picture: BrokerSnapshot, destinations: Sequence[Destination]) -> dict[Destination, str]:
         """The line of each destination of these that exists."""
         now = time.time()
         if now // FINE.step != self._step or len(self._lines) > MAX_REMEMBERED:
@@ -39,28 +39,28 @@ class Sparks:
         return {each: self._lines[each] for each in destinations if each in self._lines}
 
 
-def level_of(picture: Picture, destination: Destination) -> float:
+def level_of(picture: BrokerSnapshot, destination: Destination) -> float:
     """Where a line ends: the depth of a queue, what comes to a topic."""
     is_queue = destination.kind is Kind.QUEUE
     return picture.stats[destination].QueueSize if is_queue else picture.rates(destination).enqueue
 
 
-_sparks: Sparks | None = None
+_sparks: SparklineCache | None = None
 
 
-def sparks_now(picture: Picture, destinations: Sequence[Destination]) -> dict[Destination, str]:
+def read_sparklines(picture: BrokerSnapshot, destinations: Sequence[Destination]) -> dict[Destination, str]:
     """The lines, for a page."""
     return gateway().run(_of_process().of(picture, destinations))
 
 
-async def sparks_soon(picture: Picture, destinations: Sequence[Destination]) -> dict[Destination, str]:
+async def read_sparklines_async(picture: BrokerSnapshot, destinations: Sequence[Destination]) -> dict[Destination, str]:
     """The lines, for a socket."""
     asked = asyncio.run_coroutine_threadsafe(_of_process().of(picture, destinations), gateway().loop)
     return await asyncio.wrap_future(asked)
 
 
-def _of_process() -> Sparks:
+def _of_process() -> SparklineCache:
     global _sparks
     if _sparks is None or _sparks._door is not gateway():
-        _sparks = Sparks(gateway())
+        _sparks = SparklineCache(gateway())
     return _sparks

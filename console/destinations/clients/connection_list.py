@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brokerapp.model.stats_records import ConnectionStats
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Connection:
         return datetime.fromtimestamp(self.stats.connected_ms / 1000, UTC)
 
 
-def connections_of(picture: Picture) -> list[Connection]:
+def connections_of(picture: BrokerSnapshot) -> list[Connection]:
     """All connections, oldest first."""
     found = [Connection(node.node, ConnectionStats(**each)) for node in picture.nodes for each in node.connections]
     return sorted(found, key=lambda each: (each.stats.connected_ms, each.stats.id))

@@ -47,22 +47,22 @@ def gone(request: HttpRequest, destination: Destination) -> HttpResponse:
 def _last_moved(destination: Destination, now: int) -> int | None:
     """When anything last came to it or left it (seconds since the epoch), by the history and by the archive."""
     try:
-        kept = [charts_history.past(gateway(), resolution, [destination])[0] for resolution in (FINE, COARSE)]
+        kept = [charts_history.read_points(gateway(), resolution, [destination])[0] for resolution in (FINE, COARSE)]
     except BrokerError:
         kept = []
     if any(kept):
         return max(each[-1].at for each in kept if each)
     for name in ("24h", "30d"):  # to the minute, or else to the hour
-        window = charts_history.Window.read({"window": name}, now).rolled_up(now)
+        window = charts_history.ChartWindow.read({"window": name}, now).rolled_up(now)
         cells = rollup_history.rollups().points(window.start, window.end, window.resolution.step, str(destination))
         if cells:
             return min(now, cells[-1].start + window.resolution.step)
     return None
 
 
-def _window(request: HttpRequest, last: int, now: int) -> charts_history.Window:
+def _window(request: HttpRequest, last: int, now: int) -> charts_history.ChartWindow:
     """The window that the address names; else the shortest that shows how it ended."""
     if charts_history.OF_WINDOW & set(request.GET):
-        return charts_history.Window.read(request.GET, now)
+        return charts_history.ChartWindow.read(request.GET, now)
     names = [name for name, (_, seconds) in charts_history.WINDOWS.items() if now - last < seconds * 3 // 4]
-    return charts_history.Window.read({"window": names[0] if names else "30d"}, now)
+    return charts_history.ChartWindow.read({"window": names[0] if names else "30d"}, now)

@@ -22,7 +22,7 @@ from console.access.permissions import Verb, may, named, needs, touched
 from console.analyses.charts import Plot
 from console.broker.gateway import gateway
 from console.broker.live.channels import numbers_of
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.destinations import policies
 from console.destinations.clients.clients import consumers_of, peers_now, producers_of
 from console.destinations.lists import COLUMNS
@@ -56,7 +56,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         return gone(request, destination)
     tab = request.GET.get("tab", "")
     tab = tab if tab in TABS and kind in TABS[tab][1] else ""
-    window = charts_history.Window.read(request.GET, time.time())
+    window = charts_history.ChartWindow.read(request.GET, time.time())
     numbers = numbers_of(picture, stats)
     context = {
         "destination": destination,
@@ -74,7 +74,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
 
 
 def _overview(
-    request: HttpRequest, picture: Picture, stats: DestinationStats, window: charts_history.Window
+    request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: charts_history.ChartWindow
 ) -> dict[str, Any]:
     is_queue = stats.destination.kind is Kind.QUEUE
     shown = [COLUMNS[each] for each in COLUMNS if is_queue or each not in ("DeadLetterCount", "DequeueRate")]
@@ -87,7 +87,7 @@ def _overview(
     }
 
 
-def _windows(window: charts_history.Window) -> list[tuple[str, str, bool]]:
+def _windows(window: charts_history.ChartWindow) -> list[tuple[str, str, bool]]:
     return [(name, label, name == window.name) for name, (label, _) in charts_history.WINDOWS.items()]
 
 
@@ -103,7 +103,7 @@ def _oldest(stats: DestinationStats) -> str:
     return number_format.span(max(0, int(time.time() - came / 1000))) if came else ""
 
 
-def _consumers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+def _consumers(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     nodes = picture.nodes
     found = consumers_of(peers_now(), stats.destination)
     return {
@@ -111,11 +111,11 @@ def _consumers(request: HttpRequest, picture: Picture, stats: DestinationStats, 
     }  # fmt: skip
 
 
-def _producers(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+def _producers(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     return {"producers": producers_of(peers_now(), stats.destination)}
 
 
-def _routing(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+def _routing(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     found, sees = gateway().definitions(), touched(request.user)
     feeders = feeders_of(stats.destination, found)
     return {
@@ -133,17 +133,17 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
     return [(selector, datetime.fromtimestamp(used / 1000, UTC)) for selector, used in found.items()]
 
 
-def _policy(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+def _policy(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     definitions = known(gateway().definitions(), touched(request.user))
     entry = policy_of(definitions, stats.destination)
     return {"policy": entry, "options": policies.options_of(entry) if entry else []}
 
 
 def _history(
-    request: HttpRequest, picture: Picture, stats: DestinationStats, window: charts_history.Window
+    request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: charts_history.ChartWindow
 ) -> dict[str, Any]:
     if not request.GET.get("window") and window.is_live:
-        window = charts_history.Window.read({"window": "24h"}, time.time())
+        window = charts_history.ChartWindow.read({"window": "24h"}, time.time())
     may_read = may(request.user, Verb.AUDIT)
     changes = AuditEntry.objects.filter(object=str(stats.destination))[:MAX_CHANGES] if may_read else ()
     return {
@@ -155,7 +155,7 @@ def _history(
     }
 
 
-def _delays(window: charts_history.Window, destination: Destination) -> dict[str, Any]:
+def _delays(window: charts_history.ChartWindow, destination: Destination) -> dict[str, Any]:
     """How long acks took, from the rollups: by consumer, and over time."""
     rollups = rollup_history.rollups()
     width = window.resolution.step if window.is_rolled_up else width_for(window.start, window.end, time.time())
@@ -165,12 +165,12 @@ def _delays(window: charts_history.Window, destination: Destination) -> dict[str
     return {"delays": rollup_history.delays(rollups, window.start, window.end, width, destination), "delays_plot": plot}
 
 
-def _losses(request: HttpRequest, picture: Picture, stats: DestinationStats, window: Any) -> dict[str, Any]:
+def _losses(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     return losses_of(stats)
 
 
 _BOTH = frozenset({"queue", "topic"})
-_Tab = Callable[[HttpRequest, Picture, DestinationStats, charts_history.Window], dict[str, Any]]
+_Tab = Callable[[HttpRequest, BrokerSnapshot, DestinationStats, charts_history.ChartWindow], dict[str, Any]]
 #: Tabs: what the URL calls them, what the page does, for which kinds, and what each needs.
 TABS: dict[str, tuple[str, frozenset[str], _Tab]] = {
     "": ("Overview", _BOTH, _overview),

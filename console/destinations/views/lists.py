@@ -16,9 +16,9 @@ from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
 from console.access.permissions import Verb, lacking, may, needs, visible
 from console.audit import trail
 from console.broker.gateway import gateway
-from console.broker.live.sparklines import sparks_now
+from console.broker.live.sparklines import read_sparklines
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.destinations.lists import PAGE_SIZES, ListQuery, columns_of, page_of
 from console.ui.formatting.number_format import counted
 from console.ui.preferences.favourites import stars_of
@@ -84,10 +84,10 @@ def _list(request: HttpRequest, kind: Kind) -> HttpResponse:
     return render(request, template, context)
 
 
-def _rows(picture: Picture, rows: list, starred: frozenset[str]) -> list[tuple]:
+def _rows(picture: BrokerSnapshot, rows: list, starred: frozenset[str]) -> list[tuple]:
     """Rows with their sparklines, and whether they are starred; without lines when the store does not answer."""
     try:
-        lines = sparks_now(picture, [row.destination for row in rows])
+        lines = read_sparklines(picture, [row.destination for row in rows])
     except BrokerError:
         lines = {}
     return [(row, lines.get(row.destination, ""), str(row.destination) in starred) for row in rows]

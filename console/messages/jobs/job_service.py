@@ -20,7 +20,7 @@ from console.access.permissions import AnyUser
 from console.access.roles import Sees, Verb
 from console.analyses.run_service import notify
 from console.broker.gateway import gateway
-from console.broker.task_queue import ask
+from console.broker.task_queue import enqueue
 from console.messages.jobs.models import Job, JobOutcome
 from console.messages.jobs.spec import FEW, MAX_RATE, NEEDS, Wish, verbs_for
 from console.ui.formatting import number_format
@@ -142,7 +142,7 @@ def rouse(job: Job) -> None:
     notify(str(job.id))
     if job.state == State.QUEUED:
         try:
-            ask("console.work", str(job.id))
+            enqueue("console.work", str(job.id))
         except StoreUnavailable as error:
             Job.objects.filter(id=job.id).update(note=str(error))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from analytics.readers.message_trace import Event
+from analytics.readers.message_trace import TraceEvent
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
 from console.access import redaction
@@ -178,7 +178,9 @@ _STATES = {
 }  # fmt: skip
 
 
-def journey(id: str, events: Sequence[Event], deeds: Iterable[Deed], rules: dict[str, str], complete: bool) -> Journey:
+def journey(
+    id: str, events: Sequence[TraceEvent], deeds: Iterable[Deed], rules: dict[str, str], complete: bool
+) -> Journey:
     """The journey of this message. `rules`: by place, the definition that copies there what is sent to its topic."""
     found = Journey(id, complete=complete)
     for event in events:
@@ -202,7 +204,7 @@ def _came_to(step: Step, done: Step) -> bool:
     return step.kind == "forward" and step.place == done.place and step.time <= done.time
 
 
-def _step(event: Event, rules: dict[str, str]) -> Step:
+def _step(event: TraceEvent, rules: dict[str, str]) -> Step:
     words, _ = WORDS.get(event.kind, (event.kind.capitalize(), ""))
     if event.kind == "forward" and event.destination == event.original:
         words = "Stored in"

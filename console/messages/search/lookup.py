@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from analytics.readers.message_trace import Event
+from analytics.readers.message_trace import TraceEvent
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, DestinationStats
@@ -188,7 +188,7 @@ def in_trace(
     return hits, sent.complete and events.complete
 
 
-def _recorded(event: Event, shown: Shown) -> BrowsedMessage:
+def _recorded(event: TraceEvent, shown: Shown) -> BrowsedMessage:
     """What was recorded of a message when it was sent."""
     place = Destination.parse(event.destination)
     headers = {"message-id": event.msg_id, **event.properties}

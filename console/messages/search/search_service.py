@@ -14,7 +14,7 @@ from brokerapp.errors import RequestRefused, StoreUnavailable
 from console.access.permissions import Verb, grants_of, visible
 from console.access.roles import Limit, Scope
 from console.broker.mirror import mirror
-from console.broker.task_queue import ask
+from console.broker.task_queue import enqueue
 from console.messages.dead_letter_groups import is_dead_letter_queue
 from console.messages.search.lookup import Hit, by_message, in_order
 from console.messages.search.models import MessageSearch, SearchHit
@@ -46,7 +46,7 @@ def start(request: HttpRequest, text: str) -> MessageSearch:
 def rouse(search: MessageSearch) -> None:
     """Have a worker continue a search; one that is not there now finds it when it starts."""
     try:
-        ask("console.search_on", str(search.id))
+        enqueue("console.search_on", str(search.id))
     except StoreUnavailable as error:
         MessageSearch.objects.filter(id=search.id).update(note=str(error))
 

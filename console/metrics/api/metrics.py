@@ -19,11 +19,11 @@ from console.api.common.inputs import Seconds
 from console.api.common.operations import operation
 from console.api.common.paging import PageQuery, page_of
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.metrics import health, rollup_history
 from console.metrics.charts.chart_data import chart_of
-from console.metrics.charts_history import Window
-from console.metrics.views.depths import Moment
+from console.metrics.charts_history import ChartWindow
+from console.metrics.views.depths import DepthsMoment
 
 router = Router(tags=["watching"])
 
@@ -128,8 +128,8 @@ def get_overview(request: HttpRequest) -> Any:
     """How the broker is, and what needs attention."""
     picture, sees = mirror().current(), visible(request.user)
     found = health.findings(picture, sees)
-    seen = seen_by(picture, sees)
-    verdict = health.verdict(seen, found)
+    seen = visible_snapshot(picture, sees)
+    verdict = health.summarize(seen, found)
     attention = [
         {
             "destination": str(each.destination),
@@ -154,7 +154,7 @@ def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -
     destination = Destination.parse(query.destination) if query.destination else None
     if destination is not None:
         require(request, Verb.SEE, destination)
-    chart = chart_of(request, Window.read(request.GET, time.time()), destination)
+    chart = chart_of(request, ChartWindow.read(request.GET, time.time()), destination)
     names = ("time_ms", "pending", "rate_in", "rate_out")
     return {
         "start_ms": chart["start"],
@@ -167,7 +167,7 @@ def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -
 @operation(router, "GET", "/depths", Verb.SEE, response=DepthsOut)
 def get_depths(request: HttpRequest, query: Annotated[DepthsQuery, Query()]) -> Any:
     """Depths as they were at a moment."""
-    moment = Moment.read(query.at, datetime.now(UTC), "UTC")
+    moment = DepthsMoment.read(query.at, datetime.now(UTC), "UTC")
     if moment.wrong:
         raise RequestRefused(f"at: {moment.wrong}")
     found, stats = rollup_history.rollups().depths_at(int(moment.at.timestamp())), mirror().current().stats
@@ -175,7 +175,7 @@ def get_depths(request: HttpRequest, query: Annotated[DepthsQuery, Query()]) -> 
     def now(destination: Destination) -> int | None:
         return stats[destination].QueueSize if destination in stats else None
 
-    rows = rollup_history.depths_then(found.of, now, visible(request.user)) if found else []
+    rows = rollup_history.past_depths(found.of, now, visible(request.user)) if found else []
     page = page_of(rows, query)
     items = [{"destination": str(each.destination), "depth": each.depth, "now": each.now} for each in page["items"]]
     return {**page, "items": items, "noted": datetime.fromtimestamp(found.noted, UTC) if found else None}

@@ -17,7 +17,7 @@ from console.access.roles import Sees, everything
 from console.broker.gateway import gateway
 from console.broker.live.channels import chart_mark
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture, seen_by
+from console.broker.snapshot import BrokerSnapshot, visible_snapshot
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_events import events_of
 from console.ui.formatting import number_format
@@ -31,17 +31,17 @@ GAP = 2.5
 
 
 def chart_of(
-    request: HttpRequest, window: charts_history.Window, destination: Destination | None = None
+    request: HttpRequest, window: charts_history.ChartWindow, destination: Destination | None = None
 ) -> dict[str, Any]:
     """The chart of the broker, or of one destination; empty while the store does not answer."""
     sees = visible(request.user)
-    picture = seen_by(mirror().current(), sees)
+    picture = visible_snapshot(mirror().current(), sees)
     if destination is not None and destination not in picture.stats and not _is_kept(window, destination):
         window = window.rolled_up(time.time())
     if window.is_rolled_up:
         return _chart(_rolled_up(picture, window, destination, sees), [], window, destination)
     try:
-        looked = charts_history.past_of_whole(gateway(), window.resolution)
+        looked = charts_history.read_broker_points(gateway(), window.resolution)
         marks = _marks(picture, window, looked, destination, sees)
         events = events_of(window, looked, destination)
     except BrokerError:
@@ -50,16 +50,16 @@ def chart_of(
     return _chart(marks, shown, window, destination)
 
 
-def _is_kept(window: charts_history.Window, destination: Destination) -> bool:
+def _is_kept(window: charts_history.ChartWindow, destination: Destination) -> bool:
     """Whether the store's history tells of it: of what is gone, the archive may be all there is."""
     try:
-        return window.is_rolled_up or bool(charts_history.past(gateway(), window.resolution, [destination])[0])
+        return window.is_rolled_up or bool(charts_history.read_points(gateway(), window.resolution, [destination])[0])
     except BrokerError:
         return False
 
 
 def _chart(
-    marks: list[charts_history.Mark], flags: list, window: charts_history.Window, destination: Destination | None
+    marks: list[charts_history.Mark], flags: list, window: charts_history.ChartWindow, destination: Destination | None
 ) -> dict[str, Any]:
     return {
         "marks": marks,
@@ -86,15 +86,19 @@ def _may_show(about: str, sees: Callable[[Destination], bool]) -> bool:
 
 
 def _marks(
-    picture: Picture, window: charts_history.Window, looked: list, destination: Destination | None, sees: Sees
+    picture: BrokerSnapshot,
+    window: charts_history.ChartWindow,
+    looked: list,
+    destination: Destination | None,
+    sees: Sees,
 ) -> list[charts_history.Mark]:
     if destination is not None:
-        kept = charts_history.past(gateway(), window.resolution, [destination])[0]
+        kept = charts_history.read_points(gateway(), window.resolution, [destination])[0]
         stats = picture.stats.get(destination)
-        marks = charts_history.marks_of(kept, looked, window, stats.QueueSize if stats else None)
+        marks = charts_history.destination_marks(kept, looked, window, stats.QueueSize if stats else None)
         return marks if stats or not kept else [each for each in marks if each[0] <= kept[-1].at * 1000]  # it is gone
     if sees is everything:
-        marks = charts_history.marks_of_whole(looked, window)
+        marks = charts_history.broker_marks(looked, window)
     else:
         marks = _marks_of_seen(picture, window, looked)
     if not window.is_live or window.seconds > 3600:
@@ -104,27 +108,29 @@ def _marks(
 
 
 def _rolled_up(
-    picture: Picture, window: charts_history.Window, destination: Destination | None, sees: Sees
+    picture: BrokerSnapshot, window: charts_history.ChartWindow, destination: Destination | None, sees: Sees
 ) -> list[charts_history.Mark]:
     if destination is not None or sees is everything:
         is_gone = destination is not None and destination not in picture.stats
         return rollup_history.marks(rollup_history.rollups(), window, destination, is_gone)
     queues = sorted((each for each in picture.stats.values() if each.destination.is_queue), key=_busy)
-    return rollup_history.marks_together(rollup_history.rollups(), window, [each.destination for each in queues])
+    return rollup_history.summed_marks(rollup_history.rollups(), window, [each.destination for each in queues])
 
 
-def _marks_of_seen(picture: Picture, window: charts_history.Window, looked: list) -> list[charts_history.Mark]:
+def _marks_of_seen(
+    picture: BrokerSnapshot, window: charts_history.ChartWindow, looked: list
+) -> list[charts_history.Mark]:
     """The points of the queues that somebody sees, summed: those of the broker would tell of the others too. As there,
     dead letters do not count as pending.
     """
     queues = [stats for stats in picture.stats.values() if stats.destination.is_queue]
     queues = sorted(queues, key=_busy)
-    kept = charts_history.past(gateway(), window.resolution, [each.destination for each in queues[:MAX_SUMMED]])
+    kept = charts_history.read_points(gateway(), window.resolution, [each.destination for each in queues[:MAX_SUMMED]])
     moved = [pair for pair in zip(kept, queues, strict=False) if pair[0]]
     still = sum(map(_pending, queues)) - sum(_pending(stats) for _, stats in moved)
-    of_each = [charts_history.marks_of([], looked, window, still)]
+    of_each = [charts_history.destination_marks([], looked, window, still)]
     for points, stats in moved:
-        marks = charts_history.marks_of(points, looked, window, stats.QueueSize)
+        marks = charts_history.destination_marks(points, looked, window, stats.QueueSize)
         of_each.append([[at, 0 if stats.DLQ else depth, *rates] for at, depth, *rates in marks])
     return [
         [at[0][0], sum(each[1] for each in at), *(round(sum(each[n] for each in at), 2) for n in (2, 3))]
@@ -146,7 +152,7 @@ def _url(destination: Destination | None) -> str:
     return reverse(f"{destination.kind}-chart", kwargs={"name": destination.name})
 
 
-def summary(marks: list[charts_history.Mark], window: charts_history.Window) -> str:
+def summary(marks: list[charts_history.Mark], window: charts_history.ChartWindow) -> str:
     """The chart in a sentence, for who cannot see it. Pure."""
     if not marks:
         return "Nothing was recorded in this window."
@@ -160,6 +166,6 @@ def summary(marks: list[charts_history.Mark], window: charts_history.Window) -> 
     )
 
 
-def window_of(request: HttpRequest) -> charts_history.Window:
+def window_of(request: HttpRequest) -> charts_history.ChartWindow:
     """The window in a page's URL."""
-    return charts_history.Window.read(request.GET, time.time())
+    return charts_history.ChartWindow.read(request.GET, time.time())

@@ -13,7 +13,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import Whole
 from console.broker.gateway import gateway
-from console.metrics.charts_history import Window
+from console.metrics.charts_history import ChartWindow
 from console.models import AlertFiring, AuditEntry
 
 #: Flags of one kind that a chart may carry; the latest stay.
@@ -23,7 +23,7 @@ _SHOWN = ("purge", "delete", "pause", "resume")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ChartEvent:
     """One flag."""
 
     at: float  #: seconds since the epoch
@@ -38,28 +38,28 @@ class Event:
         return [round(self.at * 1000), self.kind, self.text, self.url]
 
 
-def starts_of_nodes(kept: Iterable[Whole]) -> list[Event]:
+def starts_of_nodes(kept: Iterable[Whole]) -> list[ChartEvent]:
     """When a node started, as the history shows it. Pure."""
     return [
-        Event(after.started, "node", "A node started")
+        ChartEvent(after.started, "node", "A node started")
         for before, after in pairwise(kept)
         if after.started > before.started
     ]
 
 
-def events_of(window: Window, kept: Iterable[Whole], destination: Destination | None = None) -> list[Event]:
+def events_of(window: ChartWindow, kept: Iterable[Whole], destination: Destination | None = None) -> list[ChartEvent]:
     """What happened in a window, in order of time: to the broker, or to one destination."""
     found = [*starts_of_nodes(kept), *_definitions(), *_changes(window, destination), *_alerts(window, destination)]
     return sorted((each for each in found if window.start <= each.at <= window.end + 60), key=lambda each: each.at)
 
 
-def _definitions() -> list[Event]:
+def _definitions() -> list[ChartEvent]:
     try:
         versions = gateway().history(limit=MOST)
     except BrokerError:
         return []
     return [
-        Event(
+        ChartEvent(
             each["time_ms"] / 1000,
             "routing",
             f"Routing version {each['version']}" + (f" by {each['author']}" if each.get("author") else ""),
@@ -70,7 +70,7 @@ def _definitions() -> list[Event]:
     ]
 
 
-def _changes(window: Window, destination: Destination | None) -> list[Event]:
+def _changes(window: ChartWindow, destination: Destination | None) -> list[ChartEvent]:
     """Only what was done: who may not read the trail does not learn from a flag what somebody tried."""
     entries = AuditEntry.objects.filter(action__in=_SHOWN, outcome="done", time__gte=_moment(window.start))
     if destination is not None:
@@ -78,17 +78,19 @@ def _changes(window: Window, destination: Destination | None) -> list[Event]:
     else:
         entries = entries.filter(action__in=("purge", "delete"))
     return [
-        Event(each.time.timestamp(), "change", f"{each.action} of {each.object}", about=each.object)
+        ChartEvent(each.time.timestamp(), "change", f"{each.action} of {each.object}", about=each.object)
         for each in entries[:MOST]
     ]
 
 
-def _alerts(window: Window, destination: Destination | None) -> list[Event]:
+def _alerts(window: ChartWindow, destination: Destination | None) -> list[ChartEvent]:
     firings = AlertFiring.objects.filter(since__gte=_moment(window.start))
     if destination is not None:
         firings = firings.filter(subject=str(destination))
     return [
-        Event(each.since.timestamp(), "alert", f"{each.rule_name}: {each.sentence}", reverse("alerts"), each.subject)
+        ChartEvent(
+            each.since.timestamp(), "alert", f"{each.rule_name}: {each.sentence}", reverse("alerts"), each.subject
+        )
         for each in firings[:MOST]
     ]
 

@@ -27,11 +27,11 @@ from brokerapp.model.time_series import (
     packed,
 )
 from brokerapp.store.history_rings import WHOLE
-from console.broker.broker_sample import whole_of
+from console.broker.broker_sample import broker_point
 from console.broker.gateway import Gateway, gateway
-from console.broker.mirror import Mirror, mirror
-from console.broker.singleton import Shared
-from console.broker.snapshot import Picture
+from console.broker.mirror import BrokerMirror, mirror
+from console.broker.singleton import ProcessSingleton
+from console.broker.snapshot import BrokerSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -44,17 +44,17 @@ MAX_DESTINATIONS = 1_500
 #: over (LATELY_SECONDS), which take what lost its place for one of which nothing is to be counted.
 STILL = 600.0
 
-Judge = Callable[[Picture, float], None]
+Evaluate = Callable[[BrokerSnapshot, float], None]
 
 
-class Watch:
+class MetricsSampler:
     """One process's candidate for the watch."""
 
-    def __init__(self, door: Gateway, source: Mirror, judge: Judge | None = None) -> None:
+    def __init__(self, door: Gateway, source: BrokerMirror, judge: Evaluate | None = None) -> None:
         self._door, self._mirror, self._judge = door, source, judge
         self.holder = uuid.uuid4().hex
         self.on_duty = False
-        self._begin_anew()
+        self._restart()
         self._task = door.run(self._start())
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Watch:
         picture = self._mirror.picture
         if not was_on_duty:
             logger.info("this process keeps the history and judges alerts")
-            self._begin_anew()
+            self._restart()
         try:
             await self._record(picture, int(now) // FINE.step * FINE.step)
         except StoreUnavailable as error:  # a full store takes no history, and somebody must say so
@@ -99,13 +99,13 @@ class Watch:
 
     # -- the history
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self._sampler, self._last = Sampler(), 0
         self._minute: dict[Destination, list[Point]] = {}
         self._minute_of_whole: list[Whole] = []
         self._admission: Admission | None = None
 
-    async def _record(self, picture: Picture, at: int) -> None:
+    async def _record(self, picture: BrokerSnapshot, at: int) -> None:
         if picture.trouble or not picture.nodes:
             self._last = 0
             return
@@ -115,7 +115,7 @@ class Watch:
         points = self._sampler.points(at, {**picture.stats, **picture.subscriptions})
         if not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
             return
-        whole = whole_of(picture, at, points)
+        whole = broker_point(picture, at, points)
         for destination, point in points.items():
             self._minute.setdefault(destination, []).append(point)
         self._minute_of_whole.append(whole)
@@ -139,20 +139,20 @@ class Watch:
         await rings.append(resolution, rows, at)
 
 
-def _begin() -> Watch:
-    from console.alerts.evaluation import judge  # needs the database, which a test of the history may do without
+def _begin() -> MetricsSampler:
+    from console.alerts.evaluation import evaluate  # needs the database, which a test of the history may do without
 
-    return Watch(gateway(), mirror(), judge)
-
-
-_watch: Shared[Watch] = Shared(_begin)
+    return MetricsSampler(gateway(), mirror(), evaluate)
 
 
-def watch() -> Watch:
+_watch: ProcessSingleton[MetricsSampler] = ProcessSingleton(_begin)
+
+
+def sampler() -> MetricsSampler:
     """This process's candidate, started with the first call."""
     return _watch.get()
 
 
-def close_watch() -> None:
+def close_sampler() -> None:
     """End this process's candidate, if it was started."""
     _watch.close()

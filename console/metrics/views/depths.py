@@ -26,26 +26,26 @@ _STEPS = (("−1 d", -1440), ("−1 h", -60), ("−1 min", -1), ("+1 min", 1), (
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DepthsMoment:
     """What the URL asks for."""
 
     at: datetime
     wrong: str = ""  #: why it was not that
 
     @staticmethod
-    def read(text: str, now: datetime, zone: str = "") -> Moment:
+    def read(text: str, now: datetime, zone: str = "") -> DepthsMoment:
         """An hour ago without a text. A text that is no moment that can be told of says why."""
         hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
         if not text:
-            return Moment(hour_ago)
+            return DepthsMoment(hour_ago)
         at = timezones.read(text, zone)
         if at is None:
-            return Moment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm.")
+            return DepthsMoment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm.")
         if at > now:
-            return Moment(hour_ago, "That moment is yet to come.")
+            return DepthsMoment(hour_ago, "That moment is yet to come.")
         if at < now - timedelta(seconds=DEPTHS_KEPT):
-            return Moment(hour_ago, f"Depths are kept for {DEPTHS_KEPT // 86400} days.")
-        return Moment(at)
+            return DepthsMoment(hour_ago, f"Depths are kept for {DEPTHS_KEPT // 86400} days.")
+        return DepthsMoment(at)
 
     @property
     def text(self) -> str:
@@ -68,7 +68,7 @@ def _text(moment: datetime) -> str:
 def depths(request: HttpRequest) -> HttpResponse:
     """The depths at the moment `at`, beside those of now."""
     now = datetime.now(UTC)
-    moment = Moment.read(request.GET.get("at", ""), now, request.GET.get("zone", ""))
+    moment = DepthsMoment.read(request.GET.get("at", ""), now, request.GET.get("zone", ""))
     found = rollup_history.rollups().depths_at(int(moment.at.timestamp()))
     stats = mirror().current().stats
 
@@ -76,7 +76,7 @@ def depths(request: HttpRequest) -> HttpResponse:
         known = stats.get(destination)
         return None if known is None else known.QueueSize
 
-    rows = rollup_history.depths_then(found.of, depth_now, visible(request.user)) if found else []
+    rows = rollup_history.past_depths(found.of, depth_now, visible(request.user)) if found else []
     pages = Paginator(rows, PAGE_SIZE)
     return render(
         request,

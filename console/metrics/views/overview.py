@@ -11,9 +11,9 @@ from django.views.decorators.http import require_GET, require_POST
 from console.access.permissions import Verb, needs, visible
 from console.alerts import active_alerts
 from console.audit import trail
-from console.broker.live.channels import Topic, overview_cells
+from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
-from console.broker.task_queue import ask
+from console.broker.task_queue import enqueue
 from console.metrics.charts.chart_data import chart_of, window_of
 from console.metrics.charts_history import WINDOWS
 
@@ -23,7 +23,7 @@ from console.metrics.charts_history import WINDOWS
 def overview(request: HttpRequest) -> HttpResponse:
     """The first page."""
     picture, window = mirror().current(), window_of(request)
-    cells = overview_cells(picture, Topic("overview"), visible(request.user))
+    cells = overview_cells(picture, LiveChannel("overview"), visible(request.user))
     return render(
         request,
         "metrics/overview.html",
@@ -43,6 +43,6 @@ def overview(request: HttpRequest) -> HttpResponse:
 def start_demo(request: HttpRequest) -> HttpResponse:
     """Have a worker run the demo."""
     with trail.recording(request, "demo", "broker"):
-        ask("console.demo")
+        enqueue("console.demo")
     messages.success(request, "The demo is starting: a small order business will send its first messages in a moment.")
     return redirect("overview")

@@ -15,7 +15,7 @@ from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.routing.definitions.visibility import known
 from console.routing.drafts import draft_service
 from console.routing.map.findings import orphans
@@ -145,7 +145,7 @@ class FindingOut(Schema):
 @operation(router, "GET", "/findings", Verb.SEE, response=list[FindingOut])
 def list_findings(request: HttpRequest) -> Any:
     """What nobody seems to need: unread queues, rules that never match, targets that others shadow."""
-    stats = seen_by(mirror().current(), visible(request.user)).stats
+    stats = visible_snapshot(mirror().current(), visible(request.user)).stats
     return [
         {"sort": each.sort.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
          "destination": str(each.destination) if each.destination else None, "urgent": each.urgent}

@@ -9,13 +9,13 @@ import math
 
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import DestinationStats
-from console.broker.snapshot import Picture, Rates
-from console.metrics.health import Urgency, findings_of
+from console.broker.snapshot import BrokerSnapshot, Rates
+from console.metrics.health import HealthUrgency, findings_of
 from console.ui.formatting import number_format
 
 #: The widest stream is from so many messages a second on, each one before from a tenth as many on ... down to any.
 STREAMS = 5
-_GRADES = {Urgency.NOTE: "look", Urgency.LOOK: "look", Urgency.ACT: "act"}
+_GRADES = {HealthUrgency.NOTE: "look", HealthUrgency.LOOK: "look", HealthUrgency.ACT: "act"}
 
 
 def stream(rate: float) -> str:
@@ -23,7 +23,7 @@ def stream(rate: float) -> str:
     return f"s{min(STREAMS, int(math.log10(rate)) + 2) if rate >= 1 else 1 if rate > 0 else 0}"
 
 
-def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
+def flow_of(picture: BrokerSnapshot, destination: Destination) -> dict[str, str | int]:
     """All that the picture of the routing shows of a destination."""
     stats = picture.stats.get(destination)
     if stats is None:
@@ -47,7 +47,7 @@ def flow_of(picture: Picture, destination: Destination) -> dict[str, str | int]:
     }
 
 
-def _grade(picture: Picture, stats: DestinationStats, rates: Rates) -> str:
+def _grade(picture: BrokerSnapshot, stats: DestinationStats, rates: Rates) -> str:
     if (found := findings_of(stats, picture)) and stats.destination.kind is Kind.QUEUE:
         return _GRADES[max(each.urgency for each in found)]
     return "good" if rates.enqueue or rates.dequeue or rates.dispatch else "idle"

@@ -8,13 +8,13 @@ from typing import Any
 
 from analytics.requests.catalogue import ANALYSES
 from analytics.requests.parameters import WINDOW
-from analytics.requests.whatif_request import Trial
+from analytics.requests.whatif_request import WhatIfRequest
 from brokerapp.errors import DefinitionRefused, InvalidDestination
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 from console.analyses import run_service
-from console.analyses.charts import Plot, places
+from console.analyses.charts import Plot, link_targets
 from console.broker.gateway import gateway
 from console.models import AnalysisRun
 from console.routing.drafts import draft_service
@@ -43,7 +43,7 @@ def start(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
 def ask(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
     """Judge definitions beside those in force."""
     parameters = ANALYSES[KIND].values({"window": window or USUAL_WINDOW, **about})
-    trial = Trial(current, proposed, gateway().circumstances(proposed))
+    trial = WhatIfRequest(current, proposed, gateway().circumstances(proposed))
     return run_service.start(KIND, ANALYSES[KIND].title, parameters, asked_by, trial=trial.to_json())
 
 
@@ -118,7 +118,7 @@ def _seen(sees: Sees, name: str) -> bool:
 
 def _plots(result: Mapping[str, Any], names: set[str]) -> Iterator[Plot]:
     """The charts with the lines of these targets, which lead to them; those in which any is left."""
-    opens = places((("destination", name) for name in names), result["window"])
+    opens = link_targets((("destination", name) for name in names), result["window"])
     for number, chart in enumerate(result["charts"]):
         figure = {**chart["figure"], "data": [each for each in chart["figure"]["data"] if each["legendgroup"] in names]}
         if figure["data"]:

@@ -13,7 +13,7 @@ from brokerapp.selectors.explain import Clause, explain
 from console.access.permissions import Verb, require, touched, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.routing.definitions.changes import applied
 from console.routing.definitions.visibility import known, known_way
 from console.routing.drafts.models import Draft
@@ -32,7 +32,7 @@ class Trial:
 
 def known_stats(request: HttpRequest) -> Stats:
     """The numbers of what one sees."""
-    return seen_by(mirror().current(), visible(request.user)).stats
+    return visible_snapshot(mirror().current(), visible(request.user)).stats
 
 
 def tried(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: str = "") -> Trial:

@@ -52,8 +52,8 @@ def _found(request: HttpRequest, run: AnalysisRun) -> dict:
         "result": result,
         "shown": draft_trials.shown(result, sees) if result["tables"] else None,
         "since": _time(window["since_us"]), "until": _time(window["until_us"]),
-        "fresh": _time(result.get("freshness_us")), "began": run_service.began_of(result),
-        "missing": run_service.missing_of(result),
+        "fresh": _time(result.get("freshness_us")), "began": run_service.recording_start_of(result),
+        "missing": run_service.missing_events_of(result),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from console.access.permissions import Verb, may, needs, touched, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.routing.definitions.definition_values import rows_of, rows_of_clash
 from console.routing.definitions.rollout import announce
 from console.routing.definitions.versions import latest, undo_of
@@ -42,7 +42,10 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
     told: dict[str, list[str]] = {}
     if found.is_living:
         standing = draft_service.standing(changes, gateway().definitions())
-        stats, proposed = seen_by(mirror().current(), visible(request.user)).stats, known(standing.proposed, sees)
+        stats, proposed = (
+            visible_snapshot(mirror().current(), visible(request.user)).stats,
+            known(standing.proposed, sees),
+        )
         applying = Verb.RECORD if changes and not any(each.routes for each in changes) else Verb.ROUTE
         told = {each.id: advice(each.after, proposed, stats) for each in changes if each.after is not None}
         context |= {

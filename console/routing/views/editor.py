@@ -20,7 +20,7 @@ from console.access.roles import Sees
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.routing.definitions.changes import Change, Item, applied, id_of, items_of, kind_of
 from console.routing.definitions.definition_values import label_of, title_of
 from console.routing.definitions.destination_matches import matched, targets_of
@@ -187,7 +187,7 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: Bench) -> dict[st
     item = form.definition() if form.is_bound and form.is_valid() else bench.existing
     if form.is_bound and not form.is_valid():
         item = None
-    stats = seen_by(mirror().current(), visible(request.user)).stats
+    stats = visible_snapshot(mirror().current(), visible(request.user)).stats
     context["matched"] = matched(item, stats) if item else form.matched(stats)
     if item is None:
         return context

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 from console.access.permissions import Verb, needs, touched, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.routing.definitions.visibility import known
 from console.routing.map.findings import Sort, orphans
 
@@ -23,7 +23,7 @@ PAGE_SIZE = 50
 @needs(Verb.SEE)
 def findings(request: HttpRequest) -> HttpResponse:
     """All findings by sort, of one sort where `sort` names it."""
-    stats = seen_by(mirror().current(), visible(request.user)).stats
+    stats = visible_snapshot(mirror().current(), visible(request.user)).stats
     found = orphans(known(gateway().definitions(), touched(request.user)), stats)
     wanted = request.GET.get("sort", "")
     chips = [(each.name.lower(), each, sum(one.sort is each for one in found)) for each in Sort]

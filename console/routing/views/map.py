@@ -18,7 +18,7 @@ from console.access.permissions import Verb, needs, touched, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture, seen_by
+from console.broker.snapshot import BrokerSnapshot, visible_snapshot
 from console.routing.definitions.changes import applied, between, id_of
 from console.routing.definitions.definition_values import label_of, title_of
 from console.routing.definitions.rollout import Reach
@@ -44,7 +44,7 @@ TABLE_ROWS = 100
 def routing(request: HttpRequest) -> HttpResponse:
     """The definitions in force, or as a draft would have them, over the destinations that exist."""
     query = ViewQuery.read(request.GET)
-    picture, sees = seen_by(mirror().current(), visible(request.user)), touched(request.user)
+    picture, sees = visible_snapshot(mirror().current(), visible(request.user)), touched(request.user)
     current = gateway().definitions()
     draft = _draft(query.draft, sees)
     definitions = known(applied(current, draft.read()) if draft else current, sees)
@@ -107,7 +107,7 @@ class Drawn:
     link: str
 
 
-def _drawn(node: Node, picture: Picture, query: ViewQuery) -> Drawn:
+def _drawn(node: Node, picture: BrokerSnapshot, query: ViewQuery) -> Drawn:
     flow, row = flow_of(picture, node.destination), str(node.destination)
     link = query.url(focus=node.key, q="")
     icon = _ICONS.get(node.role, "queue" if node.destination.is_queue else "topic")
@@ -150,7 +150,7 @@ class Way:
     is_fresh: bool
 
 
-def _way(edge: Edge, picture: Picture, changed: set[str], fresh: str) -> Way:
+def _way(edge: Edge, picture: BrokerSnapshot, changed: set[str], fresh: str) -> Way:
     flow, row = flow_of(picture, edge.measured.destination), str(edge.measured.destination)
     side = "out" if edge.target.role is Role.CONSUMERS else "in"
     measured = edge.measured.is_measured
@@ -201,7 +201,7 @@ def _in_words(graph: Graph) -> list[str]:
     ]
 
 
-def _about(node: Node, picture: Picture) -> dict[str, Any]:
+def _about(node: Node, picture: BrokerSnapshot) -> dict[str, Any]:
     """What is said beside the picture about the node that is looked at."""
     destination = node.destination
     about = {"node": node, "title": node.title, "definition": node.definition, "says": ""}
@@ -223,7 +223,7 @@ def _about(node: Node, picture: Picture) -> dict[str, Any]:
 # -- the table
 
 
-def _table(definitions: Definitions, query: ViewQuery, picture: Picture) -> dict[str, Any]:
+def _table(definitions: Definitions, query: ViewQuery, picture: BrokerSnapshot) -> dict[str, Any]:
     """All definitions, filtered by a part of their name, target or selector, by pages."""
     rows = [_described(each, list(picture.stats)) for each in definitions.virtual_destinations]
     wanted = query.text.lower()

@@ -99,7 +99,7 @@ def milliseconds(value: float) -> str:
     return f"{value:.3g} ms" if value < 100 else f"{value:.0f} ms"
 
 
-#: How values read in the units of a result's table (analytics.results.storage.Column).
+#: How values read in the units of a result's table (analytics.results.storage.ResultColumn).
 _UNITS: dict[str, Callable[[Any], str]] = {
     "bytes": size,
     "seconds": span,

@@ -13,7 +13,7 @@ from forks import PATIENCE, exit_of_archiver
 from recorded_traffic import BROKER, message, send, wait_until
 
 from analytics.archive import archiver as archiver_module
-from analytics.archive.archiver import FAULT_VARIABLE, Archiver, fault_of
+from analytics.archive.archiver import FAULT_VARIABLE, Archiver, fault_injector
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
@@ -63,7 +63,7 @@ def expected(numbers) -> Counter:
 def flush(store_url: str, archive: BrokerArchive) -> None:
     """What an archiver does that is started now."""
     stream = TraceStream(store_url, BROKER)
-    archiver = Archiver(stream, archive, fault_of(""))
+    archiver = Archiver(stream, archive, fault_injector(""))
     while not archiver.flush():
         pass
     stream.close()
@@ -126,7 +126,7 @@ def test_the_archiver_archives_what_came_last_when_it_is_asked_to_stop(store, ar
 def test_a_second_archiver_of_the_same_archive_refuses_to_run(store, archive, environment_variables):
     first = start_archiver(environment_variables)
     try:
-        wait_until(lambda: archive.as_of_us)
+        wait_until(lambda: archive.fresh_until_us)
         second = start_archiver(environment_variables)
         _, said = second.communicate(timeout=PATIENCE)
         assert second.returncode == 1
@@ -209,14 +209,14 @@ def test_a_long_backlog_is_archived_in_several_appends(store, store_url, archive
 def test_an_empty_stream_leaves_an_archive_that_is_fresh_and_empty(store, store_url, archive):
     flush(store_url, archive)
     assert archived(archive) == Counter()
-    assert archive.as_of_us is not None
+    assert archive.fresh_until_us is not None
     assert archive.commit.events == 0
 
 
 def test_a_store_that_does_not_answer_is_said_to_be_unavailable(tmp_path, archive):
     stream = TraceStream(f"unix://{tmp_path}/nothing", BROKER)
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        Archiver(stream, archive, fault_of("")).flush()
+        Archiver(stream, archive, fault_injector("")).flush()
 
 
 def test_files_lie_by_broker_day_and_hour_and_pandas_reads_them_as_they_are(store, store_url, archive):

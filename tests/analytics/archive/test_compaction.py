@@ -17,10 +17,10 @@ from analytics.archive import compaction
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.compaction import forget_replaced, replaced_file
 from analytics.archive.data_files import HOUR_US, data_files, hour_folders, start_us
-from analytics.archive.housekeeping import Bounds, Housekeeping
-from analytics.archive.read_locks import reading
-from analytics.archive.retention import Hour, too_many
-from analytics.readers.message_trace import Trace
+from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
+from analytics.archive.read_locks import read_lock
+from analytics.archive.retention import ArchiveHour, expired_hours
+from analytics.readers.message_trace import TraceReader
 from tests.analytics.archive.test_archiver import archived, expected, flush, record
 
 START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US
@@ -47,7 +47,7 @@ def small_files(store, store_url, archive) -> BrokerArchive:
     return archive
 
 
-def tidy(archive: BrokerArchive, bounds: Bounds = Bounds(), now_us: int = LATER_US) -> int:  # noqa: B008
+def tidy(archive: BrokerArchive, bounds: ArchiveLimits = ArchiveLimits(), now_us: int = LATER_US) -> int:  # noqa: B008
     """Do all there is to do; in how many steps."""
     housekeeping, steps = Housekeeping(archive, bounds, (), nothing), 0
     while housekeeping.step(now_us):
@@ -101,14 +101,14 @@ def test_what_comes_late_is_merged_with_what_was_merged(small_files, store, stor
 
 def test_single_messages_are_found_in_what_was_merged(small_files, store_url):
     tidy(small_files)
-    found = Trace(small_files.folder.parent, store_url, BROKER).of(["ID:sluice-1:5"])
+    found = TraceReader(small_files.folder.parent, store_url, BROKER).of(["ID:sluice-1:5"])
     assert len(found.events) == 4
     assert found.complete
 
 
 def test_nothing_is_replaced_or_removed_while_somebody_reads(small_files):
-    with reading(small_files.folder.parent), reading(small_files.folder.parent):
-        assert tidy(small_files, Bounds(days=0.01)) == 0
+    with read_lock(small_files.folder.parent), read_lock(small_files.folder.parent):
+        assert tidy(small_files, ArchiveLimits(days=0.01)) == 0
     assert names(small_files) == [5, 1]
     assert tidy(small_files) == 1
 
@@ -170,18 +170,18 @@ import sys
 from pathlib import Path
 from analytics.archive import compaction
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.housekeeping import Bounds, Housekeeping
+from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 archive = BrokerArchive(Path(sys.argv[1]), sys.argv[2])
 for enough in range(9, 50, 4):
     compaction.ENOUGH = enough
-    housekeeping = Housekeeping(archive, Bounds(), (), lambda _step: None)
+    housekeeping = Housekeeping(archive, ArchiveLimits(), (), lambda _step: None)
     while housekeeping.step(int(sys.argv[3])):
         pass
 """
 
 
-def hours(*sizes: int) -> list[Hour]:
-    return [Hour(None, START_US + number * HOUR_US, size) for number, size in enumerate(sizes)]
+def hours(*sizes: int) -> list[ArchiveHour]:
+    return [ArchiveHour(None, START_US + number * HOUR_US, size) for number, size in enumerate(sizes)]
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def hours(*sizes: int) -> list[Hour]:
 def test_hours_go_that_are_too_old_or_too_much_the_oldest_first_but_never_the_current(days, limit, gone):
     now_us = START_US + 5 * HOUR_US + 1
     all_hours = hours(10, 10, 10, 10, 10, 10)
-    assert too_many(all_hours, now_us, days, limit) == all_hours[:gone]
+    assert expired_hours(all_hours, now_us, days, limit) == all_hours[:gone]
 
 
 def test_an_hour_that_is_too_old_goes_with_its_day_when_that_is_empty(small_files):
-    assert tidy(small_files, Bounds(days=8.5 / 24)) == 2  # one is compacted first
+    assert tidy(small_files, ArchiveLimits(days=8.5 / 24)) == 2  # one is compacted first
     assert archived(small_files) == expected([10])
-    tidy(small_files, Bounds(days=1 / 24))
+    tidy(small_files, ArchiveLimits(days=1 / 24))
     assert archived(small_files) == Counter()
     assert list(small_files.folder.glob("day=*")) == []
 

@@ -11,12 +11,12 @@ from recorded_traffic import BROKER
 
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import HOUR_US, data_files, hour_folders
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from benchmarks.analytics import duckdb_queries
 from tests.analytics.archive.test_archiver import EVENTS_A_MESSAGE, START_US, flush, record
 
 DOCUMENT = Path(__file__).parents[3] / "docs/data.md"
-WINDOW = Window(START_US, START_US + HOUR_US)
+WINDOW = TimeWindow(START_US, START_US + HOUR_US)
 FROM_PATH = {"broker": BROKER, "day": date(2025, 10, 9), "hour": 9}
 
 

@@ -16,15 +16,15 @@ from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import HOUR_US, data_files, hour_folders
 from analytics.archive.integrity import VERIFY_SECONDS, Integrity, set_aside
 from analytics.archive.manifest import DAMAGED, FOREIGN, MISSING, hours_of, inspect
-from analytics.archive.read_locks import reading
+from analytics.archive.read_locks import read_lock
 from analytics.readers.completeness import Completeness
 from analytics.readers.snapshot import archived_files
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from tests.analytics.archive.test_archiver import archived, expected, flush, record
 from tests.analytics.archive.test_compaction import LATER_US, START_US, tidy
 
 EVENTS = 8  #: of a file: two messages
-WINDOW = Window(START_US, START_US + 2 * HOUR_US)
+WINDOW = TimeWindow(START_US, START_US + 2 * HOUR_US)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_folder_of_an_hour_that_is_missing_is_noticed_with_all_its_events(arch
 
 def test_damage_outside_the_time_range_of_a_result_is_none_of_its_business(archive):
     data(archive).unlink()
-    completeness, later = Completeness(), Window(START_US + HOUR_US, START_US + 2 * HOUR_US)
+    completeness, later = Completeness(), TimeWindow(START_US + HOUR_US, START_US + 2 * HOUR_US)
     completeness.note(BROKER, archived_files(archive, [(later.since_us, later.until_us)]), [later])
     assert completeness.to_json()["complete"]
 
@@ -199,7 +199,7 @@ def test_a_damaged_file_is_moved_out_of_the_way_named_once_and_read_again_when_i
 
 def test_nothing_is_moved_while_somebody_reads(archive):
     cut(data(archive))
-    with reading(archive.folder.parent):
+    with read_lock(archive.folder.parent):
         Integrity(archive).check()
         assert data(archive).exists()
     Integrity(archive).check()
@@ -240,18 +240,18 @@ def test_after_an_archiver_that_was_killed_nothing_seems_missing_or_foreign(
 
 
 def test_retention_takes_the_manifest_with_its_hour_and_nothing_seems_missing(archive):
-    from analytics.archive.housekeeping import Bounds
+    from analytics.archive.housekeeping import ArchiveLimits
 
-    tidy(archive, Bounds(days=8.5 / 24))
+    tidy(archive, ArchiveLimits(days=8.5 / 24))
     assert len(hours_of(archive.folder)) == 1
     assert read_by(archive) == (1, [])
 
 
 def test_retention_forgets_an_hour_whose_folder_is_missing(archive):
-    from analytics.archive.housekeeping import Bounds
+    from analytics.archive.housekeeping import ArchiveLimits
 
     shutil.rmtree(hour_folders(archive.folder)[0])
-    tidy(archive, Bounds(days=8.5 / 24))
+    tidy(archive, ArchiveLimits(days=8.5 / 24))
     assert read_by(archive) == (1, [])
 
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from recorded_traffic import BROKER, message
 
-from analytics.archive.broker_archive import BrokerArchive, Commit
-from analytics.requests.request import Window
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.requests.request import TimeWindow
 from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
@@ -44,7 +44,7 @@ def archive(tmp_path) -> BrokerArchive:
     folder = archive.folder / datetime.fromtimestamp(START_US / 1e6, UTC).strftime("day=%Y-%m-%d/hour=%H")
     folder.mkdir(parents=True)
     pq.write_table(of_version_1().drop_columns("broker"), folder / "part-1-0.parquet")
-    archive.append(of_version_2(), Commit("2-0", schema=VERSION))
+    archive.append(of_version_2(), ArchiveCommit("2-0", schema=VERSION))
     return archive
 
 
@@ -61,7 +61,7 @@ def test_duckdb_and_pandas_read_both(archive):
 def test_analyses_read_both(spark, archive, tmp_path):
     from analytics.spark.event_frames import read_events
 
-    events = read_events(spark, tmp_path, Window(START_US, START_US + HOUR_US)).orderBy("ts")
+    events = read_events(spark, tmp_path, TimeWindow(START_US, START_US + HOUR_US)).orderBy("ts")
     rows = [(row["kind"], row["size"], row["weight"], row["reason"]) for row in events.toArrow().to_pylist()]
     assert rows == [("depth", 7, 1, "all"), ("ack", 10, 1, None), ("enqueue", 10, 1, None)]
 

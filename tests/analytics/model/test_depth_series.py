@@ -2,8 +2,8 @@
 
 import pytest
 
-from analytics.model.capacity import Room, room_of
-from analytics.model.depth_series import MAX_CUTS, Course, courses, cuts_of, outlook
+from analytics.model.capacity import QueueCapacity, capacity_of
+from analytics.model.depth_series import MAX_CUTS, DepthSeries, build_series, cuts_of, forecast
 from brokerapp.model.definitions import Definitions, PolicyEntry
 from brokerapp.model.destination import Destination
 
@@ -13,7 +13,7 @@ NOBODY = ()
 def depths(slots, notes=NOBODY, flows=NOBODY):
     """The depths of the log `q`; notes are (slot, moment, depth), flows (slot, part, came, went)."""
     cuts = cuts_of((slot, moment) for slot, moment, _ in notes)
-    found = courses(
+    found = build_series(
         slots, cuts, [("q", *each) for each in notes], [("q", *each, 10 * each[2]) for each in flows]
     )  # fmt: skip
     return found["q"].depths
@@ -40,7 +40,7 @@ def test_a_depth_never_falls_below_nothing():
 def test_logs_whose_nodes_note_at_different_moments_are_cut_each_at_its_own():
     cuts = cuts_of([(0, 5), (0, 6)])
     assert cuts == [{0: 5}, {0: 6}]
-    found = courses(
+    found = build_series(
         1, cuts, [("a", 0, 5, 10), ("b", 0, 6, 20)], [("a", 0, 1, 1, 0, 0), ("b", 0, 1, 1, 0, 0), ("b", 0, 2, 2, 0, 0)]
     )
     assert (found["a"].depths, found["b"].depths) == ([11], [22])
@@ -61,7 +61,7 @@ def test_of_more_moments_than_cuts_the_last_ones_are_used():
     ],
 )
 def test_an_outlook_says_when_a_queue_is_empty_or_full(came, went, limit, drained, full):
-    found = outlook(Course([0, 100], came, went), 1.0, 1, limit)
+    found = forecast(DepthSeries([0, 100], came, went), 1.0, 1, limit)
     assert (found.depth, found.drained_seconds, found.full_seconds) == (100, drained, full)
 
 
@@ -88,9 +88,9 @@ POLICIES = Definitions(
     ],
 )
 def test_a_queue_is_full_by_what_is_reached_first(name, message_bytes, limit, messages, words):
-    assert room_of(name, message_bytes, limit, POLICIES) == Room(messages, words)
+    assert capacity_of(name, message_bytes, limit, POLICIES) == QueueCapacity(messages, words)
 
 
 def test_messages_are_as_large_as_those_that_came():
-    assert Course([0], [4], [0], 1000).message_bytes == 250
-    assert Course([7], [0], [0], 0).message_bytes == 0
+    assert DepthSeries([0], [4], [0], 1000).message_bytes == 250
+    assert DepthSeries([7], [0], [0], 0).message_bytes == 0

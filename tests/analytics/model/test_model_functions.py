@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.archive.footer_stats import began_us
+from analytics.archive.footer_stats import recording_start_us
 from analytics.model import wording
-from analytics.model.consumer_states import judged, meet
+from analytics.model.consumer_states import classify_consumers, overlapped
 from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, pattern_of
-from analytics.model.routing_coverage import keeps_dead_letters, legs_of, unmatched, upstream
-from analytics.model.time_buckets import slot_seconds, span, starts
-from analytics.requests.question import Question
-from analytics.requests.request import Window
+from analytics.model.routing_coverage import edges_of, keeps_dead_letters, unmatched, upstream
+from analytics.model.time_buckets import slot_name, slot_seconds, slot_starts
+from analytics.requests.question import RunQuestion
+from analytics.requests.request import TimeWindow
 from analytics.rollups.log_histogram import ERROR, STEPS, percentile, percentiles
 from brokerapp.model.definitions import Composite, DeadLetterStrategy, Definitions, Leg, PolicyEntry, VirtualTopic
 from brokerapp.model.destination import Destination
@@ -67,7 +67,7 @@ CHAIN = Definitions(
 def test_what_reaches_a_composite_through_others_is_upstream_of_it():
     assert upstream(CHAIN, queue("b")) == {queue("a"), Destination.topic("t")}
     assert upstream(CHAIN, queue("a")) == set()
-    assert [leg.selector for leg in legs_of(CHAIN) if leg.to == queue("c")] == ["x = 1"]
+    assert [leg.selector for leg in edges_of(CHAIN) if leg.to == queue("c")] == ["x = 1"]
 
 
 def test_definitions_that_nothing_was_sent_to_are_unmatched():
@@ -85,28 +85,35 @@ def test_dead_letters_are_where_policies_say_and_where_they_are_by_default():
 
 
 def test_slots_cover_the_window_and_keep_charts_readable():
-    window = Window(90_000_000, HOUR_US + 30_000_000)
+    window = TimeWindow(90_000_000, HOUR_US + 30_000_000)
     assert slot_seconds(window) == 60
-    assert starts(window, 60)[:2] == [60, 120]
-    assert starts(window, 60)[-1] == 3600
-    assert slot_seconds(Window(0, 7 * 24 * HOUR_US)) == 1800
-    short_ones = [slot_seconds(Window(0, seconds * 1_000_000)) for seconds in (3, 120, 300, 600, 899, 900)]
+    assert slot_starts(window, 60)[:2] == [60, 120]
+    assert slot_starts(window, 60)[-1] == 3600
+    assert slot_seconds(TimeWindow(0, 7 * 24 * HOUR_US)) == 1800
+    short_ones = [slot_seconds(TimeWindow(0, seconds * 1_000_000)) for seconds in (3, 120, 300, 600, 899, 900)]
     assert short_ones == [5, 5, 15, 30, 30, 60]  # two minutes by the minute would be two points
-    assert [span(each) for each in (60, 900, 3600, 21600, 86400)] == ["minute", "15 minutes", "hour", "6 hours", "day"]
+    assert [slot_name(each) for each in (60, 900, 3600, 21600, 86400)] == [
+        "minute",
+        "15 minutes",
+        "hour",
+        "6 hours",
+        "day",
+    ]
 
 
 @pytest.mark.parametrize(
     ("said", "words_"),
     [
-        (wording.duration(412), "412 µs"), (wording.duration(3_210), "3.21 ms"),
-        (wording.duration(150_000_000), "2.5 min"),
-        (wording.duration(200 * 86_400_000_000), "200 d"), (wording.part(0.0004), "less than 0.1 %"),
-        (wording.part(0.125), "12 %"), (wording.part(0.021), "2.1 %"), (wording.part(0.9999), "almost all"),
-        (wording.listed(["a"]), "a"), (wording.listed(["a", "b", "c"]), "a, b and c"),
-        (wording.listed(list("abcde")), "a, b, c and 2 more"), (wording.size(1536), "1.5 KiB"),
-        (wording.sentence("", "one thing", "another"), "One thing; another."), (wording.short("topic://t"), "topic://t"),
-        (wording.sentence("b2d57aad-9 is stuck"), "b2d57aad-9 is stuck."), (wording.client("desk-1"), "desk-1"),
-        (wording.client("b2d57aad-9"), "an unnamed client (b2d57aad-9)"), (wording.signed(-1204), "−1,204"),
+        (wording.format_duration(412), "412 µs"), (wording.format_duration(3_210), "3.21 ms"),
+        (wording.format_duration(150_000_000), "2.5 min"),
+        (wording.format_duration(200 * 86_400_000_000), "200 d"), (wording.format_percent(0.0004), "less than 0.1 %"),
+        (wording.format_percent(0.125), "12 %"), (wording.format_percent(0.021), "2.1 %"),
+        (wording.format_percent(0.9999), "almost all"),
+        (wording.join_names(["a"]), "a"), (wording.join_names(["a", "b", "c"]), "a, b and c"),
+        (wording.join_names(list("abcde")), "a, b, c and 2 more"), (wording.format_bytes(1536), "1.5 KiB"),
+        (wording.sentence("", "one thing", "another"), "One thing; another."), (wording.short_name("topic://t"), "topic://t"),
+        (wording.sentence("b2d57aad-9 is stuck"), "b2d57aad-9 is stuck."), (wording.client_name("desk-1"), "desk-1"),
+        (wording.client_name("b2d57aad-9"), "an unnamed client (b2d57aad-9)"), (wording.format_signed(-1204), "−1,204"),
         (wording.client_label("b2d57aad-9"), "unnamed (b2d57aad-9)"), (wording.client_label("billing-1"), "billing-1"),
     ],
 )  # fmt: skip
@@ -115,19 +122,19 @@ def test_numbers_and_names_read_well(said, words_):
 
 
 def test_rates_and_charts_are_of_the_time_in_which_anything_was_recorded():
-    asked = Window(HOUR_US, 2 * HOUR_US)
+    asked = TimeWindow(HOUR_US, 2 * HOUR_US)
     for began, since in ((None, HOUR_US), (7, HOUR_US), (HOUR_US + 60, HOUR_US + 60), (3 * HOUR_US, 2 * HOUR_US - 1)):
-        assert Question(asked, None, began_us=began).covered == Window(since, 2 * HOUR_US)
+        assert RunQuestion(asked, None, began_us=began).covered == TimeWindow(since, 2 * HOUR_US)
 
 
 def test_when_recording_began_is_read_off_the_files_of_the_first_hour(tmp_path):
-    assert began_us(tmp_path) is None
+    assert recording_start_us(tmp_path) is None
     for hour, moments in (("05", [HOUR_US * 5 + 9, HOUR_US * 5 + 4]), ("06", [HOUR_US * 6])):
         folder = tmp_path / "broker=b" / "day=1970-01-01" / f"hour={hour}"
         folder.mkdir(parents=True)
         rows = pa.table({"kind": ["ack"] * len(moments), "ts": pa.array(moments, pa.timestamp("us", "UTC"))})
         pq.write_table(rows, folder / "part-1-0.parquet")
-    assert began_us(tmp_path) == HOUR_US * 5 + 4
+    assert recording_start_us(tmp_path) == HOUR_US * 5 + 4
 
 
 @pytest.mark.parametrize(
@@ -144,13 +151,13 @@ def test_when_recording_began_is_read_off_the_files_of_the_first_hour(tmp_path):
 def test_shares_are_uneven_by_the_part_of_the_messages_that_others_would_have_to_take(acked, verdict, misplaced):
     from analytics.jobs import consumer_balance
 
-    queue = consumer_balance.shared(
+    queue = consumer_balance.balance_of(
         "queue://q", [{"client": f"c{number}", "acked": count} for number, count in enumerate(acked)]
     )
     assert (queue["verdict"], queue["misplaced"]) == (verdict, pytest.approx(misplaced, abs=1e-4))
 
 
-WINDOW = Window(0, HOUR_US)
+WINDOW = TimeWindow(0, HOUR_US)
 
 
 def _at(minutes: float) -> datetime:
@@ -172,7 +179,7 @@ def test_who_left_is_not_judged_and_who_came_back_is():
         _consumer("stayed"),
         {**_consumer("x", dispatched=0), "client": None, "arrived": 1000},
     ]
-    found = {each.client: (str(each.state), each.left_us) for each in judged(rows, WINDOW, 300)}
+    found = {each.client: (str(each.state), each.left_us) for each in classify_consumers(rows, WINDOW, 300)}
     assert found["left"] == ("fine", 120_000_000)
     assert {found[each] for each in ("came-back", "came-back-unheard", "stayed")} == {("falls behind", None)}
 
@@ -180,14 +187,17 @@ def test_who_left_is_not_judged_and_who_came_back_is():
 def test_whoever_consumed_before_the_broker_began_left():
     began = {**_consumer("x", dispatched=0), "destination": "queue://>", "client": None, "left_at": _at(5)}
     rows = [_consumer("killed-with-it", ended=9, finished=9), _consumer("later", began_at=_at(6)), began]
-    found = {each.client: (each.left_us, each.holds) for each in judged(rows, WINDOW, 300)}
+    found = {each.client: (each.left_us, each.holds) for each in classify_consumers(rows, WINDOW, 300)}
     assert found == {"killed-with-it": (300_000_000, 0), "later": (None, 0)}
 
 
 def test_consumers_are_slow_beside_those_that_were_there_with_them_only():
     slow = {"held_ms": 100_000}
     rows = [_consumer("first", left_at=_at(2), **slow), _consumer("second", came_at=_at(3), began_at=_at(3))]
-    assert {str(each.state) for each in judged(rows, WINDOW, 3600)} == {"fine"}
+    assert {str(each.state) for each in classify_consumers(rows, WINDOW, 3600)} == {"fine"}
     met = [rows[0], _consumer("second", came_at=_at(1))]
-    assert {each.client: str(each.state) for each in judged(met, WINDOW, 3600)} == {"first": "slow", "second": "fine"}
-    assert (meet(*rows), meet(*met)) == (False, True)
+    assert {each.client: str(each.state) for each in classify_consumers(met, WINDOW, 3600)} == {
+        "first": "slow",
+        "second": "fine",
+    }
+    assert (overlapped(*rows), overlapped(*met)) == (False, True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics.model.recording_gaps import Heard, silent
+from analytics.model.recording_gaps import RecordingCoverage, find_gaps
 
 QUARTER, NINE, TEN = 900, 9 * 3600, 10 * 3600
 
@@ -11,7 +11,7 @@ def gaps(heard, waiting=5, started=(), whole=(NINE, TEN), count=8, until=None, s
     """The quarters of an hour from nine on of which nothing is known; `whole`: hours with notes of everything."""
     begins = [NINE + slot * number for number in range(count)]
     end = begins[-1] + slot if until is None else until
-    found = silent(begins, slot, end, Heard(set(heard), set(started), set(whole)), [waiting] * count)
+    found = find_gaps(begins, slot, end, RecordingCoverage(set(heard), set(started), set(whole)), [waiting] * count)
     return [number for number, gap in enumerate(found) if gap]
 
 

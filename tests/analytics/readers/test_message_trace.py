@@ -11,10 +11,10 @@ from recorded_traffic import BROKER, message, send
 
 from analytics.archive import bloom_index
 from analytics.archive.archiver import Archiver
-from analytics.archive.bloom_index import Key
-from analytics.archive.broker_archive import BrokerArchive, Commit
+from analytics.archive.bloom_index import IndexKey
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.trace_stream import TraceStream
-from analytics.readers.message_trace import Trace
+from analytics.readers.message_trace import TraceReader
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
@@ -41,7 +41,9 @@ def archive_hours(folder, hours: int, files: int = 3, indexed=("order",)) -> Bro
     archive, number = BrokerArchive(folder, BROKER, indexed=indexed), 0
     for hour in range(hours):
         for _ in range(files):
-            archive.append(decode(recorded(number, 20, START_US + hour * HOUR_US).take()[0]), Commit(f"{number + 1}-0"))
+            archive.append(
+                decode(recorded(number, 20, START_US + hour * HOUR_US).take()[0]), ArchiveCommit(f"{number + 1}-0")
+            )
             number += 20
     return archive
 
@@ -69,7 +71,7 @@ def test_a_message_is_found_with_all_that_happened_to_it_and_few_files_are_opene
 ):
     archive_hours(tmp_path, 4)
     files = opened(monkeypatch)
-    found = Trace(tmp_path, store_url, BROKER).of([id_of(130)])
+    found = TraceReader(tmp_path, store_url, BROKER).of([id_of(130)])
     assert [each.kind for each in found.events] == ["enqueue", "forward", "dispatch", "ack"]
     assert found.events[0].properties == {"order": "30", "n": "130"}
     assert found.complete
@@ -78,15 +80,15 @@ def test_a_message_is_found_with_all_that_happened_to_it_and_few_files_are_opene
 
 def test_messages_are_found_by_a_property_that_is_indexed(store, store_url, tmp_path):
     archive_hours(tmp_path, 2)
-    found = Trace(tmp_path, store_url, BROKER).find("7", ["order"])
+    found = TraceReader(tmp_path, store_url, BROKER).find("7", ["order"])
     assert [each.msg_id for each in found.events] == [id_of(7), id_of(107)]
-    assert Trace(tmp_path, store_url, BROKER).find(id_of(9), []).events[0].msg_id == id_of(9)
-    assert Trace(tmp_path, store_url, BROKER).find("never", ["order"]).events == []
+    assert TraceReader(tmp_path, store_url, BROKER).find(id_of(9), []).events[0].msg_id == id_of(9)
+    assert TraceReader(tmp_path, store_url, BROKER).find("never", ["order"]).events == []
 
 
 def test_what_is_not_archived_yet_is_found_and_nothing_is_told_twice(store, store_url, tmp_path):
     send(store, recorded(1, 10))
-    trace = Trace(tmp_path, store_url, BROKER)
+    trace = TraceReader(tmp_path, store_url, BROKER)
     assert len(trace.of([id_of(5)]).events) == 4
     archiver = Archiver(TraceStream(store_url, BROKER), BrokerArchive(tmp_path, BROKER), lambda _step: None)
     archiver.flush()
@@ -99,7 +101,7 @@ def test_files_that_the_index_does_not_know_are_looked_into(store, store_url, tm
     archive = archive_hours(tmp_path, 1)
     [index] = archive.folder.rglob(bloom_index.NAME)
     index.unlink()
-    assert len(Trace(tmp_path, store_url, BROKER).of([id_of(30)]).events) == 4
+    assert len(TraceReader(tmp_path, store_url, BROKER).of([id_of(30)]).events) == 4
 
 
 def numbers(*texts: str) -> np.ndarray:
@@ -112,17 +114,17 @@ def test_a_torn_end_of_the_index_is_cut_off_and_what_follows_is_read(tmp_path):
     bloom_index.add(tmp_path, "b", numbers("2"))
     with (tmp_path / bloom_index.NAME).open("r+b") as index:
         index.truncate(whole + 5)
-    assert bloom_index.candidates(tmp_path, [Key("2")]) == (set(), {"a"})
+    assert bloom_index.candidates(tmp_path, [IndexKey("2")]) == (set(), {"a"})
     bloom_index.add(tmp_path, "c", numbers("2"))
-    assert bloom_index.candidates(tmp_path, [Key("2")]) == ({"c"}, {"a", "c"})
+    assert bloom_index.candidates(tmp_path, [IndexKey("2")]) == ({"c"}, {"a", "c"})
 
 
 @pytest.mark.parametrize("count", [0, 1, 5000])
 def test_the_index_never_denies_what_is_there_and_seldom_suspects_what_is_not(tmp_path, count):
     texts = [f"ID:node-1:{number}" for number in range(count)]
     bloom_index.add(tmp_path, "f", numbers(*texts))
-    assert all(bloom_index.candidates(tmp_path, [Key(text)])[0] for text in texts[:200])
-    others = (Key(f"ID:node-1:{number}") for number in range(count, count + 1000))
+    assert all(bloom_index.candidates(tmp_path, [IndexKey(text)])[0] for text in texts[:200])
+    others = (IndexKey(f"ID:node-1:{number}") for number in range(count, count + 1000))
     assert sum(bool(bloom_index.candidates(tmp_path, [other])[0]) for other in others) < 10
 
 
@@ -145,10 +147,10 @@ def test_an_index_of_the_first_version_is_read(tmp_path):
         bits[((number & 0xFFFFFFFF) + probe * (number >> 32 | 1)) % 64] = 1
     record = struct.pack("<HI", 1, 64) + b"f" + np.packbits(bits).tobytes()
     (tmp_path / "_keys").write_bytes(record + struct.pack("<I", zlib.crc32(record)))
-    assert bloom_index.candidates(tmp_path, [Key("ID:1")]) == ({"f"}, {"f"})
-    assert bloom_index.candidates(tmp_path, [Key("ID:2")]) == (set(), {"f"})
+    assert bloom_index.candidates(tmp_path, [IndexKey("ID:1")]) == ({"f"}, {"f"})
+    assert bloom_index.candidates(tmp_path, [IndexKey("ID:2")]) == (set(), {"f"})
 
 
 def test_a_look_ends_at_its_deadline_and_says_that_it_saw_not_everything(store, store_url, tmp_path):
     archive_hours(tmp_path, 2)
-    assert not Trace(tmp_path, store_url, BROKER).of([id_of(3)], patience=-1.0).complete
+    assert not TraceReader(tmp_path, store_url, BROKER).of([id_of(3)], patience=-1.0).complete

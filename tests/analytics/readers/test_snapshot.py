@@ -11,11 +11,11 @@ from recorded_traffic import BROKER
 
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import HOUR_US
-from analytics.archive.housekeeping import Bounds, Housekeeping
+from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.trace_stream import TraceStream
 from analytics.readers import snapshot as view_module
-from analytics.readers.snapshot import View, archived_files, events_of, look
-from analytics.requests.request import Window
+from analytics.readers.snapshot import ArchiveView, archived_files, events_of, read_snapshot
+from analytics.requests.request import TimeWindow
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import trace_key
 from tests.analytics.archive.test_archiver import START_US, expected, flush, record
@@ -33,7 +33,7 @@ def stream(store, store_url):
     stream.close()
 
 
-def seen(view: View) -> Counter:
+def seen(view: ArchiveView) -> Counter:
     columns = ["msg_id", "kind", "destination"]
     tables = [pa.parquet.read_table(file.path, columns=columns, partitioning=None) for file in view.files]
     rows = [row for table in (*tables, events_of(view.tail).select(columns)) for row in table.to_pylist()]
@@ -41,12 +41,12 @@ def seen(view: View) -> Counter:
 
 
 def test_what_is_sent_is_seen_before_and_after_it_is_archived(archive, stream, store, store_url):
-    assert look(archive, stream) == View(0, [], [])
+    assert read_snapshot(archive, stream) == ArchiveView(0, [], [])
     record(store, 0, 3)
-    assert seen(look(archive, stream)) == expected(range(3))
+    assert seen(read_snapshot(archive, stream)) == expected(range(3))
     flush(store_url, archive)
     record(store, 3, 2)
-    view = look(archive, stream)
+    view = read_snapshot(archive, stream)
     assert (len(view.files), len(view.tail), view.lost) == (1, 1, 0)
     assert seen(view) == expected(range(5))
     assert seen(archived_files(archive)) == expected(range(3))
@@ -62,7 +62,7 @@ def test_all_is_seen_once_beside_an_archiver_that_was_killed(
     flush(store_url, archive)
     record(store, 5, 90, step_us=60_000_000)  # two or three files
     assert exit_of_archiver(environment_variables, fault) == -signal.SIGKILL
-    assert seen(look(archive, stream)) == expected(range(95))
+    assert seen(read_snapshot(archive, stream)) == expected(range(95))
 
 
 def test_all_is_seen_once_while_the_archiver_goes_on(archive, stream, store, store_url):
@@ -71,7 +71,7 @@ def test_all_is_seen_once_while_the_archiver_goes_on(archive, stream, store, sto
 
     def move() -> None:
         nonlocal sent
-        housekeeping = Housekeeping(archive, Bounds(), (), lambda _step: None)
+        housekeeping = Housekeeping(archive, ArchiveLimits(), (), lambda _step: None)
         for number in range(60):
             record(store, number, 1)
             sent = number + 1
@@ -87,7 +87,7 @@ def test_all_is_seen_once_while_the_archiver_goes_on(archive, stream, store, sto
     while not over.is_set() or not looks:
         before = sent
         try:
-            found = seen(look(archive, stream))
+            found = seen(read_snapshot(archive, stream))
         except FileNotFoundError:  # compacted between looking and reading: a lease would have kept it
             continue
         complete = [n for n in range(60) if found[f"ID:sluice-1:{n}", "enqueue", "queue://a"]]
@@ -96,14 +96,14 @@ def test_all_is_seen_once_while_the_archiver_goes_on(archive, stream, store, sto
         assert before <= len(complete) <= sent + 1
         looks += 1
     mover.join()
-    assert seen(look(archive, stream)) == expected(range(60))
+    assert seen(read_snapshot(archive, stream)) == expected(range(60))
 
 
 def test_only_the_hours_of_the_window_are_looked_into(archive, stream, store, store_url):
     record(store, 0, 4, step_us=HOUR_US)
     flush(store_url, archive)
     spans = [(START_US, START_US + 1), (START_US + 2 * HOUR_US, START_US + 2 * HOUR_US + 5)]
-    assert [file.folder.name for file in look(archive, stream, spans).files] == ["hour=09", "hour=11"]
+    assert [file.folder.name for file in read_snapshot(archive, stream, spans).files] == ["hour=09", "hour=11"]
 
 
 def test_entries_that_nobody_kept_are_counted(archive, stream, store, store_url):
@@ -112,7 +112,7 @@ def test_entries_that_nobody_kept_are_counted(archive, stream, store, store_url)
     for number in range(1, 6):
         record(store, number, 1)
     store.xtrim(trace_key(BROKER), maxlen=3, approximate=False)
-    view = look(archive, stream)
+    view = read_snapshot(archive, stream)
     assert (len(view.tail), view.lost) == (3, 2)
     assert seen(view) == expected([0, 3, 4, 5])
 
@@ -121,18 +121,18 @@ def test_a_store_that_was_emptied_is_read_from_its_beginning(archive, stream, st
     record(store, 0, 2)
     flush(store_url, archive)
     store.flushall()
-    assert seen(look(archive, stream)) == expected(range(2))
+    assert seen(read_snapshot(archive, stream)) == expected(range(2))
     record(store, 2, 1)
-    assert seen(look(archive, stream)) == expected(range(3))
+    assert seen(read_snapshot(archive, stream)) == expected(range(3))
 
 
 def test_an_archive_that_never_holds_still_is_said_to_be_so(archive, stream, store, store_url, monkeypatch):
     def never(*_):
-        raise view_module.Moved
+        raise view_module.ArchiveChanged
 
     monkeypatch.setattr(view_module, "_look", never)
     with pytest.raises(StoreUnavailable, match="does not hold still"):
-        look(archive, stream)
+        read_snapshot(archive, stream)
 
 
 @pytest.mark.spark
@@ -154,8 +154,8 @@ def test_analyses_see_archive_and_tail_as_one(most_files, spark, archive, store,
         assert {row["hour"] for row in rows} <= {9, 10}
         return Counter((row["msg_id"], row["kind"], row["destination"]) for row in rows)
 
-    window, millisecond = Window(START_US, START_US + HOUR_US), Window(START_US, START_US + 1000)
+    window, millisecond = TimeWindow(START_US, START_US + HOUR_US), TimeWindow(START_US, START_US + 1000)
     assert read(window) == expected(range(5))
     assert read(millisecond) == expected([0, 3])
-    assert read(window, Window(window.until_us, window.until_us + HOUR_US)) == expected(range(6))
-    assert read(millisecond, Window(window.until_us, window.until_us + HOUR_US)) == expected([0, 3, 5])
+    assert read(window, TimeWindow(window.until_us, window.until_us + HOUR_US)) == expected(range(6))
+    assert read(millisecond, TimeWindow(window.until_us, window.until_us + HOUR_US)) == expected([0, 3, 5])

@@ -7,24 +7,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from analytics.results import charts, storage
-from analytics.results.storage import SHOWN_ROWS, Column, Findings, Table
+from analytics.results.storage import SHOWN_ROWS, JobResult, ResultColumn, ResultTable
 
-WINDOW = Window(0, 60_000_000)
+WINDOW = TimeWindow(0, 60_000_000)
 
 
-def findings(sentence="Found.", rows=3) -> Findings:
+def findings(sentence="Found.", rows=3) -> JobResult:
     table = pa.table({"destination": [f"queue://{i}" for i in range(rows)], "n": range(rows), "hidden": range(rows)})
-    columns = (Column("n", "Count", "messages"), Column("destination", "Destination"))
-    return Findings(
-        sentence, 7, (("A chart", charts.bars(["a"], {"p50": [1]}, "ms")),), (Table("t", "T", columns, table),)
+    columns = (ResultColumn("n", "Count", "messages"), ResultColumn("destination", "Destination"))
+    return JobResult(
+        sentence, 7, (("A chart", charts.bars(["a"], {"p50": [1]}, "ms")),), (ResultTable("t", "T", columns, table),)
     )
 
 
 def test_a_stored_result_is_the_one_read_back(tmp_path):
-    stored = storage.store(tmp_path, "run-1", findings(), window=WINDOW, as_of_us=5, seconds=1.23456)
-    assert storage.stored(tmp_path, "run-1") == stored
+    stored = storage.save_result(tmp_path, "run-1", findings(), window=WINDOW, fresh_until_us=5, seconds=1.23456)
+    assert storage.load_result(tmp_path, "run-1") == stored
     assert (stored["sentence"], stored["rows_read"], stored["freshness_us"], stored["seconds"]) == (
         "Found.",
         7,
@@ -39,28 +39,32 @@ def test_a_stored_result_is_the_one_read_back(tmp_path):
 
 
 def test_a_long_table_is_cut_in_the_page_and_whole_in_the_file(tmp_path):
-    stored = storage.store(tmp_path, "run-1", findings(rows=SHOWN_ROWS + 9), window=WINDOW, as_of_us=None, seconds=1)
+    stored = storage.save_result(
+        tmp_path, "run-1", findings(rows=SHOWN_ROWS + 9), window=WINDOW, fresh_until_us=None, seconds=1
+    )
     [table] = stored["tables"]
     assert (len(table["rows"]), table["total_rows"]) == (SHOWN_ROWS, SHOWN_ROWS + 9)
     assert pq.read_table(tmp_path / "run-1" / "t.parquet").num_rows == SHOWN_ROWS + 9
 
 
 def test_the_first_result_of_a_run_stays_and_nothing_else_is_left_behind(tmp_path):
-    storage.store(tmp_path, "run-1", findings("First."), window=WINDOW, as_of_us=None, seconds=1)
-    storage.store(tmp_path, "run-1", findings("Second."), window=WINDOW, as_of_us=None, seconds=1)
-    assert storage.stored(tmp_path, "run-1")["sentence"] == "First."
+    storage.save_result(tmp_path, "run-1", findings("First."), window=WINDOW, fresh_until_us=None, seconds=1)
+    storage.save_result(tmp_path, "run-1", findings("Second."), window=WINDOW, fresh_until_us=None, seconds=1)
+    assert storage.load_result(tmp_path, "run-1")["sentence"] == "First."
     assert [path.name for path in tmp_path.iterdir()] == ["run-1"]
 
 
 def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path):
-    wrong = Table("a/b", "T", (), pa.table({"n": [1]}))
+    wrong = ResultTable("a/b", "T", (), pa.table({"n": [1]}))
     with pytest.raises(OSError, match="a/b"):
-        storage.store(tmp_path, "run-1", Findings("x", 1, (), (wrong,)), window=WINDOW, as_of_us=None, seconds=1)
+        storage.save_result(
+            tmp_path, "run-1", JobResult("x", 1, (), (wrong,)), window=WINDOW, fresh_until_us=None, seconds=1
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_without_a_result_has_none(tmp_path):
-    assert storage.stored(tmp_path, "run-1") is None
+    assert storage.load_result(tmp_path, "run-1") is None
 
 
 def test_a_chart_of_many_series_sums_the_small_ones():
@@ -105,7 +109,7 @@ def test_a_name_has_one_colour_in_all_charts_of_a_result_and_no_two_of_a_chart_t
     stored = charts.over_time(times, {"queue://a": [9], "queue://b": [5], "queue://c": [1]}, "messages")
     waits = charts.lines(times, {"c": [7.0], "new": [8.0], "a": [1.0]}, "milliseconds")
     many = charts.bars(["x"], {f"q{number}": [1] for number in range(6)} | {"a": [1], "new": [2]}, "messages")
-    charts.alike([stored, waits, many])
+    charts.assign_colours([stored, waits, many])
     first, second, third = map(colours, (stored, waits, many))
     assert second["a"] == third["a"] == first["queue://a"]
     assert second["c"] == first["queue://c"]
@@ -118,5 +122,5 @@ def test_a_name_gets_another_colour_where_its_own_is_taken():
     all_of_them = charts.lines(times, {f"q{number}": [1.0] for number in range(8)}, "messages")
     late = charts.lines(times, {"late": [1.0], "q7": [1.0]}, "messages")
     both = charts.lines(times, {"late": [1.0], "q0": [1.0]}, "messages")
-    charts.alike([all_of_them, late, both])
+    charts.assign_colours([all_of_them, late, both])
     assert all(len(set(colours(each).values())) == 2 for each in (late, both))

@@ -10,7 +10,7 @@ START = datetime(2026, 11, 20, 13, 12, tzinfo=UTC)
 
 
 def texts(seconds: float, zone: str = "UTC", start: datetime = START, most: int = time_axes.MOST) -> list[str]:
-    return [text for _, text in time_axes.marks(start, start + timedelta(seconds=seconds), zone, most)]
+    return [text for _, text in time_axes.tick_marks(start, start + timedelta(seconds=seconds), zone, most)]
 
 
 @pytest.mark.parametrize("most", [time_axes.MOST, time_axes.MOST_NARROW])
@@ -29,7 +29,7 @@ def test_marks_stand_at_round_moments_of_the_clock_and_name_the_day_once():
 
 def test_a_change_of_the_clock_gives_no_mark_twice_and_none_out_of_order():
     for day in (datetime(2026, 10, 24, 20, tzinfo=UTC), datetime(2026, 3, 28, 20, tzinfo=UTC)):
-        moments = [moment for moment, _ in time_axes.marks(day, day + timedelta(hours=12), "Europe/Berlin", 24)]
+        moments = [moment for moment, _ in time_axes.tick_marks(day, day + timedelta(hours=12), "Europe/Berlin", 24)]
         assert moments == sorted(set(moments))
         assert len(moments) >= 10
 
@@ -54,9 +54,9 @@ def test_a_pointer_reads_seconds_where_slots_are_shorter_than_a_minute():
 def drawn(figure: dict, zone: str, monkeypatch) -> list:
     """The axes of a chart of a mail, after it was drawn."""
     kept = []
-    dress = chart_images._dress
+    dress = chart_images._style_axes
     monkeypatch.setattr(
-        chart_images, "_dress", lambda axes_, *rest, **more: (kept.append(axes_), dress(axes_, *rest, **more))
+        chart_images, "_style_axes", lambda axes_, *rest, **more: (kept.append(axes_), dress(axes_, *rest, **more))
     )
     assert chart_images.png(figure, zone)[:4] == b"\x89PNG"
     return kept

@@ -10,12 +10,22 @@ from forks import exit_of_archiver
 from recorded_traffic import BROKER, message, send
 
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.data_files import HOUR_US, archived
+from analytics.archive.data_files import HOUR_US, to_archive_schema
 from analytics.rollups import store as rollups_module
-from analytics.rollups.counters import COUNTED, NUMBERS, Cell, Counted, Depth, count, merged, packed, unpacked
-from analytics.rollups.log_histogram import early, percentile
-from analytics.rollups.queries import WHOLE, Past, width_for
-from analytics.rollups.store import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, Rollups
+from analytics.rollups.counters import (
+    COUNTED,
+    NUMBERS,
+    CounterCell,
+    DepthNote,
+    EventCounts,
+    count_events,
+    merge_histograms,
+    pack_histogram,
+    unpack_histogram,
+)
+from analytics.rollups.log_histogram import negative_durations, percentile
+from analytics.rollups.queries import WHOLE, RollupQueries, width_for
+from analytics.rollups.store import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, RollupStore
 from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
@@ -46,7 +56,7 @@ def archive(tmp_path) -> BrokerArchive:
 
 def kept(archive: BrokerArchive, width: int, destination: str = "", consumer: str = "") -> dict[int, dict[str, int]]:
     """What is counted, by the beginning of its stretch of time."""
-    points = Past(archive.folder).points(START - DAY, START + 3 * DAY, width, destination, consumer)
+    points = RollupQueries(archive.folder).points(START - DAY, START + 3 * DAY, width, destination, consumer)
     return {
         each.start: {name: number for name, number in zip(COUNTED, each.cell.numbers, strict=False) if number}
         for each in points
@@ -99,8 +109,8 @@ def test_an_archive_that_has_no_rollups_yet_gets_them(store, store_url, archive)
     agree(archive)
 
 
-def counted(recorder: TraceRecorder) -> Counted:
-    return count(archived(decode(recorder.take()[0]), 1))
+def counted(recorder: TraceRecorder) -> EventCounts:
+    return count_events(to_archive_schema(decode(recorder.take()[0]), 1))
 
 
 def test_latencies_are_within_their_error_and_weights_are_counted():
@@ -108,8 +118,8 @@ def test_latencies_are_within_their_error_and_weights_are_counted():
     latencies = [1, 900, 1_000, 5_000, 250_000, 90_000_000]
     for number, us in enumerate(latencies):
         recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
-    events = archived(decode(recorder.take()[0]), 1)
-    cells = count(events).cells
+    events = to_archive_schema(decode(recorder.take()[0]), 1)
+    cells = count_events(events).cells
     latency: dict = {}
     for cell in cells.values():
         latency |= cell.latency
@@ -118,7 +128,7 @@ def test_latencies_are_within_their_error_and_weights_are_counted():
     assert percentile({}, 0.5) is None
     place = events.schema.get_field_index("weight")
     weighted = events.set_column(place, "weight", [[10] * len(latencies)])
-    assert sum(cell.numbers[COUNTED.index("ack")] for cell in count(weighted).cells.values()) == 60
+    assert sum(cell.numbers[COUNTED.index("ack")] for cell in count_events(weighted).cells.values()) == 60
 
 
 def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_counts_them():
@@ -127,11 +137,11 @@ def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_cou
         recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
     latency: Counter = Counter()
     for cell in counted(recorder).cells.values():
-        latency.update(unpacked(packed(cell.latency)))
+        latency.update(unpack_histogram(pack_histogram(cell.latency)))
     assert percentile(latency.items(), 0.01) == percentile(latency.items(), 1) == pytest.approx(1000, rel=0.023)
-    found = early(latency.items())
+    found = negative_durations(latency.items())
     assert (found.count, found.most_us) == (2, pytest.approx(40_000, rel=0.023))
-    assert early({5: 1}.items()).count == 0
+    assert negative_durations({5: 1}.items()).count == 0
 
 
 def test_drops_of_what_was_never_stored_and_expiries_take_nothing_from_what_waits(tmp_path):
@@ -143,31 +153,31 @@ def test_drops_of_what_was_never_stored_and_expiries_take_nothing_from_what_wait
         (DROP, made[3], "the queue is full"), (MOVE, made[2], "moved by an operator"),
     ):  # fmt: skip
         recorder.event(kind, START_US + 1, one, A, A, None, reason)
-    rollups = Rollups(tmp_path)
+    rollups = RollupStore(tmp_path)
     rollups.add([counted(recorder)], 1)
     rollups.close()
-    [(_, _, came, left, _)] = Past(tmp_path).flows(START, START + HOUR, HOUR, [A])
+    [(_, _, came, left, _)] = RollupQueries(tmp_path).flows(START, START + HOUR, HOUR, [A])
     assert (came, left) == (3, 3)
 
 
 def test_a_file_of_rollups_of_an_earlier_version_goes_on(tmp_path):
-    Rollups(tmp_path).close()
+    RollupStore(tmp_path).close()
     with sqlite3.connect(tmp_path / NAME) as db:
         for name in ("rollback", "move", "delay", "never_stored"):
             db.execute(f'ALTER TABLE cell DROP COLUMN "{name}"')
-    rollups, recorder = Rollups(tmp_path), TraceRecorder(BROKER)
+    rollups, recorder = RollupStore(tmp_path), TraceRecorder(BROKER)
     recorder.event(ROLLBACK, START_US, message(1, START_US), A, A, "c1", "ABORT")
     rollups.add([counted(recorder)], 1)
     rollups.close()
-    [point] = Past(tmp_path).points(START, START + HOUR, HOUR, A)
+    [point] = RollupQueries(tmp_path).points(START, START + HOUR, HOUR, A)
     assert (point.cell["rollback"], point.cell["enqueue"]) == (1, 0)
 
 
 def test_kept_histograms_add_up():
     one, other = {3: 5, 900: 1}, {3: 1, 7: 2}
-    assert unpacked(merged(packed(one), packed(other))) == {3: 6, 7: 2, 900: 1}
-    assert merged(None, packed(other)) == packed(other)
-    assert merged(packed({}), None) is None
+    assert unpack_histogram(merge_histograms(pack_histogram(one), pack_histogram(other))) == {3: 6, 7: 2, 900: 1}
+    assert merge_histograms(None, pack_histogram(other)) == pack_histogram(other)
+    assert merge_histograms(pack_histogram({}), None) is None
 
 
 def test_bytes_in_and_out_are_counted():
@@ -185,19 +195,19 @@ def test_bytes_in_and_out_are_counted():
 
 @pytest.fixture
 def rollups(tmp_path):
-    made = Rollups(tmp_path)
+    made = RollupStore(tmp_path)
     yield made
     made.close()
 
 
-def depths(*noted: tuple[float, str, int, str]) -> Counted:
-    return Counted({}, [Depth(START_US + int(minute * 60_000_000) + 1, *rest) for minute, *rest in noted])
+def depths(*noted: tuple[float, str, int, str]) -> EventCounts:
+    return EventCounts({}, [DepthNote(START_US + int(minute * 60_000_000) + 1, *rest) for minute, *rest in noted])
 
 
 def test_depths_of_any_past_minute_are_known(rollups, tmp_path):
     rollups.add([depths((0, A, 5, ALL), (0, B, 1, ALL), (2, A, 7, CHANGED), (3, B, 0, CHANGED))], 1)
     rollups.add([depths((60, A, 7, ALL), (62, A, 0, CHANGED))], 2)
-    past = Past(tmp_path)
+    past = RollupQueries(tmp_path)
 
     def at(minute):
         return past.depths_at(START + minute * MINUTE + 30).of
@@ -214,7 +224,7 @@ def test_depths_of_any_past_minute_are_known(rollups, tmp_path):
 
 def standing(folder, minute: int) -> tuple[dict[str, int], int]:
     """What is said of a minute: what each destination holds, and all together."""
-    past = Past(folder)
+    past = RollupQueries(folder)
     [*_, last] = past.points(START, START + minute * MINUTE + 1, MINUTE)
     return past.depths_at(START + minute * MINUTE).of, last.depth
 
@@ -245,11 +255,11 @@ def test_depths_are_told_as_a_node_notes_them(store, store_url, archive):
     noted.note(START_US + 60_000_000, {A: 5})
     send(store, recorder)
     flush(store_url, archive)
-    assert Past(archive.folder).depths_at(START + 60).of == {A: 5}
+    assert RollupQueries(archive.folder).depths_at(START + 60).of == {A: 5}
 
 
-def cells(*places: tuple[str, str]) -> Counted:
-    return Counted({(*place, START // 60): Cell([1] * len(NUMBERS)) for place in places}, [])
+def cells(*places: tuple[str, str]) -> EventCounts:
+    return EventCounts({(*place, START // 60): CounterCell([1] * len(NUMBERS)) for place in places}, [])
 
 
 def test_names_that_clients_make_up_are_bounded(rollups, tmp_path, monkeypatch):
@@ -259,7 +269,7 @@ def test_names_that_clients_make_up_are_bounded(rollups, tmp_path, monkeypatch):
     rollups.add(
         [cells(("temp-queue://1", "x"), ("temp-queue://2", ""), (B, ""), ("queue://c", ""), ("queue://d", "y"))], 2
     )
-    past = Past(tmp_path)
+    past = RollupQueries(tmp_path)
     [of_others] = past.points(START, START + MINUTE, MINUTE, A, OTHERS)
     assert of_others.cell.numbers[0] == 3
     assert past.consumers(A) == [OTHERS, "c0", "c1"]
@@ -272,12 +282,12 @@ def test_names_that_clients_make_up_are_bounded(rollups, tmp_path, monkeypatch):
 def test_what_was_counted_is_not_counted_again(rollups, tmp_path):
     rollups.add([cells((A, ""))], 5)
     rollups.add([cells((A, ""))], 5)
-    assert Past(tmp_path).points(START, START + MINUTE, MINUTE, A)[0].cell.numbers[0] == 1
+    assert RollupQueries(tmp_path).points(START, START + MINUTE, MINUTE, A)[0].cell.numbers[0] == 1
 
 
 def test_what_is_old_goes_the_fine_first(rollups, tmp_path):
     rollups.add([cells((A, "c1")), depths((0, A, 5, ALL))], 1)
-    past, window = Past(tmp_path), (START - DAY, START + DAY)
+    past, window = RollupQueries(tmp_path), (START - DAY, START + DAY)
     for days, left in [(1, (1, 1, 1)), (3, (0, 1, 1)), (70, (0, 0, 1)), (4000, (0, 0, 0))]:
         rollups.forget(START + days * DAY)
         assert tuple(len(past.points(*window, width, A)) for width in (MINUTE, HOUR, DAY)) == left or days >= 70
@@ -287,7 +297,7 @@ def test_what_is_old_goes_the_fine_first(rollups, tmp_path):
 
 
 def test_an_archive_without_rollups_knows_nothing(tmp_path):
-    past = Past(tmp_path)
+    past = RollupQueries(tmp_path)
     assert past.points(0, 60, 60) == past.consumers(A) == []
     assert past.depths_at(START) is None
     assert past.depths_before(START, [WHOLE]) == {}

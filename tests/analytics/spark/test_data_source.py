@@ -10,11 +10,11 @@ from recorded_traffic import BROKER
 
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import HOUR_US, hour_folders
-from analytics.archive.housekeeping import Bounds, Housekeeping
+from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.retention import remove
-from analytics.archive.stream_ids import id_of, place_of
+from analytics.archive.stream_ids import id_of, position_of
 from analytics.readers import stream_ranges
-from analytics.readers.stream_ranges import DataLoss, Source
+from analytics.readers.stream_ranges import DataLoss, TraceSource
 from brokerapp.errors import RequestRefused
 from brokerapp.store.client.keys import trace_key
 from tests.analytics.archive.test_archiver import EVENTS_A_MESSAGE, START_US, expected, flush, record
@@ -28,21 +28,21 @@ def archive(tmp_path) -> BrokerArchive:
 
 
 @pytest.fixture
-def source(archive, store, store_url) -> Source:
-    return Source(archive.folder.parent, store_url, BROKER)
+def source(archive, store, store_url) -> TraceSource:
+    return TraceSource(archive.folder.parent, store_url, BROKER)
 
 
 def counted(rows) -> Counter:
     return Counter((row["msg_id"], row["kind"], row["destination"]) for row in rows)
 
 
-def read(source: Source, after: int, upto: int) -> Counter:
-    parts = stream_ranges.parts(source, after, upto)
+def read(source: TraceSource, after: int, upto: int) -> Counter:
+    parts = stream_ranges.partitions_of(source, after, upto)
     return counted(row for part in parts for table in stream_ranges.read(source, part) for row in table.to_pylist())
 
 
 def compact(archive: BrokerArchive) -> None:
-    Housekeeping(archive, Bounds(), (), lambda _step: None).step(LATER_US)
+    Housekeeping(archive, ArchiveLimits(), (), lambda _step: None).step(LATER_US)
 
 
 # -- stretches, without Spark
@@ -55,7 +55,7 @@ def test_parts_that_were_cut_read_the_same_whatever_the_archiver_does_before_the
         record(store, number, 1)
         if number < 3:
             flush(store_url, archive)
-    parts = stream_ranges.parts(source, 0, stream_ranges.end_of(source))
+    parts = stream_ranges.partitions_of(source, 0, stream_ranges.end_of(source))
     for change in (lambda: None, lambda: flush(store_url, archive), lambda: compact(archive)):
         change()
         rows = [row for part in parts for table in stream_ranges.read(source, part) for row in table.to_pylist()]
@@ -67,7 +67,7 @@ def test_any_cut_of_the_stream_gives_each_event_once(source, archive, store, sto
     """Also through the middle of what was appended at once, and of what was compacted since."""
     for number in range(6):
         record(store, number, 1)
-    places = [place_of(id.decode()) for id, _ in store.xrange(trace_key(BROKER))]
+    places = [position_of(id.decode()) for id, _ in store.xrange(trace_key(BROKER))]
     flush(store_url, archive)
     record(store, 6, 1, start_us=START_US + 1)
     flush(store_url, archive)
@@ -84,10 +84,10 @@ def test_a_stretch_is_bounded_where_an_entry_ends(source, archive, store, store_
         record(store, number, 1)
     end, places = stream_ranges.end_of(source), [0]
     while places[-1] < end:
-        places.append(stream_ranges.bounded(source, places[-1], end, most=EVENTS_A_MESSAGE * 2))
+        places.append(stream_ranges.position_after(source, places[-1], end, most=EVENTS_A_MESSAGE * 2))
     assert len(places) == 4
     flush(store_url, archive)
-    assert stream_ranges.bounded(source, 0, end, most=1) == end  # a row group of a file is not cut
+    assert stream_ranges.position_after(source, 0, end, most=1) == end  # a row group of a file is not cut
 
 
 def test_only_hours_within_the_bounds_are_parts(source, store, store_url, archive):
@@ -95,7 +95,7 @@ def test_only_hours_within_the_bounds_are_parts(source, store, store_url, archiv
     flush(store_url, archive)
     bounded = replace(source, since_us=START_US + HOUR_US, until_us=START_US + 2 * HOUR_US)
     end = stream_ranges.end_of(source)
-    assert [part.hour[-2:] for part in stream_ranges.parts(bounded, 0, end)] == ["10"]
+    assert [part.hour[-2:] for part in stream_ranges.partitions_of(bounded, 0, end)] == ["10"]
     assert read(bounded, 0, end) == expected([1])
 
 
@@ -107,9 +107,9 @@ def test_what_was_removed_is_missed_by_who_wants_to_read_on_there(source, store,
     flush(store_url, archive)
     remove(hour_folders(archive.folder)[0], archive.work)
     with pytest.raises(DataLoss, match="was removed"):
-        stream_ranges.require(source, place)
-    stream_ranges.require(source, 0)
-    stream_ranges.require(source, stream_ranges.end_of(source))
+        stream_ranges.require_available(source, place)
+    stream_ranges.require_available(source, 0)
+    stream_ranges.require_available(source, stream_ranges.end_of(source))
 
 
 def test_what_was_trimmed_before_it_was_kept_is_missed(source, store, store_url, archive):
@@ -117,7 +117,7 @@ def test_what_was_trimmed_before_it_was_kept_is_missed(source, store, store_url,
     flush(store_url, archive)
     for number in range(1, 5):
         record(store, number, 1)
-    parts = stream_ranges.parts(source, 0, stream_ranges.end_of(source))
+    parts = stream_ranges.partitions_of(source, 0, stream_ranges.end_of(source))
     store.xtrim(trace_key(BROKER), maxlen=1, approximate=False)
     with pytest.raises(DataLoss, match="3 batches of sluice were trimmed"):
         [list(stream_ranges.read(source, part)) for part in parts]
@@ -125,8 +125,8 @@ def test_what_was_trimmed_before_it_was_kept_is_missed(source, store, store_url,
 
 def test_places_and_ids_say_the_same_and_sort_alike():
     ids = ["0-0", "5-1", "1760000412345-0", "1760000412345-7", "1760000412346-0"]
-    assert [id_of(place_of(id)) for id in ids] == ids
-    assert sorted(map(place_of, ids)) == list(map(place_of, ids))
+    assert [id_of(position_of(id)) for id in ids] == ids
+    assert sorted(map(position_of, ids)) == list(map(position_of, ids))
 
 
 # -- the data source
@@ -167,10 +167,10 @@ def test_archive_and_tail_are_one_table_with_the_schema_of_events(session, optio
 def test_bounds_on_time_are_pushed_down():
     from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
 
-    from analytics.spark.data_source import Reader
+    from analytics.spark.data_source import TraceReaderBatch
 
     moment = datetime.fromtimestamp(START_US / 1e6, UTC)
-    reader = Reader(Source(None, "", BROKER))
+    reader = TraceReaderBatch(TraceSource(None, "", BROKER))
     filters = [
         GreaterThanOrEqual(("ts",), moment), LessThan(("ts",), moment.replace(hour=23)), EqualTo(("kind",), "ack"),
     ]  # fmt: skip

@@ -4,17 +4,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.archive.footer_stats import Footer, footer_of
-from analytics.requests.request import Window
+from analytics.archive.footer_stats import FooterStats, read_footer
+from analytics.requests.request import TimeWindow
 from analytics.spark.event_frames import FEW, are_few, are_within
 from brokerapp.tracing.schema import MOMENT, VERSION_KEY
 
-WINDOW = Window(1_000_000, 2_000_000)
+WINDOW = TimeWindow(1_000_000, 2_000_000)
 
 
 def said(rows, first_us, last_us, version=1):
     """The footer of a file; one that does not name the version of its events is of the first."""
-    return Footer(rows, first_us, last_us, version)
+    return FooterStats(rows, first_us, last_us, version)
 
 
 def file_of(path, *moments_us, **how):
@@ -39,13 +39,13 @@ def test_events_of_files_that_nobody_looked_into_are_not_taken_for_few_nor_for_t
     (1_000_000, 1_999_999, True), (999_999, 1_500_000, False), (1_500_000, 2_000_000, False),
 ])  # fmt: skip
 def test_a_file_within_a_window_begins_with_it_or_later_and_ends_before_it_does(tmp_path, first, last, expected):
-    footer = footer_of(file_of(tmp_path / "a.parquet", first, last))
+    footer = read_footer(file_of(tmp_path / "a.parquet", first, last))
     assert footer == said(2, first, last)
     assert are_within([footer], [WINDOW]) is expected
 
 
 def test_each_file_may_lie_in_another_window_but_none_in_two_halves():
-    later = Window(5_000_000, 6_000_000)
+    later = TimeWindow(5_000_000, 6_000_000)
     early, late = said(1, 1_000_000, 1_100_000), said(1, 5_000_000, 5_100_000)
     assert are_within([early, late], [WINDOW, later])
     assert not are_within([early, late], [WINDOW])
@@ -55,7 +55,7 @@ def test_each_file_may_lie_in_another_window_but_none_in_two_halves():
 def test_of_a_file_whose_footer_does_not_say_when_its_events_were_it_is_not_believed_that_they_are_in_a_window(
     tmp_path,
 ):
-    footer = footer_of(file_of(tmp_path / "a.parquet", 1_500_000, write_statistics=False))
+    footer = read_footer(file_of(tmp_path / "a.parquet", 1_500_000, write_statistics=False))
     assert footer == said(1, None, None)
     assert not are_within([footer], [WINDOW])
     assert are_few([footer], 0)
@@ -63,7 +63,7 @@ def test_of_a_file_whose_footer_does_not_say_when_its_events_were_it_is_not_beli
 
 def test_a_file_of_several_row_groups_reaches_from_the_first_event_of_all_to_the_last(tmp_path):
     path = file_of(tmp_path / "a.parquet", 1_900_000, 1_200_000, 1_100_000, 1_500_000, row_group_size=2)
-    assert footer_of(path) == said(4, 1_100_000, 1_900_000)
+    assert read_footer(path) == said(4, 1_100_000, 1_900_000)
 
 
 def test_a_footer_names_the_version_of_the_events(tmp_path):
@@ -71,4 +71,4 @@ def test_a_footer_names_the_version_of_the_events(tmp_path):
         {VERSION_KEY: b"3"}
     )
     pq.write_table(moments, tmp_path / "a.parquet")
-    assert footer_of(tmp_path / "a.parquet") == said(1, 1_500_000, 1_500_000, version=3)
+    assert read_footer(tmp_path / "a.parquet") == said(1, 1_500_000, 1_500_000, version=3)

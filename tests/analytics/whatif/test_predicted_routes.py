@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analytics.requests.request import Window
-from analytics.requests.whatif_request import Trial
+from analytics.requests.request import TimeWindow
+from analytics.requests.whatif_request import WhatIfRequest
 from analytics.whatif import predicted_routes, report
-from analytics.whatif.answer_encoding import Coding
-from analytics.whatif.comparison import Comparison
-from analytics.whatif.conditions import Oracle, Routing, TooEntangled
-from analytics.whatif.message_counts import Buckets, Classes, Tally
-from analytics.whatif.predicted_routes import way_of
-from analytics.whatif.untested_changes import untried
+from analytics.whatif.answer_encoding import AnswerEncoding
+from analytics.whatif.comparison import WhatIfComparison
+from analytics.whatif.conditions import ScriptedRouting, SelectorOracle, TooManyConditions
+from analytics.whatif.message_counts import MessageClasses, TimeBuckets, WhatIfTally
+from analytics.whatif.predicted_routes import predict_route
+from analytics.whatif.untested_changes import untested_changes
 from brokerapp.engine.routing.bindings import Binding, RoutingType
 from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.engine.routing.route_walk import route
@@ -102,12 +102,14 @@ def test_what_reaches_only_topics_without_subscribers_reaches_nothing():
         assert (tally.count(tally.lost), sent, none) == (int(lost), sent, none)
 
 
-def _one(definitions: Definitions, circumstances: Circumstances, sent: str) -> Tally:
+def _one(definitions: Definitions, circumstances: Circumstances, sent: str) -> WhatIfTally:
     """What becomes of one message."""
-    one, none, oracle = np.array([1]), np.array([0]), Oracle()
-    classes = Classes([(sent, ())], one, none, none, sent=one, bytes=one, bare=0)
-    routing = Routing(circumstances.topology(definitions, oracle.compiling), oracle)
-    return Tally.of(routing, classes, Coding.of({sent: ()}), Buckets(0, 60, 1), circumstances.is_listened)
+    one, none, oracle = np.array([1]), np.array([0]), SelectorOracle()
+    classes = MessageClasses([(sent, ())], one, none, none, sent=one, bytes=one, bare=0)
+    routing = ScriptedRouting(circumstances.topology(definitions, oracle.compiling), oracle)
+    return WhatIfTally.of(
+        routing, classes, AnswerEncoding.of({sent: ()}), TimeBuckets(0, 60, 1), circumstances.is_listened
+    )
 
 
 def message(headers):
@@ -130,26 +132,26 @@ def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
     definitions, circumstances = random_definitions(random), random_circumstances(random)
     if find_loop(definitions):
         return
-    oracle = Oracle()
-    routing = Routing(circumstances.topology(definitions, oracle.compiling), oracle)
+    oracle = SelectorOracle()
+    routing = ScriptedRouting(circumstances.topology(definitions, oracle.compiling), oracle)
     real = circumstances.topology(definitions)
     sharing = {each.queue for each in circumstances.bindings if each.routing is RoutingType.ANYCAST}
     for destination in EVERY:
         conditions = routing.conditions(destination)
         for headers in HEADERS:
             answers = {each: each.selector.evaluate(Seen({**headers, **each.headers}, b"")) for each in conditions}
-            way = way_of(routing, destination, answers)
+            way = predict_route(routing, destination, answers)
             expected = route(message(headers), destination, real)
             assert Counter(dict(way.targets)) + Counter(dict(way.shared)) == copies(expected, sharing), headers
-            assert way.is_kept == bool(expected.queues)
+            assert way.is_stored == bool(expected.queues)
             assert way.is_lost() == (not expected.queues and not expected.topics)
 
 
 def test_a_condition_is_the_same_wherever_it_is_asked_unless_it_asks_where():
     legs = (Leg(Destination.queue("x"), "red"), Leg(Destination.queue("y"), "JMSDestination LIKE '%one'"))
     definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
-    oracle = Oracle()
-    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    oracle = SelectorOracle()
+    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
     red_one, place_one = routing.conditions(Destination.queue("in.one"))
     red_two, place_two = routing.conditions(Destination.queue("in.two"))
     assert red_one == red_two
@@ -172,8 +174,8 @@ def test_what_opens_only_where_no_filter_takes_a_message_is_found_behind_others_
             Composite(Destination.topic("M.second"), (Leg(Destination.queue("z"), "size > 3"),)),
         ),
     )
-    oracle = Oracle()
-    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
+    oracle = SelectorOracle()
+    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
     assert {each.text for each in routing.conditions(Destination.queue("in"))} == {"red", "blue", "size > 3"}
 
 
@@ -183,30 +185,30 @@ def test_a_fan_of_many_composites_that_keep_what_none_takes_is_overlooked_at_onc
         for i in range(30)
     ]
     fan = Composite(Destination.queue("in"), tuple(Leg(each.destination) for each in exclusive))
-    oracle = Oracle()
-    routing = Routing(Circumstances().topology(Definitions(1, (fan, *exclusive)), oracle.compiling), oracle)
+    oracle = SelectorOracle()
+    routing = ScriptedRouting(Circumstances().topology(Definitions(1, (fan, *exclusive)), oracle.compiling), oracle)
     conditions = routing.conditions(Destination.queue("in"))
     assert len(conditions) == 30
     answers = {each: each.text == "p3" for each in conditions}
-    assert dict(way_of(routing, Destination.queue("in"), answers).targets) == {
+    assert dict(predict_route(routing, Destination.queue("in"), answers).targets) == {
         "queue://x3": 1, **{f"queue://e{i}": 1 for i in range(30) if i != 3},
     }  # fmt: skip
 
 
 def test_a_way_that_was_overlooked_is_an_error_not_a_wrong_figure():
-    oracle = Oracle()
+    oracle = SelectorOracle()
     definitions = Definitions(1, (Composite(Destination.queue("in"), (Leg(Destination.queue("x"), "red"),)),))
-    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
-    with pytest.raises(TooEntangled, match="sent to queue://in is asked 'red' only in rare combinations"):
-        way_of(routing, Destination.queue("in"), {})
+    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
+    with pytest.raises(TooManyConditions, match="sent to queue://in is asked 'red' only in rare combinations"):
+        predict_route(routing, Destination.queue("in"), {})
 
 
 def test_a_way_without_an_end_is_named():
-    oracle = Oracle()
+    oracle = SelectorOracle()
     legs = (Leg(Destination.queue("in.again"), "red"), Leg(Destination.queue("x"), "blue"))
     definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
-    routing = Routing(Circumstances().topology(definitions, oracle.compiling), oracle)
-    with pytest.raises(TooEntangled, match="the definitions form a loop"):
+    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
+    with pytest.raises(TooManyConditions, match="the definitions form a loop"):
         routing.conditions(Destination.queue("in.one"))
 
 
@@ -217,32 +219,32 @@ def test_circumstances_travel_as_plain_values():
 
 def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_the_target_got():
     own, elsewhere = (
-        predicted_routes.Leg("new", "queue://in", "queue://in"),
-        predicted_routes.Leg("new", "queue://in", "queue://out"),
+        predicted_routes.TargetUse("new", "queue://in", "queue://in"),
+        predicted_routes.TargetUse("new", "queue://in", "queue://out"),
     )
-    in_force = predicted_routes.Way((("queue://in", 1),), (), (), is_kept=True, problem="")
+    in_force = predicted_routes.PredictedRoute((("queue://in", 1),), (), (), is_stored=True, problem="")
     both = (("queue://in", 1), ("queue://out", 1))
-    draft = predicted_routes.Way(both, (), ((own, True), (elsewhere, True)), is_kept=True, problem="")
+    draft = predicted_routes.PredictedRoute(both, (), ((own, True), (elsewhere, True)), is_stored=True, problem="")
     one, none = np.array([1]), np.array([0])
-    sent = Classes([("queue://in", ())], one, none, none, sent=np.array([10_441]), bytes=one, bare=0)
-    tallies = [Tally(sent, [way], 1) for way in (in_force, draft)]
-    found = Comparison(*tallies, Buckets(0, 60, 1), paces={}, standing={}, sharing={})
+    sent = MessageClasses([("queue://in", ())], one, none, none, sent=np.array([10_441]), bytes=one, bare=0)
+    tallies = [WhatIfTally(sent, [way], 1) for way in (in_force, draft)]
+    found = WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), paces={}, standing={}, sharing={})
     counts = {leg.target: (before.counts[True], after.counts[True]) for leg, before, after in found.legs}
     assert counts == {"queue://in": (10_441, 10_441), "queue://out": (0, 10_441)}
     assert {each.name: int(each.in_force.messages.sum()) for each in found.targets}["queue://in"] == 10_441
 
 
-def compared(definitions: Definitions, proposed: Definitions, *sent: str) -> Comparison:
+def compared(definitions: Definitions, proposed: Definitions, *sent: str) -> WhatIfComparison:
     """What these make of a message sent to each of those."""
     circumstances, keys = Circumstances(("Consumer.X.T.one",)), [(each, ()) for each in sent]
     each, row = np.arange(len(sent)), np.ones(len(sent), np.int64)
-    classes = Classes(keys, row, each, np.zeros(len(sent), np.int64), sent=row, bytes=row, bare=0)
+    classes = MessageClasses(keys, row, each, np.zeros(len(sent), np.int64), sent=row, bytes=row, bare=0)
     tallies = []
     for one in (definitions, proposed):
-        oracle = Oracle()
-        routing = Routing(circumstances.topology(one, oracle.compiling), oracle)
-        tallies.append(Tally(classes, [way_of(routing, Destination.parse(each), {}) for each in sent], 1))
-    return Comparison(*tallies, Buckets(0, 60, 1), paces={}, standing={}, sharing={})
+        oracle = SelectorOracle()
+        routing = ScriptedRouting(circumstances.topology(one, oracle.compiling), oracle)
+        tallies.append(WhatIfTally(classes, [predict_route(routing, Destination.parse(each), {}) for each in sent], 1))
+    return WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), paces={}, standing={}, sharing={})
 
 
 TO_OUT = (Leg(Destination.queue("out")),)
@@ -261,16 +263,16 @@ UNTRIED = [
 def test_what_a_draft_changes_where_nothing_was_sent_is_said_to_be_untried(new, sent, said):
     known = Composite(Destination.queue("first"), (Leg(Destination.queue("brought")),))
     current, proposed = Definitions(1, (known,)), Definitions(2, (known, new))
-    assert untried(current, proposed, compared(current, proposed, *sent)) == said
-    assert untried(proposed, current, compared(proposed, current, *sent)) == said, "it was taken away"
-    assert untried(current, current, compared(current, current, *sent)) == []
+    assert untested_changes(current, proposed, compared(current, proposed, *sent)) == said
+    assert untested_changes(proposed, current, compared(proposed, current, *sent)) == said, "it was taken away"
+    assert untested_changes(current, current, compared(current, current, *sent)) == []
 
 
 def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_sentence():
     current, proposed = Definitions(1, ()), Definitions(2, (Composite(Destination.queue("in"), TO_OUT),))
     comparison = compared(current, proposed, "queue://other")
-    trial = Trial(current, proposed, Circumstances())
-    found = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000))
+    trial = WhatIfRequest(current, proposed, Circumstances())
+    found = report.build_result(comparison, trial, [], 1, [], TimeWindow(0, 60_000_000))
     assert ", as nothing was sent to queue in in this window" in found.sentence
     flow = pa.table({"weight": [1], "rolled_back": [0]})
     note, *_ = report.notes(comparison, trial, flow, [], [])
@@ -285,8 +287,8 @@ def test_what_is_untried_is_no_reason_where_another_change_was_tried():
         2, (replace(used, forward_only=not used.forward_only), Composite(Destination.queue("in"), TO_OUT))
     )
     comparison = compared(current, current, "queue://used")
-    trial = Trial(current, proposed, Circumstances())
-    sentence = report.findings(comparison, trial, [], 1, [], Window(0, 60_000_000)).sentence
+    trial = WhatIfRequest(current, proposed, Circumstances())
+    sentence = report.build_result(comparison, trial, [], 1, [], TimeWindow(0, 60_000_000)).sentence
     assert "as many messages as the routing in force does; nothing was sent to queue in in this window" in sentence
 
 
@@ -299,7 +301,7 @@ def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_jud
     flow = pa.table({"weight": [1], "rolled_back": [0]})
 
     def said(before: Definitions, after: Definitions) -> list[str]:
-        trial = Trial(before, after, Circumstances())
+        trial = WhatIfRequest(before, after, Circumstances())
         found = report.notes(compared(before, after, "queue://other"), trial, flow, [], [])
         return [each.partition(";")[0] for each in found if "not judged" in each]
 
@@ -312,7 +314,7 @@ def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_jud
 def test_a_composite_queue_in_force_that_would_begin_to_keep_messages_is_not_said_to_be_missing():
     forwards = Composite(Destination.queue("in"), TO_OUT)
     current, proposed = Definitions(1, (forwards,)), Definitions(2, (replace(forwards, forward_only=False),))
-    trial = Trial(current, proposed, Circumstances(("out",)))
+    trial = WhatIfRequest(current, proposed, Circumstances(("out",)))
     comparison = compared(current, proposed, "queue://in")
     [note] = report.notes(comparison, trial, pa.table({"weight": [1], "rolled_back": [0]}), [], [])
     assert note.startswith("Nothing is kept at these yet, and nobody consumed from them: queue://in.")

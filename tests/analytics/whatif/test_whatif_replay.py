@@ -16,7 +16,7 @@ import pytest
 from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from brokerapp.config import default_config
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
@@ -165,8 +165,8 @@ def test_what_is_foretold_of_100_000_messages_and_21_rules_is_what_a_broker_does
     node, reader, spark, store_url, tmp_path
 ):
     from analytics.jobs import whatif
-    from analytics.requests.question import Question
-    from analytics.requests.whatif_request import Trial
+    from analytics.requests.question import RunQuestion
+    from analytics.requests.whatif_request import WhatIfRequest
     from analytics.spark.event_frames import read_events
 
     for name in QUEUES:
@@ -186,11 +186,13 @@ def test_what_is_foretold_of_100_000_messages_and_21_rules_is_what_a_broker_does
     every_event = node.look(lambda: node.node.broker.recorder.recorded)
     until(lambda: archiver.flush() and archive.commit.events >= every_event, "all is archived")
     stream.close()
-    window = Window(since_us, time.time_ns() // 1000)
+    window = TimeWindow(since_us, time.time_ns() // 1000)
     current = node.ask(lambda admin: admin.definitions())
     proposed = replace(current, virtual_destinations=DRAFT)
     circumstances = node.ask(lambda admin: admin.circumstances(proposed))
-    question = Question(window, partial(read_events, spark, tmp_path), trial=Trial(current, proposed, circumstances))
+    question = RunQuestion(
+        window, partial(read_events, spark, tmp_path), trial=WhatIfRequest(current, proposed, circumstances)
+    )
     findings = whatif.run(question, lambda _, frame: frame.toArrow())
     node.define(*DRAFT)
     send(node.port, every)

@@ -11,7 +11,7 @@ from console.access.roles import ROLES_BY_VERB, Role, Verb
 from console.accounts.rate_limit import RateLimit
 from console.api.common import auth
 from console.api.common.operations import VERBS
-from console.broker.live.channels import CELLS, RIGHTS
+from console.broker.live.channels import CELLS, PERMISSIONS
 from console.models import AuditEntry
 from console.urls import allauth_urls
 from tests.console.access.api_parity import SAME, SHOWN, takes_post
@@ -307,7 +307,7 @@ def test_the_table_has_every_page():
 
 
 def test_the_table_has_every_topic():
-    assert TOPICS == RIGHTS
+    assert TOPICS == PERMISSIONS
     assert set(CELLS) <= set(TOPICS)
 
 
@@ -334,7 +334,7 @@ def test_a_role_without_the_right_is_told_which_one_it_lacks(role, browser_of):
 
 @pytest.mark.parametrize("role", list(Role))
 def test_a_role_with_the_right_is_let_through(role, browser_of, lonely_console, monkeypatch):
-    monkeypatch.setattr("console.metrics.views.overview.ask", lambda task: None)
+    monkeypatch.setattr("console.metrics.views.overview.enqueue", lambda task: None)
     client = browser_of(role)
     client.raise_request_exception = False  # without a broker a page has nothing to show
     for page, arguments, method, verb in PAGES:
@@ -356,7 +356,7 @@ def test_a_socket_lets_each_role_watch_what_the_table_says(role, db):
     from console.access.permissions import may
 
     user = make_user(role)
-    assert {name for name, verb in RIGHTS.items() if may(user, verb)} == {
+    assert {name for name, verb in PERMISSIONS.items() if may(user, verb)} == {
         name for name, verb in TOPICS.items() if role in ROLES_BY_VERB[verb]
     }
 

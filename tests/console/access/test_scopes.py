@@ -22,9 +22,9 @@ from console.access.permissions import visible
 from console.alerts import active_alerts
 from console.audit.trail import Actor, recording
 from console.broker.gateway import gateway
-from console.broker.live.channels import RIGHTS
+from console.broker.live.channels import PERMISSIONS
 from console.broker.mirror import mirror
-from console.broker.snapshot import seen_by
+from console.broker.snapshot import visible_snapshot
 from console.destinations.clients.clients import peers_now
 from console.messages.jobs.models import Job, JobOutcome, Template
 from console.metrics import charts_history
@@ -105,7 +105,7 @@ def make_world(broker) -> dict[str, dict]:
     """Both halves, seen by this process."""
     make_user("admin", name="ada")
     halves = {side: make_half(broker, side) for side in (INSIDE, OUTSIDE)}
-    active_alerts.forget()
+    active_alerts.invalidate()
     for side in halves:
         until(
             lambda side=side: (
@@ -200,7 +200,7 @@ def _leak(response, asked: str) -> str | None:
 @pytest.fixture(autouse=True)
 def nothing_remembered():
     yield
-    active_alerts.forget()
+    active_alerts.invalidate()
 
 
 def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
@@ -323,7 +323,7 @@ async def test_no_frame_names_or_counts_what_is_outside_of_the_scope(console):
     live, told = socket(session), {}
     await live.connect()
     try:
-        for name in RIGHTS:
+        for name in PERMISSIONS:
             argument = {
                 "list": ":queues",
                 "queue": f":{INSIDE}.a",
@@ -351,15 +351,15 @@ async def test_no_frame_names_or_counts_what_is_outside_of_the_scope(console):
 def test_charts_and_frames_sum_nothing_of_what_is_outside_of_the_scope(console, db, monkeypatch):
     make_world(console)
     whole = [Whole(NOW_S, 1_000_000, 9_000, 9_000, 0, 0, 0, 0, 0)]
-    monkeypatch.setattr(charts_history, "past_of_whole", lambda *_: whole)
+    monkeypatch.setattr(charts_history, "read_broker_points", lambda *_: whole)
     request = RequestFactory().get("/chart")
     request.user = make_user("operator", SCOPE, name="op")
-    seen = seen_by(mirror().current(), visible(request.user))
+    seen = visible_snapshot(mirror().current(), visible(request.user))
     assert seen.past[-1].pending == seen.totals.pending < mirror().current().past[-1].pending
-    marks = chart_of(request, charts_history.Window.read({}, NOW_S))["marks"]
+    marks = chart_of(request, charts_history.ChartWindow.read({}, NOW_S))["marks"]
     assert all(mark[1] < 100 for mark in marks)
     request.user = make_user("operator", name="all")
-    assert chart_of(request, charts_history.Window.read({}, NOW_S))["marks"][0][1] == 1_000_000
+    assert chart_of(request, charts_history.ChartWindow.read({}, NOW_S))["marks"][0][1] == 1_000_000
 
 
 def test_a_denial_names_the_right_what_it_is_for_and_what_one_has_it_for_instead(browser_of):

@@ -28,9 +28,9 @@ from brokerapp.store.history_rings import WHOLE
 from console.accounts.rate_limit import RateLimit
 from console.alerts import active_alerts, backtest_service, send_test
 from console.alerts.delivery import alert_delivery, retry_schedule, webhook
-from console.alerts.evaluation import judge
+from console.alerts.evaluation import evaluate
 from console.broker.gateway import gateway
-from console.broker.snapshot import Picture, first, ticked, troubled
+from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot, mark_stale
 from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
 from tests.certificates import Authority
 from tests.console.conftest import waiting_tasks
@@ -44,21 +44,25 @@ def nothing_remembered(monkeypatch):
     for limit in ("_TESTS", "_TOLD"):
         kept = getattr(send_test, limit)
         monkeypatch.setattr(send_test, limit, RateLimit(kept.per_second, kept.burst))
-    active_alerts.forget()
+    active_alerts.invalidate()
     yield
-    active_alerts.forget()
+    active_alerts.invalidate()
 
 
 @pytest.fixture
 def asked(monkeypatch) -> list:
     """Deliveries that workers were asked for; the test is the worker."""
     found = []
-    monkeypatch.setattr(retry_schedule, "ask", lambda task, delivery: found.append(delivery))
+    monkeypatch.setattr(retry_schedule, "enqueue", lambda task, delivery: found.append(delivery))
     return found
 
 
-def holding(depth: int, now: float = NOW) -> Picture:
-    return ticked(first(now, 1, [DestinationStats(A, QueueSize=depth)], Picture()), now, [NodeStatus("n", "b", 0, 0)])
+def holding(depth: int, now: float = NOW) -> BrokerSnapshot:
+    return apply_tick(
+        initial_snapshot(now, 1, [DestinationStats(A, QueueSize=depth)], BrokerSnapshot()),
+        now,
+        [NodeStatus("n", "b", 0, 0)],
+    )
 
 
 def rule(**more) -> AlertRule:
@@ -68,7 +72,7 @@ def rule(**more) -> AlertRule:
 
 def looks(*depths: int, every: int = 30) -> None:
     for step, depth in enumerate(depths):
-        judge(holding(depth, NOW + every * step), NOW + every * step)
+        evaluate(holding(depth, NOW + every * step), NOW + every * step)
 
 
 def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):
@@ -105,14 +109,16 @@ def test_what_is_over_before_its_time_told_nobody(db, asked):
 def test_a_broker_that_does_not_answer_neither_fires_nor_ends_anything(db, asked):
     rule(hold=0)
     looks(11)
-    judge(troubled(holding(0), "gone"), NOW + 60)
+    evaluate(mark_stale(holding(0), "gone"), NOW + 60)
     assert AlertFiring.objects.get().state == "firing"
 
 
 def test_a_node_that_has_told_of_no_destination_yet_ends_nothing(db, asked):
     rule(hold=0)
-    judge(holding(11), NOW)
-    judge(ticked(first(NOW + 5, 1, [], Picture()), NOW + 5, [NodeStatus("n", "b", 0, 0)]), NOW + 5)
+    evaluate(holding(11), NOW)
+    evaluate(
+        apply_tick(initial_snapshot(NOW + 5, 1, [], BrokerSnapshot()), NOW + 5, [NodeStatus("n", "b", 0, 0)]), NOW + 5
+    )
     assert AlertFiring.objects.get().state == "firing"
 
 
@@ -121,7 +127,7 @@ def test_a_broker_without_a_node_ends_nothing_that_only_nodes_tell_of(db, asked)
     rule(name="none", metric="nodes", threshold=1, below=True, hold=0)
     node = NodeStatus("n", "b", 0, 0, connected={"all": 3})
     for second, nodes in enumerate(([node], [])):
-        judge(ticked(holding(0), NOW + second, nodes), NOW + second)
+        evaluate(apply_tick(holding(0), NOW + second, nodes), NOW + second)
     assert set(AlertFiring.objects.values_list("rule_name", "state")) == {("deep", "firing"), ("none", "firing")}
 
 
@@ -131,20 +137,20 @@ def test_dead_letters_are_told_of_as_long_as_they_are_new_though_the_node_that_c
     dead, now = Destination.queue("dead.kept"), int(time.time())
     rule(metric="dead-letters", threshold=0, hold=0)
     gateway().run(gateway().admin.rings.append(FINE, {str(dead): packed(Point(now - 20, 3, 3, 0, 0))}, now - 20))
-    began_anew = first(now, 1, [DestinationStats(dead, QueueSize=3, DLQ=True)], Picture())
+    began_anew = initial_snapshot(now, 1, [DestinationStats(dead, QueueSize=3, DLQ=True)], BrokerSnapshot())
     for later, state in ((0, "firing"), (300, "firing"), (1400, "firing"), (1401, "ended")):
         if later > 1400:  # until then Sluice was stopped, or nobody looked: that makes nothing good
             looked = [packed(Whole(now + each, *[0] * 8)) for each in range(790, 1401, 30)]
             for each in looked:
                 gateway().run(gateway().admin.rings.append(FINE, {WHOLE: each}, now))
-        judge(ticked(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)
+        evaluate(apply_tick(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)
         assert AlertFiring.objects.get().state == state
 
 
 def test_the_page_of_a_rule_says_how_many_destinations_it_cannot_judge(console, admin, monkeypatch):
     row = rule(metric="dead-letters", threshold=0, hold=0)
     dead = [DestinationStats(Destination.queue(f"dead.without.{each}"), DLQ=True) for each in "ab"]
-    picture = first(NOW, 1, [*dead, DestinationStats(A)], Picture())
+    picture = initial_snapshot(NOW, 1, [*dead, DestinationStats(A)], BrokerSnapshot())
     monkeypatch.setattr(backtest_service, "mirror", lambda: SimpleNamespace(current=lambda: picture))
     for most, expected in ((1_000_000, False), (0, True)):
         monkeypatch.setattr(backtest_service, "MAX_DESTINATIONS", most)
@@ -216,7 +222,7 @@ def test_a_mail_says_what_fires_and_marks_itself(db, asked, settings):
     base, firing = settings.SLUICE.console_url, AlertFiring.objects.get()
     assert f"{base}/alerts/{firing.pk}/" in mail.outbox[0].body
     assert f"{base}/queues/orders.a/" in mail.outbox[0].body
-    assert mail.outbox[0].extra_headers[alert_delivery.MARK] == "deep Bcc: eve@example.org"
+    assert mail.outbox[0].extra_headers[alert_delivery.MARK_HEADER] == "deep Bcc: eve@example.org"
     assert alert_delivery.deliver(asked[0]) == "nothing to do"  # a task that comes twice sends once
 
 
@@ -270,8 +276,8 @@ def test_a_webhook_gets_json_that_is_signed(db, asked, receiver):
         str(A),
         11,
     )
-    assert headers[alert_delivery.SIGNATURE] == alert_delivery.signature("hush", body)
-    assert headers[alert_delivery.MARK]
+    assert headers[alert_delivery.SIGNATURE_HEADER] == alert_delivery.signature("hush", body)
+    assert headers[alert_delivery.MARK_HEADER]
 
 
 @pytest.mark.parametrize("status", [500, 404, 302])
@@ -304,7 +310,7 @@ def test_the_end_of_an_alert_is_signed_with_the_secret_of_its_rule_after_the_rul
     numbers = AlertDelivery.objects.order_by("id").values_list("pk", flat=True)
     assert [alert_delivery.deliver(each) for each in numbers] == ["sent", "sent"]
     assert [json.loads(body)["event"] for _, body in Receiver.got] == ["fired", "ended"]
-    assert [headers[alert_delivery.SIGNATURE] for headers, _ in Receiver.got] == [
+    assert [headers[alert_delivery.SIGNATURE_HEADER] for headers, _ in Receiver.got] == [
         alert_delivery.signature("hush", body) for _, body in Receiver.got
     ]
 
@@ -331,7 +337,7 @@ def test_a_test_is_really_sent_marked_as_one_and_its_outcome_is_shown_and_record
     document = json.loads(body)
     assert document["event"] == "test"
     assert [document[name] for name in ("id", "value", "worst", "fired", "ended")] == [None] * 5
-    assert headers[alert_delivery.SIGNATURE] == alert_delivery.signature("hush", body)
+    assert headers[alert_delivery.SIGNATURE_HEADER] == alert_delivery.signature("hush", body)
     assert (AlertFiring.objects.count(), AlertDelivery.objects.count()) == (0, 0), "nothing fired"
     entry = AuditEntry.objects.get(action="test alert rule")
     assert (entry.object, entry.outcome, entry.after[f"webhook {receiver}"]) == ("deep", "done", "sent")
@@ -402,9 +408,9 @@ def test_tests_are_bounded(admin, console, monkeypatch):
 def test_what_a_lost_worker_took_is_asked_for_again(db, asked):
     rule(hold=0, mail="ada@example.org")
     looks(11)
-    judge(holding(11), NOW + 10)
+    evaluate(holding(11), NOW + 10)
     assert len(asked) == 1
-    judge(holding(11), NOW + alert_delivery.LOST + 10)
+    evaluate(holding(11), NOW + alert_delivery.LOST + 10)
     assert asked == [asked[0]] * 2
 
 
@@ -538,7 +544,7 @@ def test_a_name_that_stands_for_another_machine_by_now_is_not_sent_to(receiver, 
 
 def test_one_worker_at_a_time_attempts_a_delivery_and_one_that_is_lost_is_followed_by_another(db, monkeypatch):
     said = []
-    monkeypatch.setattr(retry_schedule, "ask", lambda *_: said.append("asked again"))
+    monkeypatch.setattr(retry_schedule, "enqueue", lambda *_: said.append("asked again"))
     rule(hold=0, mail="ada@example.org")
     looks(11)
     delivery = AlertDelivery.objects.get()
@@ -546,14 +552,14 @@ def test_one_worker_at_a_time_attempts_a_delivery_and_one_that_is_lost_is_follow
 
     def slow(_delivery):
         said.append(alert_delivery.deliver(delivery.pk))  # the same task once more, meanwhile
-        alert_delivery.ask_for_due(timezone.now() + timedelta(seconds=alert_delivery.LOST + 60))
+        alert_delivery.enqueue_due(timezone.now() + timedelta(seconds=alert_delivery.LOST + 60))
 
     monkeypatch.setitem(alert_delivery._SENDERS, "mail", slow)
     assert alert_delivery.deliver(delivery.pk) == "sent"
     assert said == ["nothing to do"]
     late = timezone.now() + timedelta(seconds=alert_delivery.LEASE + 1)
     AlertDelivery.objects.update(state="queued", due=timezone.now() - timedelta(seconds=1))  # its worker was lost
-    alert_delivery.ask_for_due(late)
+    alert_delivery.enqueue_due(late)
     assert said == ["nothing to do", "asked again"]
     delivery.refresh_from_db()
     assert delivery.attempts == 1

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered():
-    active_alerts.forget()
+    active_alerts.invalidate()
     yield
-    active_alerts.forget()
+    active_alerts.invalidate()
 
 
 def job(**fields) -> Job:

@@ -17,7 +17,7 @@ LOST = 60
 def asked(monkeypatch) -> list[int]:
     """Keys of the rows that workers were asked for."""
     found = []
-    monkeypatch.setattr(retry_schedule, "ask", lambda task, key: found.append(key))
+    monkeypatch.setattr(retry_schedule, "enqueue", lambda task, key: found.append(key))
     return found
 
 
@@ -36,12 +36,12 @@ def rows(db):
 
 
 def test_workers_are_asked_for_what_is_due_the_longest_first(rows, asked):
-    retry_schedule.ask_for(rows, "due", "task", NOW, LOST, most=1)
-    retry_schedule.ask_for(rows, "due", "task", NOW, LOST)
+    retry_schedule.enqueue_due(rows, "due", "task", NOW, LOST, most=1)
+    retry_schedule.enqueue_due(rows, "due", "task", NOW, LOST)
     assert [AlertDelivery.objects.get(pk=key).target for key in asked] == ["20@queued", "10@queued"]
-    retry_schedule.ask_for(rows, "due", "task", NOW, LOST)
+    retry_schedule.enqueue_due(rows, "due", "task", NOW, LOST)
     assert len(asked) == 2  # a worker has each of them
-    retry_schedule.ask_for(rows, "due", "task", NOW + timedelta(seconds=LOST), LOST)
+    retry_schedule.enqueue_due(rows, "due", "task", NOW + timedelta(seconds=LOST), LOST)
     assert len(asked) == 5  # lost, as nothing was heard of them; and the third is due by now
 
 
@@ -49,12 +49,12 @@ def test_without_workers_the_rest_is_left_for_later(rows, monkeypatch):
     def nobody(task: str, key: int) -> None:
         raise StoreUnavailable("no worker could be asked")
 
-    monkeypatch.setattr(retry_schedule, "ask", nobody)
-    retry_schedule.ask_for(rows, "due", "task", NOW, LOST)
+    monkeypatch.setattr(retry_schedule, "enqueue", nobody)
+    retry_schedule.enqueue_due(rows, "due", "task", NOW, LOST)
     assert rows.filter(due__lte=NOW).count() == 1
 
 
 def test_attempts_are_further_and_further_apart_until_it_has_failed():
-    assert [retry_schedule.again(attempt, (10, 60), NOW) for attempt in (1, 2, 3)] == [
+    assert [retry_schedule.next_attempt_at(attempt, (10, 60), NOW) for attempt in (1, 2, 3)] == [
         NOW + timedelta(seconds=10), NOW + timedelta(seconds=60), None,
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from analytics.requests.catalogue import ANALYSES
-from analytics.spark.run_registry import Runs
+from analytics.spark.run_registry import RunRegistry
 from console import tasks
 from console.analyses import run_service
 from console.analyses.questions import catalogue, choice_for
@@ -186,7 +186,7 @@ def test_cancel_ends_the_run_and_tells_the_worker_without_waiting_for_another_ta
     order = json.loads(base64.b64decode(said["body"]))
     assert order["method"] == "revoke"
     assert order["arguments"] == {"task_id": str(run.id), "terminate": True, "signal": "SIGTERM"}
-    assert Runs(settings.SLUICE).is_cancelled(str(run.id))
+    assert RunRegistry(settings.SLUICE).is_cancelled(str(run.id))
     assert waiting_tasks("default") == [("analytics.tasks.cancel", [str(run.id)])]
 
 

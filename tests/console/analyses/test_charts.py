@@ -1,7 +1,7 @@
 """Charts of results as pages show them: in words, and with the pages their marks lead to. No I/O."""
 
 from analytics.results import charts, time_axes
-from console.analyses.charts import Plot, named_in, places, plots, words
+from console.analyses.charts import Plot, describe_chart, link_targets, linked_names, plots
 
 TIMES = ["2026-05-01T05:00:00Z", "2026-05-01T06:00:00Z"]
 WINDOW = {"since_us": 1_777_611_600_000_000, "until_us": 1_777_615_200_500_000}
@@ -9,19 +9,19 @@ AT = "?from=1777611600&to=1777615201"
 
 
 def test_lines_are_told_with_their_range_and_unit():
-    said = words(charts.lines(TIMES, {"queue://orders": [3, 1200], "still": [0, 0]}, "messages"))
+    said = describe_chart(charts.lines(TIMES, {"queue://orders": [3, 1200], "still": [0, 0]}, "messages"))
     assert said == "2 lines over time in messages: orders from 3 to 1,200 and still 0."
 
 
 def test_bars_are_told_with_their_numbers_and_delays_with_their_units():
-    said = words(charts.bars(["a", "b"], {"half": [240, None], "nearly all": [5000, 9]}, "milliseconds"))
+    said = describe_chart(charts.bars(["a", "b"], {"half": [240, None], "nearly all": [5000, 9]}, "milliseconds"))
     assert said == "Bars of 2 names, half: a 240 ms and b none. It has 2 bars for each."
 
 
 def test_more_than_a_few_are_counted_and_none_is_said():
     many = {f"queue{number}": [number, number] for number in range(7)}
-    assert "and 3 more." in words(charts.lines(TIMES, many, "messages"))
-    assert words(charts.lines([], {}, "messages")) == "Nothing is drawn."
+    assert "and 3 more." in describe_chart(charts.lines(TIMES, many, "messages"))
+    assert describe_chart(charts.lines([], {}, "messages")) == "Nothing is drawn."
 
 
 def test_a_mark_leads_to_what_it_is_about_at_the_same_window():
@@ -33,7 +33,7 @@ def test_a_mark_leads_to_what_it_is_about_at_the_same_window():
         ],
         "rows": [["queue://orders", "billing 1", 7], ["topic://prices", None, 8], ["queue://a.>", "x", 9]],
     }
-    opens = places(named_in([table]), WINDOW)
+    opens = link_targets(linked_names([table]), WINDOW)
     assert opens["queue://orders"] == opens["orders"] == f"/queues/orders/{AT}"
     assert opens["topic://prices"] == f"/topics/prices/{AT}"
     assert opens["billing 1"] == "/connections/?q=billing+1"

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from brokerapp.errors import RequestRefused
-from console.analyses.reports.schedule import MAX_CAUGHT_UP, Missed, Rhythm, Timing, plan
+from console.analyses.reports.schedule import MAX_CAUGHT_UP, MissedRunPolicy, ReportFrequency, ReportSchedule, plan
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
@@ -14,7 +14,7 @@ BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 def moments(cron: str, zone: str, since: str, count: int) -> list[str]:
     """The next moments in local time, with their offset."""
     after = datetime.fromisoformat(since).replace(tzinfo=ZoneInfo(zone))
-    return [moment.strftime("%d %H:%M%z") for moment in Timing.parse(cron, zone).next(after, count)]
+    return [moment.strftime("%d %H:%M%z") for moment in ReportSchedule.parse(cron, zone).next(after, count)]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_schedule_is_right_across_changes_of_the_clock(zone, cron, since, expe
 def test_what_is_due_every_day_is_due_once_a_day_all_year(zone, cron):
     days = [
         each.date()
-        for each in Timing.parse(cron, zone).next(datetime(2025, 12, 31, 12, tzinfo=ZoneInfo(zone)), 365)
+        for each in ReportSchedule.parse(cron, zone).next(datetime(2025, 12, 31, 12, tzinfo=ZoneInfo(zone)), 365)
     ]  # fmt: skip
     assert len(set(days)) == 365
     assert days[-1] - days[0] == timedelta(days=364)
@@ -55,34 +55,34 @@ def test_what_is_due_every_day_is_due_once_a_day_all_year(zone, cron):
 # -- words
 
 RHYTHMS = [
-    (Rhythm("hourly", "00:05"), "5 * * * *", "every hour, 5 minutes past"),
-    (Rhythm("hourly", "00:00"), "0 * * * *", "every full hour"),
-    (Rhythm("daily", "06:30"), "30 6 * * *", "every day at 06:30"),
-    (Rhythm("weekdays", "07:00"), "0 7 * * 1-5", "Monday to Friday at 07:00"),
-    (Rhythm("weekly", "07:00", (1, 4)), "0 7 * * 1,4", "every Monday and Thursday at 07:00"),
-    (Rhythm("weekly", "07:00", (0,)), "0 7 * * 0", "every Sunday at 07:00"),
-    (Rhythm("monthly", "23:59", day="15"), "59 23 15 * *", "on day 15 of every month at 23:59"),
-    (Rhythm("monthly", "23:59", day="L"), "59 23 L * *", "on the last day of every month at 23:59"),
+    (ReportFrequency("hourly", "00:05"), "5 * * * *", "every hour, 5 minutes past"),
+    (ReportFrequency("hourly", "00:00"), "0 * * * *", "every full hour"),
+    (ReportFrequency("daily", "06:30"), "30 6 * * *", "every day at 06:30"),
+    (ReportFrequency("weekdays", "07:00"), "0 7 * * 1-5", "Monday to Friday at 07:00"),
+    (ReportFrequency("weekly", "07:00", (1, 4)), "0 7 * * 1,4", "every Monday and Thursday at 07:00"),
+    (ReportFrequency("weekly", "07:00", (0,)), "0 7 * * 0", "every Sunday at 07:00"),
+    (ReportFrequency("monthly", "23:59", day="15"), "59 23 15 * *", "on day 15 of every month at 23:59"),
+    (ReportFrequency("monthly", "23:59", day="L"), "59 23 L * *", "on the last day of every month at 23:59"),
 ]
 
 
 @pytest.mark.parametrize(("rhythm", "cron", "words"), RHYTHMS)
 def test_a_rhythm_has_a_crontab_line_and_words_and_is_found_again(rhythm, cron, words):
     assert (rhythm.cron, rhythm.words) == (cron, words)
-    found = Rhythm.of(cron)
+    found = ReportFrequency.of(cron)
     assert (found.cron, found.words) == (cron, words)
-    assert str(Timing.parse(cron, BERLIN)) == f"{words}, {BERLIN}"
+    assert str(ReportSchedule.parse(cron, BERLIN)) == f"{words}, {BERLIN}"
 
 
 @pytest.mark.parametrize(
     "cron", ["*/5 * * * *", "0 7,19 * * *", "0 7 1 1 *", "0 7 13 * 5", "0 7 * * 1-4", "75 7 * * *"]
 )
 def test_a_line_that_takes_more_words_stays_a_line(cron):
-    assert Rhythm.of(cron) is None
+    assert ReportFrequency.of(cron) is None
 
 
 def test_a_line_without_a_rhythm_is_explained_all_the_same():
-    assert str(Timing.parse("0  7,19 * * *", "UTC")) == "at 07:00 and 19:00 every day, UTC"
+    assert str(ReportSchedule.parse("0  7,19 * * *", "UTC")) == "at 07:00 and 19:00 every day, UTC"
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ def test_a_line_without_a_rhythm_is_explained_all_the_same():
 )
 def test_what_is_no_schedule_is_refused_with_the_part_that_is_wrong(cron, zone, words):
     with pytest.raises(RequestRefused, match="expected") as refused:
-        Timing.parse(cron, zone)
+        ReportSchedule.parse(cron, zone)
     assert words in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "rhythm",
     [
-        Rhythm("weekly", days=()),
-        Rhythm("daily", "25:00"),
-        Rhythm("monthly", day="32"),
-        Rhythm("often"),
-        Rhythm("daily", ""),
+        ReportFrequency("weekly", days=()),
+        ReportFrequency("daily", "25:00"),
+        ReportFrequency("monthly", day="32"),
+        ReportFrequency("often"),
+        ReportFrequency("daily", ""),
     ],
 )
 def test_what_is_no_rhythm_is_refused(rhythm):
@@ -119,20 +119,20 @@ def test_what_is_no_rhythm_is_refused(rhythm):
 
 # -- downtime
 
-HOURLY = Timing("0 * * * *", "UTC")
+HOURLY = ReportSchedule("0 * * * *", "UTC")
 DUE = datetime(2026, 5, 1, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     ("policy", "minutes_late", "hours", "missed"),
     [
-        (Missed.ONCE, 0.1, [10], 0),
-        (Missed.SKIP, 0.1, [10], 0),
-        (Missed.ALL, 0.1, [10], 0),
-        (Missed.ONCE, 200, [13], 3),
-        (Missed.ALL, 200, [10, 11, 12, 13], 0),
-        (Missed.SKIP, 200, [], 4),
-        (Missed.SKIP, 185, [13], 3),
+        (MissedRunPolicy.ONCE, 0.1, [10], 0),
+        (MissedRunPolicy.SKIP, 0.1, [10], 0),
+        (MissedRunPolicy.ALL, 0.1, [10], 0),
+        (MissedRunPolicy.ONCE, 200, [13], 3),
+        (MissedRunPolicy.ALL, 200, [10, 11, 12, 13], 0),
+        (MissedRunPolicy.SKIP, 200, [], 4),
+        (MissedRunPolicy.SKIP, 185, [13], 3),
     ],
 )
 def test_what_was_due_while_nothing_ran_is_made_up_for_as_configured(policy, minutes_late, hours, missed):
@@ -143,6 +143,6 @@ def test_what_was_due_while_nothing_ran_is_made_up_for_as_configured(policy, min
 
 
 def test_what_is_caught_up_with_has_an_end():
-    found = plan(HOURLY, DUE, DUE + timedelta(days=100), Missed.ALL)
+    found = plan(HOURLY, DUE, DUE + timedelta(days=100), MissedRunPolicy.ALL)
     assert len(found.run) == MAX_CAUGHT_UP
     assert found.missed == 100 * 24 + 1 - MAX_CAUGHT_UP

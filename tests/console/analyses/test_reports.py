@@ -9,9 +9,9 @@ from django.core import mail as outbox
 from django.urls import reverse
 from django.utils import timezone
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from analytics.results import charts, storage
-from analytics.results.storage import Column, Figure, Findings, Table
+from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from console import tasks
 from console.analyses import run_service
 from console.analyses.reports import delivery, editions
@@ -21,7 +21,7 @@ from tests.console.conftest import make_user, waiting_tasks
 
 DUE = datetime(2026, 5, 1, 5, tzinfo=UTC)
 QUESTION = {"kind": "traffic", "window": "24h"}
-WINDOW = Window(1_777_525_200_000_000, 1_777_611_600_000_000)
+WINDOW = TimeWindow(1_777_525_200_000_000, 1_777_611_600_000_000)
 
 
 def made(**fields) -> Report:
@@ -33,14 +33,15 @@ def find(settings, edition: Edition, destination: str = "orders") -> None:
     """Have every analysis of an edition find something, as a worker does."""
     for run in edition.runs.all():
         rows = pa.table({"destination": [destination], "arrived": [1200]})
-        columns = (Column("destination", "Destination"), Column("arrived", "In", "messages"))
+        columns = (ResultColumn("destination", "Destination"), ResultColumn("arrived", "In", "messages"))
         times = ["2026-05-01T05:00:00Z", "2026-05-01T06:00:00Z"]
-        findings = Findings(
+        findings = JobResult(
             "1,200 messages arrived.", 4800,
             charts=(("Arrived", charts.over_time(times, {destination: [700, 500]}, "messages per hour")),),
-            tables=(Table("traffic", "Traffic", columns, rows),), headline=(Figure("In all", 8_765_432, "bytes"),),
+            tables=(ResultTable("traffic", "Traffic", columns, rows),),
+            headline=(HeadlineFigure("In all", 8_765_432, "bytes"),),
         )  # fmt: skip
-        storage.store(settings.SLUICE.results, str(run.id), findings, window=WINDOW, as_of_us=1, seconds=1)
+        storage.save_result(settings.SLUICE.results, str(run.id), findings, window=WINDOW, fresh_until_us=1, seconds=1)
         tasks.run_changed(str(run.id), "done", {"sentence": findings.sentence})
     edition.refresh_from_db()
 
@@ -63,8 +64,8 @@ def no_other_report(db):
 
 def test_a_report_begins_when_it_is_due_for_the_time_that_ends_then(workers):
     report = made(due=DUE, questions=[QUESTION, {"kind": "traffic", "window": "1h"}])
-    assert editions.begin_due(DUE - timedelta(seconds=1)) == []
-    [edition] = editions.begin_due(DUE + timedelta(seconds=20))
+    assert editions.start_due_editions(DUE - timedelta(seconds=1)) == []
+    [edition] = editions.start_due_editions(DUE + timedelta(seconds=20))
     first, second = edition.runs.order_by("created")
     assert (first.request["since_us"], first.request["until_us"]) == (
         int((DUE - timedelta(days=1)).timestamp() * 1e6),
@@ -74,20 +75,20 @@ def test_a_report_begins_when_it_is_due_for_the_time_that_ends_then(workers):
     assert [args[0] for _, args in waiting_tasks("spark")] == [str(first.id)], "the other one waits for its turn"
     report.refresh_from_db()
     assert report.due == DUE + timedelta(days=1)
-    assert editions.begin_due(DUE + timedelta(seconds=40)) == []
+    assert editions.start_due_editions(DUE + timedelta(seconds=40)) == []
 
 
 def test_a_run_is_skipped_while_the_one_before_is_under_way(workers):
     made(due=DUE)
-    editions.begin_due(DUE)
-    [second] = editions.begin_due(DUE + timedelta(days=1))
+    editions.start_due_editions(DUE)
+    [second] = editions.start_due_editions(DUE + timedelta(days=1))
     assert (second.state, second.reason) == ("skipped", "The one before was still running.")
     assert not second.runs.exists()
 
 
 def test_a_run_of_a_report_whose_worker_ends_is_tried_again_a_few_times(workers):
     made(due=DUE, addresses="")
-    [edition] = editions.begin_due(DUE)
+    [edition] = editions.start_due_editions(DUE)
     run = edition.runs.get()
     for number in range(1, run_service.MOST_TRIES):
         waiting_tasks("spark")
@@ -108,7 +109,7 @@ def test_a_run_of_a_report_whose_worker_ends_is_tried_again_a_few_times(workers)
 
 def test_a_run_that_was_tried_again_and_is_done_gives_no_reason_any_more(workers, settings):
     made(due=DUE)
-    [edition] = editions.begin_due(DUE)
+    [edition] = editions.start_due_editions(DUE)
     run = edition.runs.get()
     tasks.run_changed(str(run.id), "lost", {"reason": "The worker's process was killed."})
     find(settings, edition)
@@ -118,7 +119,7 @@ def test_a_run_that_was_tried_again_and_is_done_gives_no_reason_any_more(workers
 
 def test_a_run_that_was_cancelled_is_not_tried_again(workers):
     made(due=DUE)
-    [edition] = editions.begin_due(DUE)
+    [edition] = editions.start_due_editions(DUE)
     run = edition.runs.get()
     run_service.cancel(run, "ada")
     assert not tasks.run_changed(str(run.id), "lost", {"reason": "The worker's process was killed."})
@@ -132,7 +133,7 @@ def test_a_run_that_was_cancelled_is_not_tried_again(workers):
 )
 def test_what_was_missed_in_a_downtime_is_made_up_for_as_configured(missed, states, workers):
     report = made(due=DUE, missed=missed)
-    editions.begin_due(DUE + timedelta(days=2, hours=5))
+    editions.start_due_editions(DUE + timedelta(days=2, hours=5))
     assert [(edition.state, edition.missed) for edition in report.editions.all()] == states
     report.refresh_from_db()
     assert report.due == DUE + timedelta(days=3)
@@ -141,7 +142,7 @@ def test_what_was_missed_in_a_downtime_is_made_up_for_as_configured(missed, stat
 def test_a_report_that_is_switched_off_begins_never(workers, admin):
     report = made(due=DUE)
     admin.post(reverse("change-report", args=[report.pk, "switch"]))
-    assert editions.begin_due(DUE + timedelta(days=9)) == []
+    assert editions.start_due_editions(DUE + timedelta(days=9)) == []
     admin.post(reverse("change-report", args=[report.pk, "switch"]))
     report.refresh_from_db()
     assert report.due > timezone.now(), "it does not make up for the time in which it was off"
@@ -149,17 +150,17 @@ def test_a_report_that_is_switched_off_begins_never(workers, admin):
 
 def test_an_analysis_that_is_there_no_more_fails_its_edition_with_the_reason(workers):
     report = made(questions=[{"kind": "weather", "window": "1h"}])
-    edition = editions.begin(report, DUE)
+    edition = editions.start_edition(report, DUE)
     assert edition.state == "failed"
     assert "'weather' is not an analysis" in edition.reason
 
 
 def test_an_edition_whose_beginning_was_interrupted_ends(workers):
     edition = made().editions.create(moment=DUE, parts=2)
-    assert not editions.settle(edition)
+    assert not editions.finish_if_complete(edition)
     Edition.objects.update(created=timezone.now() - timedelta(minutes=6))
     edition.refresh_from_db()
-    assert editions.settle(edition)
+    assert editions.finish_if_complete(edition)
     assert (edition.state, edition.reason) == ("failed", "It was interrupted while it began.")
 
 
@@ -178,7 +179,7 @@ def test_what_is_found_is_mailed_with_sentences_pictures_tables_files_and_links(
     from dataclasses import replace
 
     settings.SLUICE = replace(settings.SLUICE, console_url="https://sluice.example.org")
-    edition = editions.begin(made(), DUE)
+    edition = editions.start_edition(made(), DUE)
     find(settings, edition)
     assert edition.state == "done"
     found = sent(edition)
@@ -210,7 +211,7 @@ def test_what_is_found_is_mailed_with_sentences_pictures_tables_files_and_links(
 
 
 def test_it_is_mailed_once(workers, settings):
-    edition = editions.begin(made(), DUE)
+    edition = editions.start_edition(made(), DUE)
     find(settings, edition)
     sent(edition)
     tasks.mail_edition(edition.pk)
@@ -237,10 +238,10 @@ def test_a_failure_is_mailed_to_the_owner_and_the_last_good_one_stays_on_top(wor
 
     User.objects.filter(username="ada").update(email="ada@example.org")
     report = made()
-    good = editions.begin(report, DUE)
+    good = editions.start_edition(report, DUE)
     find(settings, good)
     sent(good)
-    bad = editions.begin(report, DUE + timedelta(days=1))
+    bad = editions.start_edition(report, DUE + timedelta(days=1))
     tasks.run_changed(str(bad.runs.get().id), "failed", {"reason": "The disk is full."})
     bad.refresh_from_db()
     found = sent(bad)
@@ -256,14 +257,14 @@ def test_a_failure_is_mailed_to_the_owner_and_the_last_good_one_stays_on_top(wor
 
 
 def test_a_failure_without_an_owner_says_that_nobody_was_told(workers):
-    edition = editions.begin(made(owner="gone", questions=[{"kind": "weather", "window": "1h"}]), DUE)
+    edition = editions.start_edition(made(owner="gone", questions=[{"kind": "weather", "window": "1h"}]), DUE)
     tasks.mail_edition(edition.pk)
     edition.refresh_from_db()
     assert (edition.mail, edition.mail_detail) == ("", "Its owner, gone, has no mail address.")
 
 
 def test_a_mail_server_that_does_not_answer_is_asked_again_and_then_no_more(workers, settings, monkeypatch):
-    edition = editions.begin(made(), DUE)
+    edition = editions.start_edition(made(), DUE)
     find(settings, edition)
 
     def fails(self):
@@ -287,7 +288,7 @@ def test_a_mail_server_that_does_not_answer_is_asked_again_and_then_no_more(work
 def test_the_page_shows_the_latest_on_top_with_its_figures_linked_and_the_older_ones_below(workers, settings, admin):
     report = made()
     for day in range(2):
-        edition = editions.begin(report, DUE + timedelta(days=day))
+        edition = editions.start_edition(report, DUE + timedelta(days=day))
         find(settings, edition)
     page = admin.get(reverse("report", args=[report.pk]))
     text = page.content.decode()
@@ -302,7 +303,7 @@ def test_the_page_shows_the_latest_on_top_with_its_figures_linked_and_the_older_
 
 
 def test_the_preview_is_the_mail_and_runs_nothing(workers, settings, admin):
-    edition = editions.begin(made(), DUE)
+    edition = editions.start_edition(made(), DUE)
     find(settings, edition, destination="<b>orders</b>")
     page = admin.get(reverse("mail-preview", args=[edition.report_id, edition.pk]))
     text = page.content.decode()
@@ -441,14 +442,14 @@ def test_programs_make_and_run_reports_by_the_same_rules(admin, workers):
 
 def test_old_editions_go_but_the_last_good_one_and_pinned_runs(workers, settings):
     report = made(keep_days=30)
-    old, pinned, good = (editions.begin(report, DUE + timedelta(days=day)) for day in range(3))
+    old, pinned, good = (editions.start_edition(report, DUE + timedelta(days=day)) for day in range(3))
     for edition in (old, pinned, good):
         find(settings, edition)
     pinned.runs.update(pinned=True)
     folder = run_service.settings.SLUICE.results / str(old.runs.get().id)
     assert folder.exists()
-    assert editions.forget(DUE + timedelta(days=20)) == 0
-    assert editions.forget(DUE + timedelta(days=200)) == 1
+    assert editions.purge_editions(DUE + timedelta(days=20)) == 0
+    assert editions.purge_editions(DUE + timedelta(days=200)) == 1
     assert set(report.editions.all()) == {pinned, good}
     assert not folder.exists()
     editions.delete_report(report)

@@ -3,16 +3,16 @@
 import pyarrow as pa
 import pytest
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from analytics.results import storage
-from analytics.results.storage import Column, Findings, Table
+from analytics.results.storage import JobResult, ResultColumn, ResultTable
 from console.analyses import result_tables
 from console.ui.formatting import number_format
 
-WINDOW = Window(1_700_000_000_000_000, 1_700_003_600_000_000)
+WINDOW = TimeWindow(1_700_000_000_000_000, 1_700_003_600_000_000)
 COLUMNS = (
-    Column("destination", "Destination", about="destination"), Column("n", "Count", "messages"),
-    Column("client", "Consumer", about="client"), Column("id", "Message", about="message"),
+    ResultColumn("destination", "Destination", about="destination"), ResultColumn("n", "Count", "messages"),
+    ResultColumn("client", "Consumer", about="client"), ResultColumn("id", "Message", about="message"),
 )  # fmt: skip
 
 
@@ -27,24 +27,26 @@ def stored(tmp_path):
             "id": ["ID:a-1"] * rows,
         }
     )
-    found = Findings("Found.", rows, (), (Table("t", "T", COLUMNS, table), Table("u", "U", COLUMNS[:1], table)))
-    return storage.store(tmp_path, "run", found, window=WINDOW, as_of_us=None, seconds=1)
+    found = JobResult(
+        "Found.", rows, (), (ResultTable("t", "T", COLUMNS, table), ResultTable("u", "U", COLUMNS[:1], table))
+    )
+    return storage.save_result(tmp_path, "run", found, window=WINDOW, fresh_until_us=None, seconds=1)
 
 
 def test_rows_are_sorted_over_the_whole_table_and_shown_a_page_at_a_time(stored, tmp_path):
-    first, other = result_tables.pages(stored, tmp_path / "run", {"t0.sort": "-n", "t1.page": "3"})
+    first, other = result_tables.result_pages(stored, tmp_path / "run", {"t0.sort": "-n", "t1.page": "3"})
     assert [row[1].text for row in first.rows[:2]] == ["59", "58"]
     assert (first.total, first.first, first.last, first.previous) == (60, 1, result_tables.SIZE, "")
     assert first.next == "?t0.sort=-n&t1.page=3&t0.page=2#t0"
     assert [head.sort for head in first.heads] == ["none", "descending", "none", "none"]
     assert first.heads[1].url == "?t0.sort=n&t1.page=3#t0"
     assert (other.first, other.last, other.next) == (51, 60, "")
-    [last, _] = result_tables.pages(stored, tmp_path / "run", {"t0.sort": "-n", "t0.page": "3"})
+    [last, _] = result_tables.result_pages(stored, tmp_path / "run", {"t0.sort": "-n", "t0.page": "3"})
     assert last.rows[-1][1].text == "–"  # what has no value comes last
 
 
 def test_names_lead_to_live_pages_at_the_same_window(stored, tmp_path):
-    [page, _] = result_tables.pages(stored, tmp_path / "run", {})
+    [page, _] = result_tables.result_pages(stored, tmp_path / "run", {})
     queue, count, client, message = page.rows[1]
     assert (queue.text, queue.url) == ("q1", "/queues/q1/?from=1700000000&to=1700003600")
     assert (count.url, client.url) == ("", "/connections/?q=billing+%26+co")
@@ -55,12 +57,12 @@ def test_names_lead_to_live_pages_at_the_same_window(stored, tmp_path):
 
 @pytest.mark.parametrize("query", [{"t0.sort": "nonsense", "t0.page": "x"}, {"t0.page": "0"}, {"t0.page": "²"}])
 def test_what_makes_no_sense_in_a_url_falls_back_to_its_default(query, stored, tmp_path):
-    [page, _] = result_tables.pages(stored, tmp_path / "run", query)
+    [page, _] = result_tables.result_pages(stored, tmp_path / "run", query)
     assert (page.first, page.rows[0][0].text) == (1, "q0")
 
 
 def test_without_its_file_a_table_shows_the_rows_of_the_result(stored, tmp_path):
-    [page, _] = result_tables.pages(stored, tmp_path / "gone", {"t0.page": "2"})
+    [page, _] = result_tables.result_pages(stored, tmp_path / "gone", {"t0.page": "2"})
     assert (page.first, page.rows[0][0].text) == (26, "q25")
 
 

@@ -12,9 +12,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from analytics.requests.request import Window
+from analytics.requests.request import TimeWindow
 from analytics.results import storage
-from analytics.results.storage import Column, Findings, Table
+from analytics.results.storage import JobResult, ResultColumn, ResultTable
 from console import tasks
 from console.analyses import comparison as comparing
 from console.analyses import run_queue, run_retention, run_service
@@ -23,7 +23,7 @@ from tests.console.conftest import waiting_tasks
 
 State = AnalysisRun.State
 PARAMETERS = {"window": "1h"}
-WINDOW = Window(1_700_000_000_000_000, 1_700_003_600_000_000)
+WINDOW = TimeWindow(1_700_000_000_000_000, 1_700_003_600_000_000)
 
 
 def made(**fields) -> AnalysisRun:
@@ -35,11 +35,11 @@ def made(**fields) -> AnalysisRun:
 def finished(settings, counts: dict, **fields) -> AnalysisRun:
     """A run with its result: a table of messages by destination."""
     run = made(state=State.DONE, sentence=f"{sum(counts.values())} messages.", **fields)
-    columns = (Column("destination", "Destination"), Column("arrived", "In", "messages"))
+    columns = (ResultColumn("destination", "Destination"), ResultColumn("arrived", "In", "messages"))
     rows = pa.table({"destination": list(counts), "arrived": list(counts.values())})
-    findings = Findings(run.sentence, 9, tables=(Table("traffic", "Traffic", columns, rows),))
-    storage.store(settings.SLUICE.results, str(run.id), findings, window=WINDOW, as_of_us=1, seconds=1)
-    AnalysisRun.objects.filter(id=run.id).update(result=storage.path_of(str(run.id)))
+    findings = JobResult(run.sentence, 9, tables=(ResultTable("traffic", "Traffic", columns, rows),))
+    storage.save_result(settings.SLUICE.results, str(run.id), findings, window=WINDOW, fresh_until_us=1, seconds=1)
+    AnalysisRun.objects.filter(id=run.id).update(result=storage.result_path(str(run.id)))
     return run
 
 
@@ -48,10 +48,10 @@ def finished(settings, counts: dict, **fields) -> AnalysisRun:
 
 def test_a_person_takes_one_place_and_leaves_the_others_to_others(db):
     open_runs = [made(asked_by=who) for who in ("ada", "ada", "bob", "cy")]
-    assert run_queue.choose(open_runs, in_all=2, of_one=1) == [open_runs[0], open_runs[2]]
-    assert run_queue.choose(open_runs, in_all=4, of_one=2) == open_runs
+    assert run_queue.choose_next(open_runs, in_all=2, of_one=1) == [open_runs[0], open_runs[2]]
+    assert run_queue.choose_next(open_runs, in_all=4, of_one=2) == open_runs
     open_runs[2].sent = timezone.now()
-    assert run_queue.choose(open_runs, in_all=2, of_one=1) == [open_runs[0]]
+    assert run_queue.choose_next(open_runs, in_all=2, of_one=1) == [open_runs[0]]
 
 
 def test_what_waits_says_its_place_and_is_sent_when_its_turn_comes(console, db):
@@ -60,7 +60,9 @@ def test_what_waits_says_its_place_and_is_sent_when_its_turn_comes(console, db):
     assert [args[0] for _, args in waiting_tasks("spark")] == [str(first.id)]
     assert run_service.cells_of(first)["stage"] == "for a worker to take it"
     assert run_service.cells_of(third)["stage"] == "number 2 of 2 in line"
-    run_service.changed(str(first.id), State.DONE, {})  # without the reports, of which one may be due at this moment
+    run_service.on_state_changed(
+        str(first.id), State.DONE, {}
+    )  # without the reports, of which one may be due at this moment
     assert [args[0] for _, args in waiting_tasks("spark")] == [str(second.id)]
     third.refresh_from_db()
     assert run_service.cells_of(third)["stage"] == "next in line"
@@ -237,8 +239,8 @@ def test_old_results_go_and_pinned_ones_stay(settings, lonely_console, db, admin
     admin.post(reverse("pin-run", args=[kept.id]))
     waiting = made()
     AnalysisRun.objects.exclude(id=young.id).update(created=timezone.now() - timedelta(days=91))
-    assert run_retention.forget(0) == 0
-    assert run_retention.forget(90) == 1
+    assert run_retention.purge_runs(0) == 0
+    assert run_retention.purge_runs(90) == 1
     assert set(AnalysisRun.objects.all()) == {kept, young, waiting}
     assert not (settings.SLUICE.results / str(old.id)).exists()
     assert (settings.SLUICE.results / str(kept.id)).exists()

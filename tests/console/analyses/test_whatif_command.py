@@ -78,7 +78,7 @@ def test_other_verbs_do_not_wait_for_what_this_one_and_networks_import():
 
 def test_progress_is_written_to_terminals_only(monkeypatch, capsys):
     monkeypatch.setattr(
-        "analytics.spark.run_execution.Execution", lambda id, request, environment, tell: _Telling(tell)
+        "analytics.spark.run_execution.RunExecution", lambda id, request, environment, tell: _Telling(tell)
     )
     assert _executed(None, None) == {"found": 1}
     assert capsys.readouterr().err == ""

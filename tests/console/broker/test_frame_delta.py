@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.broker.live.frame_delta import delta, together
+from console.broker.live.frame_delta import delta, merge_delta
 
 CASES = [
     ("everything is new at first", {}, {"a": 1, "rows": {"x": {"n": "1"}}}, {"a": 1, "rows": {"x": {"n": "1"}}}),
@@ -18,10 +18,10 @@ CASES = [
 def test_a_delta_holds_what_differs(before, now, expected):
     changed = delta(before, now)
     assert changed == expected
-    assert delta(together(before, changed), now) == {}
+    assert delta(merge_delta(before, changed), now) == {}
 
 
 def test_what_is_not_told_again_is_still_known():
-    assert together({"rows": {"x": {"n": 1, "spark": "s"}}}, {"rows": {"x": {"n": 2}}}) == {
+    assert merge_delta({"rows": {"x": {"n": 1, "spark": "s"}}}, {"rows": {"x": {"n": 2}}}) == {
         "rows": {"x": {"n": 2, "spark": "s"}}
     }

@@ -230,7 +230,7 @@ async def test_a_run_that_moves_on_is_shown_at_once(console, session_of):
     topic = f"run:{run.id}"
     await live.send_json_to({"type": "subscribe", "topic": topic})
     assert (await frame_with(live, topic))["state"] == "queued"
-    await asyncio.to_thread(run_service.changed, str(run.id), "running", {"stage": "Reading", "progress": 0.5})
+    await asyncio.to_thread(run_service.on_state_changed, str(run.id), "running", {"stage": "Reading", "progress": 0.5})
     cells = await frame_with(live, topic, lambda cells: "state" in cells)
     assert (cells["state"], cells["stage"], cells["progress"]) == ("running", "Reading", 0.5)
     await live.disconnect()
@@ -286,10 +286,10 @@ async def test_a_tab_that_takes_nothing_costs_one_frame_and_gets_the_latest(cons
 
 async def test_a_socket_on_another_web_process_shows_the_same(console, session_of, monkeypatch):
     from console.broker.gateway import Gateway, gateway
-    from console.broker.mirror import Mirror
+    from console.broker.mirror import BrokerMirror
 
     door = await asyncio.to_thread(lambda: Gateway(gateway().admin.redis_url, gateway().admin.broker))
-    other = await asyncio.to_thread(Mirror, door)
+    other = await asyncio.to_thread(BrokerMirror, door)
     session = await asyncio.to_thread(session_of, "viewer")
     here = socket(session)
     await here.connect()

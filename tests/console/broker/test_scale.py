@@ -22,14 +22,14 @@ from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from console.access.roles import everything
 from console.broker.gateway import SCAN, gateway
-from console.broker.live.channels import CELLS, Topic
+from console.broker.live.channels import CELLS, LiveChannel
 from console.broker.live.socket import SPARKS_A_FRAME
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture, first, updated
+from console.broker.snapshot import BrokerSnapshot, apply_changes, initial_snapshot
 from console.destinations.lists import PAGE_SIZES
 from console.exporters.server import settings as monitor_settings
 from console.metrics import charts_history
-from console.metrics.sampling.sampler import MAX_DESTINATIONS, Watch
+from console.metrics.sampling.sampler import MAX_DESTINATIONS, MetricsSampler
 from tests.brokerapp.store.commit_helpers import message
 from tests.conftest import until
 from tests.console.conftest import make_user
@@ -230,7 +230,7 @@ def test_the_web_process_does_not_grow_with_what_it_has_shown(
         assert max(visit() for _ in range(ROUNDS)) - before < GROWTH
 
 
-def moving(count: int) -> tuple[Picture, list[DestinationStats]]:
+def moving(count: int) -> tuple[BrokerSnapshot, list[DestinationStats]]:
     """A picture of so many queues of which all have just changed, and in which all numbers are long."""
     rows = [
         DestinationStats(
@@ -239,13 +239,13 @@ def moving(count: int) -> tuple[Picture, list[DestinationStats]]:
         )
         for number in range(count)
     ]  # fmt: skip
-    return updated(first(100, 1, [], Picture()), 101, 2, rows, []), rows
+    return apply_changes(initial_snapshot(100, 1, [], BrokerSnapshot()), 101, 2, rows, []), rows
 
 
 def test_the_largest_live_frame_of_a_list_stays_small():
     picture, rows = moving(QUEUES)
     shown = tuple(each.destination.name for each in rows[: max(PAGE_SIZES)])
-    cells = CELLS["list"](picture, Topic("list", "queues?size=100", shown), lambda destination: True)
+    cells = CELLS["list"](picture, LiveChannel("list", "queues?size=100", shown), lambda destination: True)
     for name in shown[:SPARKS_A_FRAME]:
         cells["rows"][name]["spark"] = charts_history.spark(_restless(), _restless(), 3600, Kind.QUEUE, 5)
     assert len(json.dumps({"type": "frame", "topics": {"list:queues?size=100": cells}})) < FRAME_BYTES
@@ -253,7 +253,7 @@ def test_the_largest_live_frame_of_a_list_stays_small():
 
 def test_one_more_tab_with_the_overview_costs_little_and_gets_a_small_frame():
     picture, _ = moving(QUEUES)
-    topic = Topic("overview", "", ())
+    topic = LiveChannel("overview", "", ())
     CELLS["overview"](picture, topic, everything)
     for sees in (everything, lambda destination: destination.name.startswith("shop.region-07.")):
         started = time.process_time()
@@ -269,7 +269,7 @@ def _restless() -> list[Point]:
 
 
 def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):
-    watch = Watch(gateway(), mirror())
+    watch = MetricsSampler(gateway(), mirror())
     gateway().loop.call_soon_threadsafe(watch._task.cancel)
     until(watch._task.done, "its own rounds to end")
     start = time.time() // 60 * 60 + 600
@@ -280,7 +280,7 @@ def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):
         """A mirror that shows all of them moved."""
 
         def __init__(self) -> None:
-            self.picture = Picture(nodes=mirror().picture.nodes, stats=picture.stats, at=start, trouble="")
+            self.picture = BrokerSnapshot(nodes=mirror().picture.nodes, stats=picture.stats, at=start, trouble="")
 
     watch._mirror = Still()
     started = time.process_time()

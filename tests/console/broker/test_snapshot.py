@@ -9,7 +9,7 @@ from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.broker import snapshot as pictures
-from console.broker.snapshot import Picture, Rates, first, ticked, troubled, updated
+from console.broker.snapshot import BrokerSnapshot, Rates, apply_changes, apply_tick, initial_snapshot, mark_stale
 from console.destinations.lists import ListQuery, page_of
 from console.metrics import health
 from console.ui.formatting import number_format
@@ -24,21 +24,21 @@ def stats(destination=A, enqueued=0, dequeued=0, **more) -> DestinationStats:
     return DestinationStats(destination, EnqueueCount=enqueued, DequeueCount=dequeued, **more)
 
 
-def flowing(seconds: int, each_second: int, start: float = 100.0) -> Picture:
+def flowing(seconds: int, each_second: int, start: float = 100.0) -> BrokerSnapshot:
     """A picture after messages came evenly."""
-    picture = first(start, 1, [stats()], Picture())
+    picture = initial_snapshot(start, 1, [stats()], BrokerSnapshot())
     for second in range(1, seconds + 1):
-        picture = updated(picture, start + second, second + 1, [stats(enqueued=second * each_second)], [])
-        picture = ticked(picture, start + second, [NODE])
+        picture = apply_changes(picture, start + second, second + 1, [stats(enqueued=second * each_second)], [])
+        picture = apply_tick(picture, start + second, [NODE])
     return picture
 
 
 @pytest.mark.parametrize("kind", [Kind.SUBSCRIPTION, Kind.TEMP_QUEUE, Kind.TEMP_TOPIC])
 def test_what_has_no_page_is_not_in_the_picture(kind):
     other = stats(Destination(kind, "c:sub"))
-    picture = first(1.0, 1, [stats(), other], Picture())
+    picture = initial_snapshot(1.0, 1, [stats(), other], BrokerSnapshot())
     assert list(picture.stats) == [A]
-    picture = updated(picture, 2.0, 2, [stats(B), other], [other.destination])
+    picture = apply_changes(picture, 2.0, 2, [stats(B), other], [other.destination])
     assert set(picture.stats) == {A, B}
 
 
@@ -51,7 +51,7 @@ def test_a_flow_that_stops_fades_to_zero_within_the_window():
     picture = flowing(10, 50)
     rates = []
     for second in range(1, 8):
-        picture = ticked(picture, 110 + second, [NODE])
+        picture = apply_tick(picture, 110 + second, [NODE])
         rates.append(picture.rates(A).enqueue)
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] == 0
@@ -59,30 +59,30 @@ def test_a_flow_that_stops_fades_to_zero_within_the_window():
 
 
 def test_a_new_destination_counts_from_nothing():
-    picture = updated(Picture(at=99), 100, 1, [stats(enqueued=7)], [])
+    picture = apply_changes(BrokerSnapshot(at=99), 100, 1, [stats(enqueued=7)], [])
     assert picture.rates(A).enqueue == pytest.approx(7)
 
 
 def test_what_came_before_the_first_look_makes_no_rate():
-    assert first(100, 1, [stats(enqueued=1_000_000)], Picture()).rates(A).enqueue == 0
+    assert initial_snapshot(100, 1, [stats(enqueued=1_000_000)], BrokerSnapshot()).rates(A).enqueue == 0
 
 
 def test_counters_that_start_anew_make_no_negative_rate():
-    picture = updated(flowing(5, 50), 106, 9, [stats(enqueued=3)], [])
+    picture = apply_changes(flowing(5, 50), 106, 9, [stats(enqueued=3)], [])
     assert picture.rates(A).enqueue == 0
-    picture = updated(picture, 107, 10, [stats(enqueued=13)], [])
+    picture = apply_changes(picture, 107, 10, [stats(enqueued=13)], [])
     assert picture.rates(A).enqueue == pytest.approx(10)
 
 
 def test_totals_tell_dead_letters_from_pending_and_queues_from_topics():
     rows = [stats(A, QueueSize=5), stats(B, QueueSize=2, DLQ=True), stats(Destination.topic("t"), enqueued=9)]
-    totals = ticked(first(100, 1, rows, Picture()), 101, [NODE]).totals
+    totals = apply_tick(initial_snapshot(100, 1, rows, BrokerSnapshot()), 101, [NODE]).totals
     assert (totals.pending, totals.dead, totals.queues, totals.topics) == (5, 2, 2, 1)
 
 
 def test_a_deleted_destination_leaves_no_trace():
     picture = flowing(6, 10)
-    picture = ticked(updated(picture, 107, 9, [], [A]), 107, [NODE])
+    picture = apply_tick(apply_changes(picture, 107, 9, [], [A]), 107, [NODE])
     assert not picture.stats
     assert not picture.tracks
 
@@ -93,23 +93,23 @@ def test_the_past_is_bounded():
 
 def test_logs_of_subscriptions_are_kept_apart_and_go_with_them():
     log = stats(Destination(Kind.SUBSCRIPTION, "c:sub"), QueueSize=3)
-    picture = first(1.0, 1, [stats(), log], Picture())
+    picture = initial_snapshot(1.0, 1, [stats(), log], BrokerSnapshot())
     assert picture.subscriptions == {log.destination: log}
-    assert updated(picture, 2.0, 2, [], [log.destination]).subscriptions == {}
+    assert apply_changes(picture, 2.0, 2, [], [log.destination]).subscriptions == {}
 
 
 def test_trouble_keeps_the_numbers_and_says_why():
-    picture = troubled(flowing(3, 10), "no answer")
+    picture = mark_stale(flowing(3, 10), "no answer")
     assert picture.stats[A].EnqueueCount == 30
     assert picture.trouble == "no answer"
-    assert ticked(picture, 200, [NODE]).trouble == ""
+    assert apply_tick(picture, 200, [NODE]).trouble == ""
 
 
 # -- lists
 
 
 def shown(query: dict, *rows: DestinationStats) -> list[str]:
-    page = page_of(first(100, 1, rows, Picture()), ListQuery.read(Kind.QUEUE, query))
+    page = page_of(initial_snapshot(100, 1, rows, BrokerSnapshot()), ListQuery.read(Kind.QUEUE, query))
     return [row.destination.name for row in page.rows]
 
 
@@ -132,7 +132,7 @@ def test_equal_numbers_are_in_the_order_of_names_also_when_the_largest_come_firs
 
 
 def test_chips_count_what_the_text_leaves():
-    page = page_of(first(100, 1, MANY, Picture()), ListQuery.read(Kind.QUEUE, {"q": "q00"}))
+    page = page_of(initial_snapshot(100, 1, MANY, BrokerSnapshot()), ListQuery.read(Kind.QUEUE, {"q": "q00"}))
     assert {name: count for name, _, count in page.chips} == {
         "": 10,
         "starred": 0,
@@ -144,13 +144,19 @@ def test_chips_count_what_the_text_leaves():
 
 
 def test_who_sees_less_is_shown_less_and_counts_less():
-    page = page_of(first(100, 1, MANY, Picture()), ListQuery.read(Kind.QUEUE, {}), lambda each: each.name < "q010")
+    page = page_of(
+        initial_snapshot(100, 1, MANY, BrokerSnapshot()),
+        ListQuery.read(Kind.QUEUE, {}),
+        lambda each: each.name < "q010",
+    )
     assert (page.total, page.existing, len(page.rows)) == (10, 10, 10)
 
 
 def test_the_starred_chip_shows_what_somebody_starred():
     query = ListQuery.read(Kind.QUEUE, {"show": "starred"})
-    page = page_of(first(100, 1, MANY, Picture()), query, starred=frozenset({"queue://q007", "queue://gone"}))
+    page = page_of(
+        initial_snapshot(100, 1, MANY, BrokerSnapshot()), query, starred=frozenset({"queue://q007", "queue://gone"})
+    )
     assert [row.destination.name for row in page.rows] == ["q007"]
 
 
@@ -164,7 +170,7 @@ def test_ten_thousand_queues_make_a_page_quickly():
     import time
 
     rows = [stats(Destination.queue(f"load.{number}"), QueueSize=number, enqueued=number) for number in range(10_000)]
-    picture = updated(first(100, 1, rows, Picture()), 101, 2, rows, [])
+    picture = apply_changes(initial_snapshot(100, 1, rows, BrokerSnapshot()), 101, 2, rows, [])
     started = time.process_time()  # others may be at work on this machine too
     page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-EnqueueRate"}))
     assert time.process_time() - started < 0.3
@@ -172,9 +178,13 @@ def test_ten_thousand_queues_make_a_page_quickly():
 
 def test_rates_are_computed_for_the_rows_shown_and_no_others(monkeypatch):
     asked = []
-    monkeypatch.setattr(Picture, "rates", lambda self, destination: asked.append(destination) or Rates())
-    picture = updated(
-        first(100, 1, [stats(Destination.queue(f"q{n:03}")) for n in range(300)], Picture()), 101, 2, [], []
+    monkeypatch.setattr(BrokerSnapshot, "rates", lambda self, destination: asked.append(destination) or Rates())
+    picture = apply_changes(
+        initial_snapshot(100, 1, [stats(Destination.queue(f"q{n:03}")) for n in range(300)], BrokerSnapshot()),
+        101,
+        2,
+        [],
+        [],
     )
     shown = page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})).rows
     assert asked == [row.destination for row in shown]
@@ -192,27 +202,27 @@ FINDINGS = [
 
 @pytest.mark.parametrize(("row", "label", "state"), [each[1:] for each in FINDINGS], ids=[each[0] for each in FINDINGS])
 def test_what_deserves_a_look(row, label, state):
-    picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])
+    picture = apply_tick(initial_snapshot(100, 1, [row], BrokerSnapshot()), 101, [NODE])
     [finding] = health.findings(picture)
     assert finding.label == label
-    assert health.verdict(picture, [finding]).state == state
+    assert health.summarize(picture, [finding]).state == state
 
 
 def test_a_queue_that_grows_is_noted_and_one_that_drains_is_not():
     busy = {"QueueSize": 500, "ConsumerCount": 1}
-    start = first(100, 1, [stats(A, **busy), stats(B, **busy)], Picture())
-    later = updated(start, 101, 2, [stats(A, 90, 10, **busy), stats(B, 10, 90, **busy)], [])
+    start = initial_snapshot(100, 1, [stats(A, **busy), stats(B, **busy)], BrokerSnapshot())
+    later = apply_changes(start, 101, 2, [stats(A, 90, 10, **busy), stats(B, 10, 90, **busy)], [])
     assert [(each.destination, each.label) for each in health.findings(later)] == [(A, "Growing")]
 
 
-def climbing(each_second: int, start: int) -> Picture:
+def climbing(each_second: int, start: int) -> BrokerSnapshot:
     """A queue of so many messages that grows evenly for two minutes, but was read in a batch just now."""
-    picture = first(100, 1, [stats(QueueSize=start, ConsumerCount=1)], Picture())
+    picture = initial_snapshot(100, 1, [stats(QueueSize=start, ConsumerCount=1)], BrokerSnapshot())
     for second in range(121):
         row = stats(A, 10 * second, 0, QueueSize=start + each_second * second, ConsumerCount=1)
-        picture = ticked(updated(picture, 100 + second, 2 + second, [row], []), 100 + second, [NODE])
+        picture = apply_tick(apply_changes(picture, 100 + second, 2 + second, [row], []), 100 + second, [NODE])
     batch = stats(A, 1200, 900, QueueSize=start + each_second * 120, ConsumerCount=1)
-    return updated(picture, 221, 200, [batch], [])
+    return apply_changes(picture, 221, 200, [batch], [])
 
 
 @pytest.mark.parametrize(("each_second", "start", "grows"), [(2, 500, True), (0, 500, False), (1, 50_000, False)])
@@ -223,25 +233,25 @@ def test_a_queue_grows_when_it_is_deeper_than_minutes_ago_whatever_the_last_seco
 
 
 def test_a_queue_that_was_not_known_minutes_ago_is_not_one_that_grew_from_nothing():
-    picture = ticked(Picture(), 90, [])  # a console that started before its node
+    picture = apply_tick(BrokerSnapshot(), 90, [])  # a console that started before its node
     for second in range(0, 121, 20):
         row = stats(A, QueueSize=27_000, ConsumerCount=1)
-        picture = ticked(updated(picture, 100 + second, 1 + second, [row], []), 100 + second, [NODE])
+        picture = apply_tick(apply_changes(picture, 100 + second, 1 + second, [row], []), 100 + second, [NODE])
     assert A not in picture.depths[0].of
     assert health.findings(picture) == []
 
 
 @pytest.mark.parametrize("row", [stats(QueueSize=0), stats(QueueSize=9, ConsumerCount=1), stats(QueueSize=0, DLQ=True)])
 def test_what_is_well_is_left_alone(row):
-    picture = ticked(first(100, 1, [row], Picture()), 101, [NODE])
+    picture = apply_tick(initial_snapshot(100, 1, [row], BrokerSnapshot()), 101, [NODE])
     assert health.findings(picture) == []
-    assert health.verdict(picture, []).state == "good"
+    assert health.summarize(picture, []).state == "good"
 
 
 def test_a_store_whose_disk_is_full_is_named_with_what_to_do():
     disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(DiskLevel.ENOUGH)
     node = replace(NODE, store={"disk": disk.to_json()})
-    said = health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), [])
+    said = health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [node]), [])
     assert said.state == "act"
     assert said.sentence == (
         "Sends are blocked: the disk of the store is almost full: 3.0 MiB free, messages are accepted again at "
@@ -251,33 +261,44 @@ def test_a_store_whose_disk_is_full_is_named_with_what_to_do():
 
 def test_a_store_that_may_lose_what_was_confirmed_is_named():
     node = replace(NODE, store={"fsync": "off"})
-    assert "memory only" in health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), []).sentence
+    assert (
+        "memory only"
+        in health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [node]), []).sentence
+    )
     meant = replace(NODE, store={"fsync": "off", "kept": False})
-    assert health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [meant]), []).state == "good"
+    assert (
+        health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [meant]), []).state
+        == "good"
+    )
 
 
 def test_a_store_that_was_rolled_back_is_reported_for_a_day():
     day = 24 * 3600 * 1000
     node = replace(NODE, seen_ms=10 * day, store={"rollbacks": 1, "rollback_ms": 10 * day - 1, "rollback_changes": 12})
-    verdict = health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [node]), [])
+    verdict = health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [node]), [])
     assert verdict.state == "act"
     assert verdict.sentence.startswith("The store was rolled back at 23:59:59 UTC: at least 12 confirmed changes")
     later = replace(node, seen_ms=11 * day)
-    assert health.verdict(ticked(first(100, 1, [stats()], Picture()), 101, [later]), []).state == "good"
+    assert (
+        health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [later]), []).state
+        == "good"
+    )
 
 
 def test_dead_letters_and_a_broker_that_is_away_are_not_hidden_by_a_store_that_is_always_so():
     node = replace(NODE, store={"fsync": "off"})
-    picture = ticked(first(100, 1, [stats(QueueSize=3, DLQ=True)], Picture()), 101, [node])
-    assert "need a decision" in health.verdict(picture, health.findings(picture)).sentence
-    picture = ticked(first(100, 1, [stats()], Picture()), 101, [replace(node, cluster=CLUSTER.to_json())])
-    assert health.verdict(picture, []).sentence == "The cluster's broker b cannot be reached."
+    picture = apply_tick(initial_snapshot(100, 1, [stats(QueueSize=3, DLQ=True)], BrokerSnapshot()), 101, [node])
+    assert "need a decision" in health.summarize(picture, health.findings(picture)).sentence
+    picture = apply_tick(
+        initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [replace(node, cluster=CLUSTER.to_json())]
+    )
+    assert health.summarize(picture, []).sentence == "The cluster's broker b cannot be reached."
 
 
 def test_no_node_and_no_answer_are_told_apart():
-    picture = ticked(first(100, 1, [stats()], Picture()), 101, [])
-    assert health.verdict(picture, []).sentence.startswith("No broker node is running")
-    assert health.verdict(troubled(picture, "gone"), []).state == "lost"
+    picture = apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [])
+    assert health.summarize(picture, []).sentence.startswith("No broker node is running")
+    assert health.summarize(mark_stale(picture, "gone"), []).state == "lost"
 
 
 def test_the_most_urgent_comes_first_and_the_fuller_before_the_emptier():
@@ -286,7 +307,7 @@ def test_the_most_urgent_comes_first_and_the_fuller_before_the_emptier():
         stats(Destination.queue("many"), QueueSize=9),
         stats(Destination.queue("dead"), QueueSize=1, DLQ=True),
     ]
-    found = health.findings(first(100, 1, rows, Picture()))
+    found = health.findings(initial_snapshot(100, 1, rows, BrokerSnapshot()))
     assert [each.destination.name for each in found] == ["dead", "many", "few"]
 
 
@@ -294,8 +315,8 @@ def test_a_queue_that_grew_by_thousands_comes_before_queues_with_a_few_messages(
     dead = stats(Destination.queue("dead"), QueueSize=2, DLQ=True)
     idle = stats(Destination.queue("idle"), QueueSize=1)
     grown = Destination.queue("grown")
-    before = first(100, 1, [dead, idle, stats(grown, QueueSize=14_000, ConsumerCount=1)], Picture())
-    picture = updated(before, 101, 2, [stats(grown, 400, 8, QueueSize=14_392, ConsumerCount=1)], [])
+    before = initial_snapshot(100, 1, [dead, idle, stats(grown, QueueSize=14_000, ConsumerCount=1)], BrokerSnapshot())
+    picture = apply_changes(before, 101, 2, [stats(grown, 400, 8, QueueSize=14_392, ConsumerCount=1)], [])
     found = health.findings(picture)
     assert [(each.destination.name, each.label) for each in found] == [
         ("grown", "Growing"),

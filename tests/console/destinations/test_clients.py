@@ -10,9 +10,9 @@ from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import ConnectionStats, ConsumerStats, DestinationStats, NodeStatus, PeerStats
 from brokerapp.model.subscription_identity import NamedSubscription
 from console.alerts import active_alerts
-from console.alerts.evaluation import judge
+from console.alerts.evaluation import evaluate
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture
+from console.broker.snapshot import BrokerSnapshot
 from console.destinations.clients.clients import (
     CONNECTIONS,
     SUBSCRIBERS,
@@ -179,16 +179,16 @@ def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(
 def test_alerts_tell_of_its_backlog_and_of_how_long_it_is_offline(browser_of, offline):
     for metric, threshold in (("backlog", 1), ("offline", 3600)):
         AlertRule.objects.create(name=metric, metric=metric, threshold=threshold, pattern="prices", author="ada")
-    judge(mirror().picture, time.time())
+    evaluate(mirror().picture, time.time())
     assert [each.rule_name for each in AlertFiring.objects.all()] == ["backlog"]
-    judge(mirror().picture, time.time() + 7200)
+    evaluate(mirror().picture, time.time() + 7200)
     assert [each.sentence for each in AlertFiring.objects.filter(rule_name="offline")] == [
         f"{offline}: time offline is 2 h, above 1 h"
     ]
-    active_alerts.forget()
+    active_alerts.invalidate()
     firings = {name: browser_of("viewer", scope, name=name) for name, scope in (("in", "prices"), ("out", "news.>"))}
     counts = [each.get(reverse("queues")).context["bell"]["count"] for each in firings.values()]
-    active_alerts.forget()
+    active_alerts.invalidate()
     assert counts == ["2", ""], "who sees one of its topics may know of it"
 
 
@@ -210,7 +210,7 @@ def test_connections_of_all_nodes_are_in_the_order_of_their_start():
         stats = [ConnectionStats(id, id, "127.0.0.1:1", "ada", "1.2", since).to_json() for id, since in ids]
         return NodeStatus("n", "b", 0, 0, connections=stats)
 
-    picture = Picture(nodes=(node(("late", 9), ("early", 1)), node(("other", 10))))
+    picture = BrokerSnapshot(nodes=(node(("late", 9), ("early", 1)), node(("other", 10))))
     assert [each.stats.id for each in connections_of(picture)] == ["early", "late", "other"]
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def name(console, monkeypatch) -> str:
     """A queue of ten messages; every other one is even. No worker is called: tests do its work."""
-    monkeypatch.setattr(job_service, "ask", lambda *_args: None)
+    monkeypatch.setattr(job_service, "enqueue", lambda *_args: None)
     name = f"jobs.{next(names)}"
     for number in range(10):
         console.send(f"/queue/{name}", str(number), parity="odd" if number % 2 else "even")

@@ -11,13 +11,13 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from analytics.readers.message_trace import Event, Found
+from analytics.readers.message_trace import TraceEvent, TraceSearchResult
 from brokerapp.engine.policy.broker_headers import CAUSE
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
 from console.alerts import notifications
 from console.broker.gateway import gateway
-from console.broker.live.channels import FROM_DATABASE, Topic
+from console.broker.live.channels import FROM_DATABASE, LiveChannel
 from console.broker.mirror import mirror
 from console.messages.jobs import job_service, worker
 from console.messages.jobs.job_service import Wish, start
@@ -153,10 +153,10 @@ def test_nothing_is_sent_again_to_where_it_would_be_held(browser_of, dead):
 
 
 def test_a_job_says_how_many_of_what_it_sent_again_failed_again(browser_of, console, dead, monkeypatch):
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     operator, chosen = browser_of("operator"), [each.seq for each in failed(dead)][:2]
     done = operator.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": chosen, "reason": "fixed"})
-    address, live = done["Location"], Topic.parse(f"job:{Job.objects.get().id}", ())
+    address, live = done["Location"], LiveChannel.parse(f"job:{Job.objects.get().id}", ())
     until(lambda: len(bodies(dead)) == 2, "they are in their queue again")
     assert 'data-flag="false" role="status"' in text(operator.get(address))
     refuse_all(console, dead)
@@ -170,7 +170,7 @@ def test_a_job_says_how_many_of_what_it_sent_again_failed_again(browser_of, cons
 def test_the_bell_warns_of_a_job_whose_messages_failed_again_also_when_they_are_gone(
     browser_of, console, dead, monkeypatch
 ):
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     monkeypatch.setattr("console.alerts.notifications.FEW", 1)
     operator, chosen = browser_of("operator"), [each.seq for each in failed(dead)][:2]
     operator.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": chosen, "reason": "fixed"})
@@ -189,7 +189,7 @@ def test_the_bell_warns_of_a_job_whose_messages_failed_again_also_when_they_are_
 
 
 def test_a_job_is_done_with_the_messages_that_its_button_counted(browser_of, console, dead, monkeypatch):
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     operator = browser_of("operator")
     selector = f"order LIKE '{dead}-%'"
     page = operator.get(act("ActiveMQ.DLQ", action="retry", selector=selector))
@@ -207,7 +207,7 @@ def test_a_job_is_done_with_the_messages_that_its_button_counted(browser_of, con
 
 def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, monkeypatch):
     support, operator = browser_of("support"), browser_of("operator")
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     selector = f"dlqRoute LIKE '%/queue/{dead}'"
     asked = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "selector": selector, "reason": "fixed"})
     job = Job.objects.get()
@@ -229,7 +229,7 @@ def test_a_number_that_is_none_does_not_mean_all_messages(admin, dead):
 
 
 def test_a_job_is_controlled_by_who_may_send_to_its_target_too(browser_of, dead, monkeypatch):
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     wish = Wish("move", queue("ActiveMQ.DLQ"), queue("salaries"))
     job = start(wish, "ada")
     narrow = browser_of("operator", "ActiveMQ.DLQ")
@@ -267,7 +267,7 @@ def test_who_may_not_resubmit_is_told_which_right_is_missing(browser_of, dead):
 
 
 def test_deleting_all_needs_the_name_typed(admin, console, name, monkeypatch):
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     console.send(f"/queue/{name}", "a", "b")
     wrong = admin.post(act(name), {"action": "remove", "typed": "oops"})
     assert wrong.status_code == 400
@@ -338,7 +338,7 @@ EDIT = {
 
 
 def test_all_that_match_are_edited_after_a_look_at_the_first_one(admin, console, name, monkeypatch):
-    monkeypatch.setattr("console.messages.jobs.job_service.ask", lambda *_args: None)
+    monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
     console.send(f"/queue/{name}", "a", "b", region="eu")
     form = {**EDIT, "selector": "region = 'eu'"}
     look = admin.post(act(name), {**form, "look": "1"})
@@ -445,7 +445,7 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
 
 
 def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_has_come(admin, dead, monkeypatch):
-    seen = [Found()]
+    seen = [TraceSearchResult()]
     monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: seen[0])
     message = failed(dead)[0]
     form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
@@ -458,10 +458,10 @@ def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_
     assert "HX-Refresh" not in again
     id = unquote(address.removeprefix("/messages/").removesuffix("/"))
     now_us, place = int(time.time() * 1e6), f"queue://{dead}"
-    seen[0] = Found([Event(now_us, "enqueue", id, place, place, None, 6, now_us, None, {})])
+    seen[0] = TraceSearchResult([TraceEvent(now_us, "enqueue", id, place, place, None, 6, now_us, None, {})])
     assert admin.get(address, headers=waiting)["HX-Refresh"] == "true"
     assert "is being recorded" not in text(admin.get(address))
-    seen[0] = Found()
+    seen[0] = TraceSearchResult()
     monkeypatch.setattr("console.messages.journey.journey.RECORDED_WITHIN", timedelta(0))
     assert admin.get(address, headers=waiting)["HX-Refresh"] == "true", "it does not ask for ever"
     assert "not recorded, or not yet" in text(admin.get(address))
@@ -495,7 +495,7 @@ def test_a_message_nobody_knows_is_said_to_be_unknown(admin, console):
 
 
 def test_a_look_at_a_journey_that_ended_early_does_not_deny_it(admin, console, monkeypatch):
-    monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: Found(complete=False))
+    monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: TraceSearchResult(complete=False))
     response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
     assert response.status_code == 200
     assert "could be looked at in time" in text(response)
@@ -504,7 +504,9 @@ def test_a_look_at_a_journey_that_ended_early_does_not_deny_it(admin, console, m
 
 
 def test_a_search_that_ended_early_denies_nothing_and_leads_on(admin, console, monkeypatch):
-    monkeypatch.setattr("console.messages.search.lookup.trace_reader.search", lambda *_: Found(complete=False))
+    monkeypatch.setattr(
+        "console.messages.search.lookup.trace_reader.search", lambda *_: TraceSearchResult(complete=False)
+    )
     page = text(admin.get(reverse("find-messages"), {"q": "ID:late:1"}))
     assert "No message that was looked at has this id" in page
     assert reverse("message-page", kwargs={"id": "ID:late:1"}) in page
@@ -513,14 +515,14 @@ def test_a_search_that_ended_early_denies_nothing_and_leads_on(admin, console, m
 def test_the_search_says_of_an_edited_dead_letter_what_its_page_says(admin, dead, monkeypatch):
     message, place, now_us = failed(dead)[0], "queue://ActiveMQ.DLQ", int(time.time() * 1e6)
     sent, came = (
-        Event(now_us, kind, message.id, where, f"queue://{dead}", None, 6, now_us, None, {})
+        TraceEvent(now_us, kind, message.id, where, f"queue://{dead}", None, 6, now_us, None, {})
         for kind, where in (("enqueue", f"queue://{dead}"), ("forward", place))
     )
     form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
     admin.post(reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq}), form)
     monkeypatch.setattr("console.messages.journey.journey.RECORDED_WITHIN", timedelta(0))
-    monkeypatch.setattr("console.messages.trace_reader.search", lambda *_: Found([sent]))
-    monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: Found([sent, came]))
+    monkeypatch.setattr("console.messages.trace_reader.search", lambda *_: TraceSearchResult([sent]))
+    monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: TraceSearchResult([sent, came]))
     page = text(admin.get(reverse("message-page", kwargs={"id": message.id})))
     found = text(admin.get(reverse("find-messages"), {"q": message.id}))
     assert "taken away by an operator" in page
@@ -799,7 +801,7 @@ def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name,
 
 
 def test_a_retry_by_selector_takes_nothing_back_to_where_its_user_has_no_right(dead, db, monkeypatch):
-    monkeypatch.setattr(job_service, "ask", lambda *_: None)
+    monkeypatch.setattr(job_service, "enqueue", lambda *_: None)
     make_user("operator", "ActiveMQ.DLQ", name="olga")
     wish = Wish("retry", queue("ActiveMQ.DLQ"), selector=f"order LIKE '{dead}-%'", reason="fixed")
     job = start(wish, "olga")

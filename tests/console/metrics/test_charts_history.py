@@ -5,20 +5,20 @@ import time
 import pytest
 from django.urls import reverse
 
-from analytics.rollups.counters import Counted, Depth
-from analytics.rollups.store import Rollups
+from analytics.rollups.counters import DepthNote, EventCounts
+from analytics.rollups.store import RollupStore
 from brokerapp.model.destination import Destination, Kind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.time_series import COARSE, FINE, Point, Whole, packed
 from brokerapp.store.history_rings import WHOLE
 from console.broker.gateway import Gateway, gateway
-from console.broker.mirror import Mirror, mirror
-from console.broker.snapshot import Picture
+from console.broker.mirror import BrokerMirror, mirror
+from console.broker.snapshot import BrokerSnapshot
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts import chart_data
 from console.metrics.charts.chart_events import starts_of_nodes
-from console.metrics.charts_history import Window, marks_of, marks_of_whole, spark
-from console.metrics.sampling.sampler import LEASE, Watch
+from console.metrics.charts_history import ChartWindow, broker_marks, destination_marks, spark
+from console.metrics.sampling.sampler import LEASE, MetricsSampler
 from console.models import AuditEntry
 from tests.conftest import until
 
@@ -47,17 +47,17 @@ def whole(at: int, **more) -> Whole:
     ],
 )
 def test_a_window_is_read_from_the_url_or_is_the_default(query, name, seconds, resolution):
-    window = Window.read(query, NOW)
+    window = ChartWindow.read(query, NOW)
     assert (window.name, window.seconds, window.resolution) == (name, seconds, resolution)
 
 
 @pytest.mark.parametrize(("name", "kept"), [("15m", FINE), ("1h", FINE), ("24h", COARSE)])
 def test_a_window_has_the_same_source_at_any_fraction_of_a_second(name, kept):
-    assert Window.read({"window": name}, NOW + 0.9).resolution == kept
+    assert ChartWindow.read({"window": name}, NOW + 0.9).resolution == kept
 
 
 def test_a_chosen_window_is_the_same_link_tomorrow():
-    window = Window.read({"from": str(NOW - 600), "to": str(NOW)}, NOW)
+    window = ChartWindow.read({"from": str(NOW - 600), "to": str(NOW)}, NOW)
     assert window.query == f"?from={NOW - 600}&to={NOW}"
     assert not window.is_live
 
@@ -66,9 +66,9 @@ def test_a_chosen_window_is_the_same_link_tomorrow():
 
 
 def test_a_step_in_which_nobody_looked_is_a_gap_and_not_zero():
-    window = Window.read({}, NOW)
+    window = ChartWindow.read({}, NOW)
     looked = [whole(NOW - 30, pending=5), whole(NOW - 20, pending=5), whole(NOW, pending=7, arrived=20)]
-    assert marks_of_whole(looked, window) == [
+    assert broker_marks(looked, window) == [
         [(NOW - 30) * 1000, 5, 0, 0],
         [(NOW - 20) * 1000, 5, 0, 0],
         [NOW * 1000, 7, 2.0, 0],
@@ -76,13 +76,13 @@ def test_a_step_in_which_nobody_looked_is_a_gap_and_not_zero():
 
 
 def test_a_queue_that_stood_still_is_shown_where_it_stood():
-    window = Window.read({}, NOW)
+    window = ChartWindow.read({}, NOW)
     looked = [whole(NOW - 30), whole(NOW - 20), whole(NOW - 10), whole(NOW)]
     kept = [Point(NOW - 20, 8, 5, 1, 0)]
-    levels = [mark[1] for mark in marks_of(kept, looked, window, pending=8)]
+    levels = [mark[1] for mark in destination_marks(kept, looked, window, pending=8)]
     assert levels == [4, 8, 8, 8]  # before its first point: what it must have held
-    assert [mark[2] for mark in marks_of(kept, looked, window, pending=8)] == [0, 0.5, 0, 0]
-    assert [mark[1] for mark in marks_of([], looked, window, pending=3)] == [3, 3, 3, 3]
+    assert [mark[2] for mark in destination_marks(kept, looked, window, pending=8)] == [0, 0.5, 0, 0]
+    assert [mark[1] for mark in destination_marks([], looked, window, pending=3)] == [3, 3, 3, 3]
 
 
 def test_the_chart_of_who_sees_some_queues_leaves_dead_letters_out_as_that_of_the_broker_does(monkeypatch):
@@ -94,13 +94,13 @@ def test_the_chart_of_who_sees_some_queues_leaves_dead_letters_out_as_that_of_th
     kept = {"moves": [Point(NOW, 3, 3, 0, 0)], "dead": [Point(NOW, 40, 1, 0, 0)]}
     monkeypatch.setattr(chart_data, "gateway", lambda: None)
     monkeypatch.setattr(
-        charts_history, "past", lambda _door, _step, queues: [kept.get(each.name, []) for each in queues]
+        charts_history, "read_points", lambda _door, _step, queues: [kept.get(each.name, []) for each in queues]
     )
-    picture, looked = Picture(stats={each.destination: each for each in stats}), [whole(NOW - 10), whole(NOW)]
-    marks = chart_data._marks_of_seen(picture, Window.read({}, NOW), looked)
+    picture, looked = BrokerSnapshot(stats={each.destination: each for each in stats}), [whole(NOW - 10), whole(NOW)]
+    marks = chart_data._marks_of_seen(picture, ChartWindow.read({}, NOW), looked)
     assert [mark[1:] for mark in marks] == [[5, 0, 0], [8, 0.4, 0]]
     kept.clear()
-    assert [mark[1] for mark in chart_data._marks_of_seen(picture, Window.read({}, NOW), looked)] == [8, 8]
+    assert [mark[1] for mark in chart_data._marks_of_seen(picture, ChartWindow.read({}, NOW), looked)] == [8, 8]
 
 
 AN_HOUR = [whole(NOW - 3600 + 10 * step) for step in range(361)]
@@ -154,11 +154,11 @@ def watches(console):
     """A function that makes candidates for the watch; each as in a web process of its own."""
     made = []
 
-    def candidate(judge=None) -> Watch:
+    def candidate(judge=None) -> MetricsSampler:
         door = Gateway(gateway().admin.redis_url, gateway().admin.broker)
-        source = Mirror(door)
+        source = BrokerMirror(door)
         until(lambda: source.picture.nodes, "the picture of another process")
-        watch = Watch(door, source, judge)
+        watch = MetricsSampler(door, source, judge)
         door.loop.call_soon_threadsafe(watch._task.cancel)  # its rounds are made by the test
         until(watch._task.done, "its own rounds to end")
         made.append((watch, source, door))
@@ -172,10 +172,10 @@ def watches(console):
 
 
 def kept_of(name: str) -> list[Point]:
-    return charts_history.past(gateway(), FINE, [Destination.queue(name)])[0]
+    return charts_history.read_points(gateway(), FINE, [Destination.queue(name)])[0]
 
 
-def holds(watch: Watch, name: str, depth: int) -> None:
+def holds(watch: MetricsSampler, name: str, depth: int) -> None:
     """Wait until its picture shows a queue with so many messages."""
     queue = Destination.queue(name)
 
@@ -186,7 +186,7 @@ def holds(watch: Watch, name: str, depth: int) -> None:
     until(shows, f"{name} with {depth} messages")
 
 
-def round_of(watch: Watch, now: float) -> None:
+def round_of(watch: MetricsSampler, now: float) -> None:
     watch._door.run(watch.round(now))
 
 
@@ -225,7 +225,7 @@ def test_the_history_survives_those_who_wrote_it_and_minutes_are_merged(watches,
         console.send("/queue/merged", "x")
         holds(watch, "merged", step)
         round_of(watch, start + 10 * step)
-    coarse = charts_history.past(gateway(), COARSE, [queue])[0]
+    coarse = charts_history.read_points(gateway(), COARSE, [queue])[0]
     assert [(point.pending, point.arrived) for point in coarse] == [(6, 6)]
     assert len(kept_of("merged")) == 6
     assert str(queue) in gateway().run(gateway().admin.rings.moved())
@@ -330,9 +330,9 @@ def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, seen):
 def test_the_page_of_a_queue_that_is_gone_is_told_by_the_archive_where_the_store_knows_it_no_more(
     browser_of, console, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(rollup_history, "rollups", lambda: rollup_history.Past(tmp_path))
-    made, at = Rollups(tmp_path), int(time.time()) // 3600 * 3600 - 3 * 3600
-    made.add([Counted({}, [Depth(at * 1_000_000, "queue://past.a", 12, "all")])], 1)
+    monkeypatch.setattr(rollup_history, "rollups", lambda: rollup_history.RollupQueries(tmp_path))
+    made, at = RollupStore(tmp_path), int(time.time()) // 3600 * 3600 - 3 * 3600
+    made.add([EventCounts({}, [DepthNote(at * 1_000_000, "queue://past.a", 12, "all")])], 1)
     made.close()
     answer = browser_of("viewer").get(reverse("queue", kwargs={"name": "past.a"}))
     assert (answer.status_code, answer.context["window"].name) == (410, "24h")

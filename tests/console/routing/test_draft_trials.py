@@ -72,7 +72,7 @@ def finished(run, settings):
     folder = settings.SLUICE.results / str(run.id)
     folder.mkdir(parents=True)
     (folder / "result.json").write_text(json.dumps(RESULT))
-    run_service.changed(str(run.id), "done", {"sentence": RESULT["sentence"]})
+    run_service.on_state_changed(str(run.id), "done", {"sentence": RESULT["sentence"]})
 
 
 def started(client, draft, **given):

@@ -6,9 +6,9 @@ from urllib.parse import parse_qsl
 from brokerapp.model.definitions import Composite, Definitions, Leg, MirroredQueue, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from console.broker.live.channels import Topic
+from console.broker.live.channels import LiveChannel
 from console.broker.live.routing_cells import graph_cells
-from console.broker.snapshot import Picture, first, updated
+from console.broker.snapshot import BrokerSnapshot, apply_changes, initial_snapshot
 from console.routing.map.graph import Role, feeders_of, graph_of
 from console.routing.map.layout import lines, place
 from console.routing.map.map_page import PAGE_NODES, ViewQuery, view_of
@@ -166,9 +166,9 @@ def test_thickness_grows_with_the_power_of_ten():
     assert [stream(rate) for rate in (0, 0.4, 1, 12, 120, 1_200, 1e7)] == ["s0", "s1", "s2", "s3", "s4", "s5", "s5"]
 
 
-def pictured(**numbers) -> Picture:
-    before = first(100.0, 1, [DestinationStats(Q("q"))], Picture())
-    return updated(before, 101.0, 2, [DestinationStats(Q("q"), **numbers)], [])
+def pictured(**numbers) -> BrokerSnapshot:
+    before = initial_snapshot(100.0, 1, [DestinationStats(Q("q"))], BrokerSnapshot())
+    return apply_changes(before, 101.0, 2, [DestinationStats(Q("q"), **numbers)], [])
 
 
 def test_a_destination_is_graded_by_its_health():
@@ -185,7 +185,7 @@ def test_the_socket_tells_the_flow_of_the_rows_and_the_version():
     from dataclasses import replace
 
     picture = replace(pictured(QueueSize=5, EnqueueCount=5), routing=7)
-    cells = graph_cells(picture, Topic("graph", rows=("queue://q", "queue://a::b::c")))
+    cells = graph_cells(picture, LiveChannel("graph", rows=("queue://q", "queue://a::b::c")))
     assert cells["version"] == 7
     assert cells["queue://q#count"] == 5
     assert cells["queue://q#grade"] == "look"

@@ -10,7 +10,7 @@ from django.urls import reverse
 from brokerapp.cluster.settings import ClusterTerms, Member
 from brokerapp.config import default_config
 from brokerapp.network.options.options import Address
-from console.broker.live.channels import Topic, overview_cells, topology_cells
+from console.broker.live.channels import LiveChannel, overview_cells, topology_cells
 from console.broker.mirror import mirror
 from tests.console.conftest import close_console, point_at
 from tests.ports import free_port
@@ -55,11 +55,11 @@ def cluster(store_url, settings, tmp_path):
 
 def live(name: str) -> str:
     """A cell of the picture as the socket sends it."""
-    return topology_cells(mirror().current(), Topic("topology")).get(name)
+    return topology_cells(mirror().current(), LiveChannel("topology")).get(name)
 
 
 def overview() -> dict:
-    return overview_cells(mirror().current(), Topic("overview"))
+    return overview_cells(mirror().current(), LiveChannel("overview"))
 
 
 def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cluster, admin):

@@ -22,9 +22,9 @@ from brokerapp.model.stats_records import NodeStatus
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import ATTRIBUTES, terms_of
 from console.broker.gateway import gateway
-from console.broker.live.channels import Topic, overview_cells
+from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
-from console.broker.snapshot import Picture, first, ticked
+from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
 from console.metrics import health
 from console.models import AuditEntry
 from console.topology.bridge_reasons import Asked, reasons
@@ -231,19 +231,19 @@ def test_who_sees_some_destinations_is_told_of_no_sums_and_no_names_of_others(co
 # -- links that are down, on the overview
 
 
-def overview_with(state: WayState, *, running: bool = True, attempts: int = 19) -> tuple[Picture, dict]:
+def overview_with(state: WayState, *, running: bool = True, attempts: int = 19) -> tuple[BrokerSnapshot, dict]:
     way = WayStats(["tcp://b:61613"], state, last_error="Connection refused", attempts=attempts)
     network = NetworkStats([ConnectorStats("to_b", "static:(tcp://b:61613)", running, ways=[way])])
     node = NodeStatus("n", "sluice", 0, 0, network=network.to_json())
-    picture = ticked(first(100, 1, [], Picture()), 101, [node])
-    return picture, overview_cells(picture, Topic("overview"))
+    picture = apply_tick(initial_snapshot(100, 1, [], BrokerSnapshot()), 101, [node])
+    return picture, overview_cells(picture, LiveChannel("overview"))
 
 
 @pytest.mark.parametrize("state", [WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING])
 def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state):
     picture, cells = overview_with(state)
     said = "The link of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
-    assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.verdict(picture, []).sentence)
+    assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.summarize(picture, []).sentence)
     assert f'href="{reverse("connector", args=["to_b"])}"' in cells["attention_html"]
     assert "No issues" not in cells["attention_html"]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from analytics.readers.message_trace import Event
+from analytics.readers.message_trace import TraceEvent
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from console.access.roles import Verb, lacking
@@ -92,7 +92,7 @@ def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes
 
 
 def test_what_was_rolled_back_was_sent_and_is_nowhere():
-    events = [Event(1, "rollback", "m", "queue://a", "queue://a", "c1", 6, 0, "ABORT", {})]
+    events = [TraceEvent(1, "rollback", "m", "queue://a", "queue://a", "c1", 6, 0, "ABORT", {})]
     found = journey("m", events, [], {}, complete=True)
     assert found.fate == "It was sent in a transaction that was rolled back."
     assert [(step.words, step.detail) for step in found.steps] == [("Rolled back, sent to", "ABORT")]
@@ -101,7 +101,7 @@ def test_what_was_rolled_back_was_sent_and_is_nowhere():
 def test_what_is_put_off_waits_and_what_was_moved_is_taken():
     def fate(*kinds: str) -> str:
         events = [
-            Event(number, kind, "m", "queue://a", "queue://a", None, 6, 0, None, {})
+            TraceEvent(number, kind, "m", "queue://a", "queue://a", None, 6, 0, None, {})
             for number, kind in enumerate(kinds)
         ]
         return journey("m", events, [], {}, complete=True).fate
