@@ -136,7 +136,7 @@ class StoreUnavailable(BrokerError):
     code = "store-unavailable"
 
 
-class Unlinked(BrokerError):
+class NodeIsolated(BrokerError):
     """This node lives, and another, but they do not reach each other; this one must stop."""
 
     code = "unlinked"

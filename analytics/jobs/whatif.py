@@ -27,9 +27,9 @@ from analytics.whatif.backlog_prediction import continuous_rate
 from analytics.whatif.comparison import WhatIfComparison, backlog_by_name, series_by_name
 from analytics.whatif.conditions import ScriptedRouting, SelectorOracle, TooManyConditions
 from analytics.whatif.message_counts import MessageClasses, TimeBuckets, WhatIfTally
-from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.model.definitions import Definitions
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 
 STEPS = 3 + recorded_depths.STEPS
 #: Points of a chart.
@@ -108,15 +108,15 @@ def _routing(trial: WhatIfRequest, definitions: Definitions) -> ScriptedRouting:
     return ScriptedRouting(trial.circumstances.topology(definitions, oracle.compiling), oracle)
 
 
-def _existed(flow: pa.Table, trial: WhatIfRequest) -> tuple[Circumstances, list[str]]:
+def _existed(flow: pa.Table, trial: WhatIfRequest) -> tuple[RoutingContext, list[str]]:
     """The circumstances with the queues that existed in the window and do not now; and those."""
     recorded = map(Destination.parse, _destinations(flow, "stored"))
     known = set(trial.circumstances.queues)
-    gone = [each.name for each in recorded if each.kind is Kind.QUEUE and each.name not in known]
+    gone = [each.name for each in recorded if each.kind is DestinationKind.QUEUE and each.name not in known]
     return trial.circumstances.with_queues(gone), gone
 
 
-def _hearing(flow: pa.Table, existed: Circumstances) -> Callable[[Destination], bool]:
+def _hearing(flow: pa.Table, existed: RoutingContext) -> Callable[[Destination], bool]:
     """Says whether a topic had a subscriber in the window that was given anything, or has one now."""
     given = set(_destinations(flow, "dispatched"))
 

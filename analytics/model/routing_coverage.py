@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokerapp.core.dispatch.counters import DEAD_LETTERS
 from brokerapp.engine.routing.destination_trie import matches, specificity
-from brokerapp.model.definitions import Composite, Definitions, PolicyEntry, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, PolicyEntry, VirtualTopic
 from brokerapp.model.destination import Destination
 
 
@@ -26,7 +26,7 @@ def edges_of(definitions: Definitions) -> list[RouteEdge]:
     return [
         RouteEdge(each.id, each.destination, leg.destination, leg.selector)
         for each in definitions.virtual_destinations
-        if isinstance(each, Composite)
+        if isinstance(each, CompositeDestination)
         for leg in each.legs
     ]
 
@@ -54,7 +54,7 @@ def unmatched(definitions: Definitions, sent_to: Iterable[str]) -> list[tuple[st
         match each:
             case VirtualTopic():
                 pattern = Destination.topic(each.name)
-            case Composite():
+            case CompositeDestination():
                 pattern = each.destination
             case _:
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
 
@@ -17,7 +17,7 @@ class WhatIfRequest:
 
     current: Definitions
     proposed: Definitions
-    circumstances: Circumstances
+    circumstances: RoutingContext
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -30,5 +30,5 @@ class WhatIfRequest:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> WhatIfRequest:
         """The inverse of to_json; raises DefinitionRefused."""
-        circumstances = Circumstances.from_json(data["circumstances"])
+        circumstances = RoutingContext.from_json(data["circumstances"])
         return WhatIfRequest(from_json(data["current"]), from_json(data["proposed"]), circumstances)

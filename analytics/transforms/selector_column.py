@@ -19,7 +19,7 @@ from types import MappingProxyType
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from brokerapp.selectors.identifiers import NON_PERSISTENT, PERSISTENT, TEMPORARY, Form, identifier
+from brokerapp.selectors.identifiers import NON_PERSISTENT, PERSISTENT, TEMPORARY, IdentifierType, identifier
 from brokerapp.selectors.like import Wildcard, elements
 from brokerapp.selectors.tree import (
     And,
@@ -32,10 +32,10 @@ from brokerapp.selectors.tree import (
     Like,
     Literal,
     Negative,
-    Node,
     Not,
     Or,
-    Property,
+    PropertyRef,
+    SelectorNode,
     type_of,
 )
 from brokerapp.selectors.values import DECIMAL_NUMBER, EXACT_DIGITS, ValueType, number
@@ -68,7 +68,7 @@ class NotRecorded(ValueError):
 _NONE: Mapping[str, Column] = MappingProxyType({})
 
 
-def to_column(tree: Node, ps: str = "ps", pn: str = "pn", known: Mapping[str, Column] = _NONE) -> Column:
+def to_column(tree: SelectorNode, ps: str = "ps", pn: str = "pn", known: Mapping[str, Column] = _NONE) -> Column:
     """The selector as a nullable boolean over the map columns named `ps` and `pn`. Raises NotRecorded.
 
     `known` are headers that are not in the maps: the text of each.
@@ -85,7 +85,7 @@ class _Compiler:
 
     # -- conditions
 
-    def condition(self, node: Node) -> Column:
+    def condition(self, node: SelectorNode) -> Column:
         match node:
             case And(operands):
                 return _balanced(operator.and_, [self.condition(each) for each in operands])
@@ -105,7 +105,7 @@ class _Compiler:
                 return self.text_test(node)
         return self.truth(node)
 
-    def truth(self, node: Node) -> Column:
+    def truth(self, node: SelectorNode) -> Column:
         """A literal or property as a condition."""
         value = self.value(node)
         match type_of(node):
@@ -117,7 +117,7 @@ class _Compiler:
                 return _unknown("boolean")
         return value
 
-    def compare(self, relation: str, left: Node, right: Node) -> Column:
+    def compare(self, relation: str, left: SelectorNode, right: SelectorNode) -> Column:
         types, holds, unlike = {type_of(left), type_of(right)}, _RELATIONS[relation], relation == "<>"
         if ValueType.NOTHING in types:
             return _unknown("boolean")
@@ -130,10 +130,12 @@ class _Compiler:
             return F.coalesce(compared, _known(self.value(left), self.value(right), then=unlike))
         return holds(self.value(left), self.value(right))
 
-    def as_truth(self, node: Node) -> Column:
+    def as_truth(self, node: SelectorNode) -> Column:
         return _truth(self.value(node)) if type_of(node) is TEXT else self.value(node)
 
-    def compare_as_numbers(self, holds: Callable[[Column, Column], Column], left: Node, right: Node) -> Column:
+    def compare_as_numbers(
+        self, holds: Callable[[Column, Column], Column], left: SelectorNode, right: SelectorNode
+    ) -> Column:
         """Text and number; NULL for text that is none. Doubles blur large whole numbers, so decimals compare these."""
         rounded = holds(self.number(left), self.number(right))
         literal, text = (left, right) if isinstance(left, Literal) else (right, left)
@@ -150,7 +152,7 @@ class _Compiler:
 
     # -- values
 
-    def value(self, node: Node) -> Column:
+    def value(self, node: SelectorNode) -> Column:
         """The operand: text, double or boolean as its type is; NULL when unknown."""
         match node:
             case Literal(None):
@@ -159,7 +161,7 @@ class _Compiler:
                 return F.lit(value)
             case Literal(value):
                 return F.lit(float(value))
-            case Property(name):
+            case PropertyRef(name):
                 return self.property(name)
             case Arithmetic() | Negative():
                 computed = self.computed(node)
@@ -174,14 +176,14 @@ class _Compiler:
         text = _first(*map(self.text_of, known.headers))
         value = _first(text, *(() if known.default is None else (F.lit(known.default),)))
         match known.form:
-            case Form.NUMBER:
+            case IdentifierType.NUMBER:
                 default = _unknown("double") if known.default is None else F.lit(float(known.default))
                 return F.when(text.isNull(), default).otherwise(self.number_of(known.headers[0]))
-            case Form.BOOLEAN:
+            case IdentifierType.BOOLEAN:
                 return _truth(value)
-            case Form.DELIVERY_MODE:
+            case IdentifierType.DELIVERY_MODE:
                 return F.when(_truth(value), PERSISTENT).otherwise(NON_PERSISTENT)
-            case Form.DESTINATION:
+            case IdentifierType.DESTINATION:
                 return _native(value)
         return value
 
@@ -191,10 +193,10 @@ class _Compiler:
     def number_of(self, header: str) -> Column:
         return _number(self.known[header]) if header in self.known else self.pn[header]
 
-    def number(self, node: Node) -> Column:
+    def number(self, node: SelectorNode) -> Column:
         """The operand as a double; NULL for text that is no number, and for truth."""
         match node:
-            case Property(name) if identifier(name).form is Form.TEXT:
+            case PropertyRef(name) if identifier(name).form is IdentifierType.TEXT:
                 return self.number_of(identifier(name).headers[0])
             case Literal(str(text)):
                 known = number(text)
@@ -208,7 +210,7 @@ class _Compiler:
 
     # -- arithmetic
 
-    def computed(self, node: Node) -> Column:
+    def computed(self, node: SelectorNode) -> Column:
         """A double, NULL, or something infinite: what is infinite stays so, and the whole is made NULL at the end."""
         match node:
             case Arithmetic(operation, left, right):
@@ -222,10 +224,10 @@ class _Compiler:
 
     # -- functions
 
-    def regex(self, pattern: Literal, value: Node) -> Column:
+    def regex(self, pattern: Literal, value: SelectorNode) -> Column:
         return F.rlike(self.value(value), F.lit(pattern.value))
 
-    def in_list(self, members: Call, value: Node) -> Column:
+    def in_list(self, members: Call, value: SelectorNode) -> Column:
         if members.function == "MAKELIST":
             return _balanced(operator.or_, [self.compare("=", value, each) for each in members.arguments])
         text, wanted = self.value(members.arguments[0]), self.value(value)

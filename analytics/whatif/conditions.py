@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brokerapp.engine.routing.route_walk import Hop, Route, examine
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.route_walk import Route, RouteHop, examine
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.selectors import Selector, compile_selector
@@ -99,10 +99,10 @@ class ScriptedSelector(Selector):
 class ScriptedRouting:
     """Definitions under their circumstances, with the oracle that answers for the messages."""
 
-    topology: Topology
+    topology: RoutingTable
     oracle: SelectorOracle
 
-    def way(self, destination: Destination, answers: Answers) -> tuple[Route, list[Hop], str]:
+    def way(self, destination: Destination, answers: Answers) -> tuple[Route, list[RouteHop], str]:
         """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new condition.
 
         Nobody's turn changes by it, and nothing is remembered.
@@ -144,7 +144,7 @@ class ScriptedRouting:
                     places.add(place)
         return tuple(found)
 
-    def _exclusive(self, hops: list[Hop]) -> dict[tuple[str, Destination], set[SelectorCondition]]:
+    def _exclusive(self, hops: list[RouteHop]) -> dict[tuple[str, Destination], set[SelectorCondition]]:
         """The filters of each composite on a way that keeps a message only when none of them takes it; by place."""
         exclusive = {
             each.id: each

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from analytics.whatif.conditions import Answer, Answers, ScriptedRouting
-from brokerapp.engine.routing.route_walk import Hop
+from brokerapp.engine.routing.route_walk import RouteHop
 from brokerapp.model.destination import Destination
 
 
@@ -26,7 +26,7 @@ class TargetUse:
         return self.at == self.target
 
     @staticmethod
-    def of(hop: Hop) -> TargetUse:
+    def of(hop: RouteHop) -> TargetUse:
         """The leg that a hop was about."""
         return TargetUse(hop.definition, str(hop.at), str(hop.target), hop.selector)
 

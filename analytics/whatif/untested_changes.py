@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analytics.whatif.comparison import WhatIfComparison
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.definitions import Composite, Definitions, VirtualDestination, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, VirtualDestination, VirtualTopic
 from brokerapp.model.destination import ANY_REST, Destination
 
 
@@ -26,7 +26,7 @@ def _place(definition: VirtualDestination) -> Destination:
     match definition:
         case VirtualTopic():
             return Destination.topic(definition.name)
-        case Composite():
+        case CompositeDestination():
             return definition.destination
     return Destination.queue(ANY_REST)  # all queues are mirrored
 

@@ -19,7 +19,7 @@ from benchmarks.load import run
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.sluice import Sluice
 from brokerapp.store.client.keys import trace_key
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 
 #: What the archiver is to take, times the broker's best.
 TIMES = 5
@@ -43,7 +43,7 @@ def _compare(scenario: Scenario) -> bool:
         node, data = Sluice(), Path(folder)
         address = node.start(scenario, data)
         try:
-            url, name = DataFolder(data / "data").whereabouts()
+            url, name = DataDirectory(data / "data").whereabouts()
             best = max(_recorded(scenario, node, address, url, name) for _ in range(ROUNDS))
             events, elapsed, cpu = _archived(url, name, data / "archive")
         finally:

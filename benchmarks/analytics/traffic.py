@@ -19,7 +19,7 @@ from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.compaction import COMPRESSION, ROW_GROUP
 from analytics.requests.request import TimeWindow
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.schema import ALL, CHANGED, KINDS, MOMENT, SCHEMA
 
@@ -91,16 +91,18 @@ DEFINITIONS = Definitions(
     (
         VirtualTopic("VirtualTopic.>"),
         VirtualTopic("Unused.>"),
-        Composite(
+        CompositeDestination(
             Destination.queue("Orders.In"),
             (
-                Leg(Destination.queue("Orders.Eu"), "region = 'eu'"),
-                Leg(Destination.queue("Orders.Us"), "region = 'us'"),
-                Leg(Destination.queue("Orders.Moon"), "region = 'moon'"),
+                ForwardTarget(Destination.queue("Orders.Eu"), "region = 'eu'"),
+                ForwardTarget(Destination.queue("Orders.Us"), "region = 'us'"),
+                ForwardTarget(Destination.queue("Orders.Moon"), "region = 'moon'"),
             ),
         ),
-        Composite(Destination.topic("Prices"), (Leg(Destination.queue("Prices.Kept")),), forward_only=False),
-        Composite(Destination.queue("Never.Sent"), (Leg(Destination.queue("Never.Reached")),)),
+        CompositeDestination(
+            Destination.topic("Prices"), (ForwardTarget(Destination.queue("Prices.Kept")),), forward_only=False
+        ),
+        CompositeDestination(Destination.queue("Never.Sent"), (ForwardTarget(Destination.queue("Never.Reached")),)),
     ),
 )
 

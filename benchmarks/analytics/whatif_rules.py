@@ -5,8 +5,8 @@ from __future__ import annotations
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
 from benchmarks.analytics import traffic
-from brokerapp.engine.routing.routing_context import Circumstances
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.engine.routing.routing_context import RoutingContext
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 
 #: Where messages are sent to: selectors of the draft's legs there, beside the same condition in SQL.
@@ -42,20 +42,20 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def _composite(name: str) -> Composite:
+def _composite(name: str) -> CompositeDestination:
     own = Destination.parse(name)
     legs = [
-        Leg(Destination.queue(f"Tried.{own.name}.{number}"), selector)
+        ForwardTarget(Destination.queue(f"Tried.{own.name}.{number}"), selector)
         for number, (selector, _) in enumerate(RULES[name])
     ]
-    return Composite(own, tuple(legs))
+    return CompositeDestination(own, tuple(legs))
 
 
 #: What is tried.
 TRIAL = WhatIfRequest(
     traffic.DEFINITIONS,
     Definitions(2, (VirtualTopic("VirtualTopic.>"), *map(_composite, RULES))),
-    Circumstances(tuple(Destination.parse(name).name for name in traffic.POOLS)),
+    RoutingContext(tuple(Destination.parse(name).name for name in traffic.POOLS)),
 )
 
 

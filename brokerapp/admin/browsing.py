@@ -10,11 +10,11 @@ from functools import partial
 
 from brokerapp.admin.client_base import Door
 from brokerapp.engine.policy.broker_headers import FAILED_AT, ORIGIN, TIME, brokers_word, signed
-from brokerapp.engine.scheduling.scheduled_job import Job
+from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, Tally, WaitingMessage
-from brokerapp.selectors import Seen, compile_selector
+from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, MatchCount, ScheduledMessage
+from brokerapp.selectors import SelectorView, compile_selector
 from brokerapp.store import StoredJob, StoredLogEntry
 
 #: A moment after all others, milliseconds since the epoch.
@@ -51,38 +51,38 @@ class Browsing(Door):
     async def count(
         self, destination: Destination, after: int = 0, selector: str | None = None, scan: int = 10_000,
         seconds: float = math.inf,
-    ) -> Tally:  # fmt: skip
+    ) -> MatchCount:  # fmt: skip
         """How many messages with seq > after match: of at most `scan` that are looked at, for so many `seconds`.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
         if not after and not selector:
-            return Tally(await self.depth(destination))
+            return MatchCount(await self.depth(destination))
         return await self._counted(self.browse, destination, after, selector, scan, seconds)
 
     async def count_back(
         self, destination: Destination, before: int = END_OF_LOG, selector: str | None = None, scan: int = 10_000,
         seconds: float = math.inf,
-    ) -> Tally:  # fmt: skip
+    ) -> MatchCount:  # fmt: skip
         """The same of those with seq < before, from there back."""
         return await self._counted(self.browse_back, destination, before, selector, scan, seconds)
 
     async def _counted(
         self, browse: Callable[..., Awaitable[BrowsePage]], destination: Destination, start: int,
         selector: str | None, scan: int, seconds: float,
-    ) -> Tally:  # fmt: skip
+    ) -> MatchCount:  # fmt: skip
         count, left, until = 0, scan, time.monotonic() + seconds
         while left > 0 and time.monotonic() < until:
             page = await browse(destination, start, BROWSE_PAGE, selector, min(BROWSE_PAGE, left))
             count, left = count + len(page.messages), left - page.scanned
             if page.next is None or not page.scanned:
-                return Tally(count)
+                return MatchCount(count)
             start = page.next
         if not (await browse(destination, start, 1, None, 1)).messages:
-            return Tally(count)
+            return MatchCount(count)
         looked_at = scan - left  # some of those may be gone by now
         of = max(await self.depth(destination), looked_at + 1)
-        return Tally(count, is_whole=False, looked_at=looked_at, of=of)
+        return MatchCount(count, is_whole=False, looked_at=looked_at, of=of)
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""
@@ -118,12 +118,12 @@ class Browsing(Door):
 
     async def waiting(
         self, start_ms: int = 0, end_ms: int = END_OF_TIME_MS, skip: int = 0, limit: int = 50
-    ) -> tuple[int, list[WaitingMessage]]:
+    ) -> tuple[int, list[ScheduledMessage]]:
         """How many wait, and those due from one moment to another, in order of time, after the first `skip`."""
         found = await self._store.jobs(start_ms, end_ms, skip, limit)
         return await self._store.job_count(), [_waiting(each) for each in found]
 
-    async def waiting_as(self, job: str) -> WaitingMessage | None:
+    async def waiting_as(self, job: str) -> ScheduledMessage | None:
         """The message that waits as this job; None when none does."""
         found = await self._store.job(job)
         return None if found is None else _waiting(found)
@@ -142,7 +142,7 @@ async def _looked(
         for entry in page:
             message = browsed(entry, destination)
             scanned, start = scanned + 1, entry.seq
-            if wanted is None or wanted.matches(Seen(message.headers, message.body)):
+            if wanted is None or wanted.matches(SelectorView(message.headers, message.body)):
                 found.append(message)
                 if len(found) == limit:
                     more = await read(start, 1)
@@ -172,7 +172,7 @@ def browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
     )  # fmt: skip
 
 
-def _waiting(stored: StoredJob) -> WaitingMessage:
-    job = Job.load(stored.record)
+def _waiting(stored: StoredJob) -> ScheduledMessage:
+    job = ScheduledJob.load(stored.record)
     headers = {**job.message.headers, **job.schedule.headers()}
-    return WaitingMessage(stored.id, stored.due_ms, job.purpose, job.to, headers, len(job.message.body))
+    return ScheduledMessage(stored.id, stored.due_ms, job.purpose, job.to, headers, len(job.message.body))

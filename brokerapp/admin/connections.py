@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import PeerStats
-from brokerapp.model.subscription_identity import SUBSCRIPTION, NamedSubscription
+from brokerapp.model.stats_records import ConnectionDetails
+from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIdentity
 from brokerapp.store.redis import RedisStore
 
 
@@ -22,10 +22,10 @@ class Peers:
     ) -> None:
         self._store, self._ask, self._ask_each = store, ask, ask_each
 
-    async def all(self, ids: Sequence[str] | None = None) -> list[PeerStats]:
+    async def all(self, ids: Sequence[str] | None = None) -> list[ConnectionDetails]:
         """Connections in full: those of these ids that are open, or all of them, up to what each node tells."""
         found = await self._ask_each("peers", ids=None if ids is None else list(ids))
-        return [PeerStats(**each) for told in found for each in told]
+        return [ConnectionDetails(**each) for told in found for each in told]
 
     async def offline(self) -> dict[str, int]:
         """Since when nobody consumes a durable subscription, by the name of its log; milliseconds since the epoch."""
@@ -38,11 +38,11 @@ class Peers:
         """End a connection. RequestRefused when it is not open any more."""
         await self._ask("close_connection", id=id)
 
-    async def named(self, logs: Sequence[Destination]) -> dict[Destination, NamedSubscription]:
+    async def named(self, logs: Sequence[Destination]) -> dict[Destination, SubscriptionIdentity]:
         """What is kept in these logs of subscriptions, and for whom."""
         found = await self._store.attributes_of(list(map(str, logs)))
         return {
-            log: NamedSubscription.from_attributes(each)
+            log: SubscriptionIdentity.from_attributes(each)
             for log, each in zip(logs, found, strict=True)
             if each.get("kind") == SUBSCRIPTION
         }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.network_stats import DemandStats, IncomingStats, NetworkStats
+from brokerapp.model.network_stats import DemandStats, InboundBridgeStats, NetworkStats
 from brokerapp.network.connectors.connector_store import Registry
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.redis import RedisStore
@@ -35,7 +35,7 @@ class Networks:
         """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""
         stats = NetworkStats.from_json(await self._ask("network"))
         told = await self._ask_each("incoming")  # another broker's bridge may come to any node
-        return replace(stats, incoming=[IncomingStats(**each) for incoming in told for each in incoming])
+        return replace(stats, incoming=[InboundBridgeStats(**each) for incoming in told for each in incoming])
 
     async def demand(self, name: str) -> dict[tuple[str, str], list[DemandStats]]:
         """What the bridges of a connector consume, by remote broker and direction, with the consumers it is for."""

@@ -8,8 +8,8 @@ from typing import Any
 from brokerapp.admin.client_base import Door
 from brokerapp.cluster.status import ClusterStatus
 from brokerapp.model.destination import Destination, check_one
-from brokerapp.model.stats_records import StepOutcome
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.stats_records import MessageOperationOutcome
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
 
 
@@ -23,7 +23,7 @@ class Operations(Door):
         check_one(destination, or_pattern=True)  # the node knows which queue may be called like one
         return await self._ask("create", destination=str(destination))
 
-    async def create_subscription(self, subscription: NamedSubscription) -> Destination:
+    async def create_subscription(self, subscription: SubscriptionIdentity) -> Destination:
         """Let a durable subscription exist; what its messages are named by. Needs a live node.
 
         Raises RequestRefused when it is there already, SelectorSyntaxError.
@@ -92,7 +92,7 @@ class Operations(Door):
         target: Destination | None = None,
         actor: str = "",
         edit: dict[str, Any] | None = None,
-    ) -> list[StepOutcome]:
+    ) -> list[MessageOperationOutcome]:
         """Move, copy, retry, remove or edit (Edit as JSON) these messages, by number, at most 500; how each ended.
 
         Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries,
@@ -102,14 +102,14 @@ class Operations(Door):
         to = str(target) if target is not None else None
         what = {"action": action, "queue": str(queue), "seqs": list(seqs), "target": to, "actor": actor}
         found = await self._ask("step", **what, edit=edit)
-        return [StepOutcome(*each) for each in found]
+        return [MessageOperationOutcome(*each) for each in found]
 
     async def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str = "") -> dict[str, Any]:
-        """Send a message (TestSend as JSON) in place of this one, in one moment; its id, and `places` it came to."""
+        """Send a message (an OperatorMessage) in place of this one, atomically; its id, and `places` it came to."""
         return await self._ask("edit", queue=str(queue), seq=seq, message=message, actor=actor)
 
     async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
-        """Send messages (TestSend as JSON) as a client would; the first's `id`, `count`, `queues` and `topics`."""
+        """Send messages (OperatorMessage) as a client would; the first's `id`, `count`, `queues` and `topics`."""
         return await self._ask("send", message=message, count=count, actor=actor)
 
     async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from brokerapp.admin.client_base import Door
-from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.engine.routing.validation import check
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definition_codec import from_json, to_json
@@ -66,7 +66,7 @@ class Routing(Door):
             "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
         )
 
-    async def circumstances(self, definitions: Definitions | None = None) -> Circumstances:
+    async def circumstances(self, definitions: Definitions | None = None) -> RoutingContext:
         """What ways depend on beside definitions, also beside these proposed ones. Needs a live node."""
         proposed = None if definitions is None else to_json(definitions)
-        return Circumstances.from_json(await self._ask("circumstances", definitions=proposed))
+        return RoutingContext.from_json(await self._ask("circumstances", definitions=proposed))

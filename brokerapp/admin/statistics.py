@@ -9,7 +9,7 @@ from typing import Any
 from brokerapp.admin.client_base import Door
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats, NodeStatus, SubscriptionStats
-from brokerapp.model.subscription_identity import SUBSCRIPTION, NamedSubscription
+from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIdentity
 
 
 class Numbers(Door):
@@ -58,7 +58,7 @@ class Numbers(Door):
         numbers = {str(each.destination): each for each in stats}
         return [
             SubscriptionStats(
-                NamedSubscription.from_attributes(attributes),
+                SubscriptionIdentity.from_attributes(attributes),
                 numbers.get(name) or DestinationStats(Destination.parse(name)),
             )
             for name, attributes in (await self._logs()).items()

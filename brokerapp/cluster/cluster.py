@@ -23,9 +23,9 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.subscribe_options import named_subscription
 from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.errors import ProtocolError, RequestRefused
-from brokerapp.model.commands import Action, Connect, Send, Subscribe, Unsubscribe
+from brokerapp.model.commands import ClientCommand, ConnectCommand, SendCommand, SubscribeCommand, UnsubscribeCommand
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Cluster:
         )
         self.consumption = Consumption(broker, self.peers.values(), pump)
         self.lodging = Lodging(broker)
-        broker.perform[Subscribe], broker.perform[Unsubscribe] = self._subscribe, self._unsubscribe
+        broker.perform[SubscribeCommand], broker.perform[UnsubscribeCommand] = self._subscribe, self._unsubscribe
         #: What other brokers say, and who hears it: by the verb, with the name of the broker.
         self._hears: dict[str, Callable[..., None]] = {
             "record is": self.recording.told_record,
@@ -112,7 +112,9 @@ class Cluster:
 
     # -- links of others
 
-    def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+    def admit(
+        self, client: Client, connect: ConnectCommand
+    ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Let in another broker of the cluster, which is heard in its own way; or a client, if any is let in.
 
         Raises ProtocolError, which says why not.
@@ -135,12 +137,12 @@ class Cluster:
         self._inbound[name] = client
         self.peers[name].seek()
         return {
-            Send: self._heard,
-            Subscribe: self._broker.subscribing.subscribe,
-            Unsubscribe: self._leave,
+            SendCommand: self._heard,
+            SubscribeCommand: self._broker.subscribing.subscribe,
+            UnsubscribeCommand: self._leave,
         }
 
-    def _leave(self, client: Client, unsubscribe: Unsubscribe) -> None:
+    def _leave(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """Another broker consumes no longer; what it consumed may be deleted by now."""
         subscription = client.subscriptions.get(str(unsubscribe.id))
         if subscription is not None:
@@ -152,7 +154,7 @@ class Cluster:
             del self._inbound[client.member]
             self.lodging.home_lost(client.member)
 
-    def _heard(self, client: Client, send: Send) -> None:
+    def _heard(self, client: Client, send: SendCommand) -> None:
         """Another broker tells, or asks, something. Raises RequestRefused."""
         try:
             document = json.loads(send.body)
@@ -161,7 +163,7 @@ class Cluster:
             logger.exception("what %s told cannot be read", client.member)
             raise RequestRefused(f"{self._broker.name} cannot read what it was told: {wrong!r}") from wrong
 
-    def _hear(self, client: Client, send: Send, verb: str, document: dict[str, Any]) -> None:
+    def _hear(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
         if verb == "record":
             change = Change.from_json(document["change"])
             self.recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
@@ -173,7 +175,7 @@ class Cluster:
         else:
             raise RequestRefused(f"{self._broker.name} knows no {verb!r}: it is of another version")
 
-    def _answer(self, client: Client, send: Send, why_not: str, answer: str) -> None:
+    def _answer(self, client: Client, send: SendCommand, why_not: str, answer: str) -> None:
         if why_not:
             self._broker.refuse(client, RequestRefused(why_not), send.receipt)
         else:
@@ -196,7 +198,7 @@ class Cluster:
         if not self._broker.creation.is_declared(found):
             self._applies.soon(Change.of_destination(found, False))
 
-    def _subscribe(self, client: Client, subscribe: Subscribe, waited_ms: int = 0) -> None:
+    def _subscribe(self, client: Client, subscribe: SubscribeCommand, waited_ms: int = 0) -> None:
         """Consume; a durable subscription that does not exist so is recorded first. Raises RequestRefused."""
         go_on = self._broker.subscribing.subscribe
         if "subscriptionName" not in subscribe.options:
@@ -217,21 +219,21 @@ class Cluster:
         change = Change.of_subscription(wanted)
         self._after(client, subscribe.receipt, change, lambda: go_on(client, subscribe))
 
-    def _is_leaving(self, wanted: NamedSubscription) -> bool:
+    def _is_leaving(self, wanted: SubscriptionIdentity) -> bool:
         """Whether only another broker consumes a durable subscription: its client may have left there just now."""
         durable = self._broker.durables.known_as(wanted)
         if durable is None or wanted.shared or not durable.active:
             return False
         return all(each.client.member for each in durable.log.consumers)
 
-    def _retry(self, client: Client, subscribe: Subscribe, waited_ms: int) -> None:
+    def _retry(self, client: Client, subscribe: SubscribeCommand, waited_ms: int) -> None:
         if client.id in self._broker.clients:
             try:
                 self._subscribe(client, subscribe, waited_ms)
             except RequestRefused as error:
                 self._broker.refuse(client, error, subscribe.receipt)
 
-    def _unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
+    def _unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """Consume no longer; the end of a durable subscription is recorded first. Raises RequestRefused."""
         go_on = self._broker.subscribing.unsubscribe
         if unsubscribe.subscription_name is None:
@@ -247,7 +249,7 @@ class Cluster:
         change = Change.of_subscription(durable.subscription, False)
         self._after(client, unsubscribe.receipt, change, lambda: self._end(client, durable, unsubscribe))
 
-    def _end(self, client: Client, durable: Any, unsubscribe: Unsubscribe) -> None:
+    def _end(self, client: Client, durable: Any, unsubscribe: UnsubscribeCommand) -> None:
         """It is recorded that it is gone; maybe it is gone here, too, by now."""
         if self._broker.durables.known(durable.log.name) is durable:
             self._broker.durables.remove(durable)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 #: What the names of durable subscriptions begin with in a record; those of destinations are their native form.
 _DURABLE = "durable:"
@@ -33,15 +33,15 @@ class Change:
         return Change(str(destination), exists)
 
     @staticmethod
-    def of_subscription(subscription: NamedSubscription, exists: bool = True) -> Change:
+    def of_subscription(subscription: SubscriptionIdentity, exists: bool = True) -> Change:
         """A durable subscription is made or deleted."""
         name = f"{_DURABLE}{quote(subscription.client_id, safe='')}:{quote(subscription.name, safe='')}"
         return Change(name, exists, subscription.attributes())
 
     @property
-    def subscription(self) -> NamedSubscription | None:
+    def subscription(self) -> SubscriptionIdentity | None:
         """The durable subscription it is about; None: it is about a destination."""
-        return NamedSubscription.from_attributes(self.attributes) if self.name.startswith(_DURABLE) else None
+        return SubscriptionIdentity.from_attributes(self.attributes) if self.name.startswith(_DURABLE) else None
 
     @property
     def destination(self) -> Destination:
@@ -119,7 +119,7 @@ class Record:
         if not change.exists or found is None:
             return change.exists is (found is not None)
         wanted = change.subscription
-        return wanted is None or wanted.keeps_the_same_as(NamedSubscription.from_attributes(found.attributes))
+        return wanted is None or wanted.keeps_the_same_as(SubscriptionIdentity.from_attributes(found.attributes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from brokerapp.cluster.peer import Peer, PeerLink
 from brokerapp.cluster.remote_message import entry_of, message_of
 from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.engine.routing.advisory_topics import is_advisory
-from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
-from brokerapp.model.message import Copy
+from brokerapp.model.message import RoutedCopy
 from brokerapp.selectors.joining import any_of
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Consumption:
         if len(self._came) > REMEMBERED:
             self._came.popitem(last=False)
         peer.taken += 1
-        self._broker.delivery.publish(message, Copy(topic))
+        self._broker.delivery.publish(message, RoutedCopy(topic))
         self._pump()
 
     def waiting(self, peer: Peer) -> int:
@@ -192,15 +192,15 @@ class RemoteKeeper:
         self._peer = peer
         self.is_there = True
 
-    def accepted(self, entry: RemoteEntry) -> None:
+    def accepted(self, entry: RemoteLogEntry) -> None:
         if self._link is not None:
             self._link.ack([entry.ack_id])
 
-    def rejected(self, entry: RemoteEntry) -> None:
+    def rejected(self, entry: RemoteLogEntry) -> None:
         if self._link is not None:
             self._link.send("NACK", {"id": entry.ack_id})
 
-    def late(self, entry: RemoteEntry) -> None:
+    def late(self, entry: RemoteLogEntry) -> None:
         if self.is_there:
             self._peer.tell(verb="late", ack=entry.ack_id)
 
@@ -210,13 +210,13 @@ class RemoteKeeper:
 
 
 def _is_kept_by(entry: Any, keeper: RemoteKeeper) -> bool:
-    return isinstance(entry, RemoteEntry) and entry.keeper is keeper
+    return isinstance(entry, RemoteLogEntry) and entry.keeper is keeper
 
 
 def _is_of_a_client(subscription: Subscription) -> bool:
     """Whether an ordinary client of this broker consumes by it."""
     client = subscription.client
-    is_inner = client.internal or client.member or isinstance(subscription.selector, Crossing)
+    is_inner = client.internal or client.member or isinstance(subscription.selector, BridgeEligibility)
     return not is_inner and subscription.browse is None and subscription.prefetch > 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokerapp.engine.entries.remote_entry import ELSEWHERE, Keeper, RemoteEntry
+from brokerapp.engine.entries.remote_entry import REMOTE_LOG_PREFIX, EntryOwner, RemoteLogEntry
 from brokerapp.model.broker_path import PATH_HEADER
 from brokerapp.model.message import DEFAULT_PRIORITY, Message, escape
 
@@ -30,11 +30,11 @@ def message_of(headers: Mapping[str, str], body: bytes, sent_from: str) -> Messa
     )
 
 
-def entry_of(headers: Mapping[str, str], body: bytes, sent_from: str, keeper: Keeper) -> RemoteEntry:
+def entry_of(headers: Mapping[str, str], body: bytes, sent_from: str, keeper: EntryOwner) -> RemoteLogEntry:
     """The message as its consumer is given it."""
     destination = headers["destination"]
-    return RemoteEntry(
-        f"{ELSEWHERE}{sent_from}{destination}",
+    return RemoteLogEntry(
+        f"{REMOTE_LOG_PREFIX}{sent_from}{destination}",
         0,
         message_of(headers, body, sent_from),
         shown=destination,

@@ -19,7 +19,7 @@ from brokerapp.config.parsing.attributes import written_fields
 from brokerapp.config.parsing.broker_config import BrokerConfig, NetworkConnector, TransportConnector
 from brokerapp.config.parsing.document import BEANS, CORE
 from brokerapp.errors import DefinitionRefused
-from brokerapp.model.definitions import Definitions, MirroredQueue, Redelivery
+from brokerapp.model.definitions import Definitions, MirroredQueue, RedeliverySettings
 
 #: Field of a BrokerConfig -> what writes it as a part of `<broker>`, unless it has its default.
 _PARTS: dict[str, Callable[[Any], etree._Element]] = {
@@ -70,7 +70,7 @@ def _written(config: BrokerConfig) -> etree._Element:
     broker.append(write_interceptors(definitions.virtual_destinations))
     if definitions.policies:
         broker.append(write_policies(definitions.policies))
-    if definitions.redelivery != Redelivery():
+    if definitions.redelivery != RedeliverySettings():
         broker.set("schedulerSupport", "true")  # ActiveMQ's plugin needs it
     plugins = write_plugins(config)
     if len(plugins):

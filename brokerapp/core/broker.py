@@ -47,23 +47,23 @@ from brokerapp.core.subscriptions.subscriptions import Subscribing
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.selector_cache import CacheRules, SelectorCache
+from brokerapp.engine.dispatch.selector_cache import SelectorCache, SelectorCachePolicy
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.policy.authorization import Access
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.policy.authorization import AuthorizationMap
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import AccessDenied, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
-    Abort,
-    Action,
-    Begin,
-    Commit,
-    Connect,
-    Send,
-    SendRun,
-    Settle,
-    SettleRun,
-    Subscribe,
-    Unsubscribe,
+    AbortCommand,
+    AckBatchCommand,
+    BeginCommand,
+    ClientCommand,
+    CommitCommand,
+    ConnectCommand,
+    SendBatchCommand,
+    SendCommand,
+    SettleCommand,
+    SubscribeCommand,
+    UnsubscribeCommand,
 )
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
@@ -104,7 +104,7 @@ class Broker:
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.committer, self.recorder, self.stats = committer, recorder, stats
-        self.access: Access | None = None  #: None: everybody may do everything
+        self.access: AuthorizationMap | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
         self.connecting, self.restoring = Connecting(self), Restoring(self)
         self.failures = Failures(self)
@@ -115,7 +115,7 @@ class Broker:
         self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
         self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
         self.consuming.holders = self.homes.guests.holders
-        self.queues.topology = self.topology = Topology(definitions, self._interest)
+        self.queues.topology = self.topology = RoutingTable(definitions, self._interest)
         self.publishing, self.storing = Publishing(self), Storing(self)
         self.subscribing, self.producers = Subscribing(self), Producers(self)
         self.runs, self.early = Runs(self), EarlyDelivery(self)
@@ -146,22 +146,22 @@ class Broker:
         self.jobs.start()
         self.inactivity.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
-        self.perform: dict[type[Action], Callable[[Client, Any], None]] = {
-            Send: self.scheduling.send if settings.scheduler_support else self.publishing.send,
-            SendRun: self.runs.send,
-            Subscribe: self.subscribing.subscribe,
-            Unsubscribe: self.subscribing.unsubscribe,
-            Settle: self.settling.settle,
-            SettleRun: self.settling.settle_run,
-            Begin: self.transactions.begin,
-            Commit: self.transactions.commit,
-            Abort: self.transactions.abort,
+        self.perform: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
+            SendCommand: self.scheduling.send if settings.scheduler_support else self.publishing.send,
+            SendBatchCommand: self.runs.send,
+            SubscribeCommand: self.subscribing.subscribe,
+            UnsubscribeCommand: self.subscribing.unsubscribe,
+            SettleCommand: self.settling.settle,
+            AckBatchCommand: self.settling.settle_run,
+            BeginCommand: self.transactions.begin,
+            CommitCommand: self.transactions.commit,
+            AbortCommand: self.transactions.abort,
         }
 
     def redefine(self, definitions: Definitions) -> None:
         """Route by these from now on. What is on its way keeps the way it was given."""
         queues, feeds, bindings = self.topology.queues, self.topology.feeds, self.topology.bindings
-        self.queues.topology = self.topology = Topology(definitions, self._interest, queues, feeds, bindings)
+        self.queues.topology = self.topology = RoutingTable(definitions, self._interest, queues, feeds, bindings)
         self.queues.retune()
         self.durables.retune()
         self.homes.wanted.redefined()
@@ -207,7 +207,9 @@ class Broker:
 
     # -- clients
 
-    def admit(self, client: Client, connect: Connect) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+    def admit(
+        self, client: Client, connect: ConnectCommand
+    ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Who does what this client asks, where that is not `perform`. Raises ProtocolError when it may not come in."""
         if self.cluster is not None:
             return self.cluster.admit(client, connect)
@@ -296,7 +298,7 @@ def _cache(settings: Settings) -> SelectorCache | None:
     if wanted is None:
         return None
     return SelectorCache(
-        CacheRules(
+        SelectorCachePolicy(
             single=wanted.single_selector_per_destination,
             ignore_wildcards=wanted.ignore_wildcard_selectors,
             persist_interval_ms=wanted.persist_interval,

@@ -12,7 +12,7 @@ from typing import Any
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import StepOutcome
+from brokerapp.model.stats_records import MessageOperationOutcome
 from brokerapp.selectors import compile_selector
 
 Answer = tuple[Any, list[str]]
@@ -54,7 +54,7 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
     if args.dry_run:
         return await _preview(admin, args, wanted, queue, target)
     counts: Counter[str] = Counter()
-    told: list[StepOutcome] = []
+    told: list[MessageOperationOutcome] = []
     async for seqs in _chosen(admin, args, queue, wanted.portion(STEP)):
         for each in await admin.step("edit", queue, seqs, target, "brokerctl", wanted.to_json()):
             counts[each.outcome] += 1
@@ -69,7 +69,7 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 def _edit(args: Namespace) -> Any:
-    from brokerapp.engine.editing.message_edit import Edit  # here: other verbs need not wait for it
+    from brokerapp.engine.editing.message_edit import MessageEdit  # here: other verbs need not wait for it
     from brokerapp.engine.editing.message_properties import check_name, typed
 
     values: dict[str, str] = {}
@@ -83,7 +83,7 @@ def _edit(args: Namespace) -> Any:
             raise RequestRefused(f"--set {text}: {name!r} is given twice")
         values[name] = typed(name, kind, value)
     body = args.body_file.read_bytes() if args.body_file else None if args.body is None else args.body.encode()
-    found = Edit(
+    found = MessageEdit(
         values, tuple(dict.fromkeys(args.remove)), args.persistent, args.priority, args.lives, body,
         args.body_file is not None, args.keep,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from brokerapp.admin import BrokerAdmin
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:  # its import takes longer than a verb that is about no network
-    from brokerapp.model.network_stats import BridgeStats, ConnectorStats, IncomingStats, WayStats
+    from brokerapp.model.network_stats import BridgeConnectionStats, BridgeStats, ConnectorStats, InboundBridgeStats
 
 Answer = tuple[Any, list[str]]
 
@@ -67,11 +67,13 @@ def _connector_lines(connector: ConnectorStats) -> Iterator[str]:
         yield from (f"        {_bridge_line(each)}" for each in way.bridges)
 
 
-def _way_line(way: WayStats) -> str:
-    from brokerapp.model.network_stats import WayState
+def _way_line(way: BridgeConnectionStats) -> str:
+    from brokerapp.model.network_stats import BridgeConnectionState
 
-    where = f"{way.remote} at {way.address}" if way.state is WayState.CONNECTED else ", ".join(way.addresses)
-    error = f": {way.last_error}" if way.last_error and way.state is not WayState.CONNECTED else ""
+    where = (
+        f"{way.remote} at {way.address}" if way.state is BridgeConnectionState.CONNECTED else ", ".join(way.addresses)
+    )
+    error = f": {way.last_error}" if way.last_error and way.state is not BridgeConnectionState.CONNECTED else ""
     return f"{way.state} {where}{error}"
 
 
@@ -85,7 +87,7 @@ def _bridge_line(bridge: BridgeStats) -> str:
     return f"{bridge.source or '?'} -> {bridge.target or '?'}: {numbers}"
 
 
-def _incoming_line(incoming: IncomingStats) -> str:
+def _incoming_line(incoming: InboundBridgeStats) -> str:
     return (
         f"from {incoming.broker} at {incoming.address}: {incoming.received:,} received, "
         f"{incoming.duplicates:,} duplicates stopped, {incoming.given:,} given to it, advisories included"

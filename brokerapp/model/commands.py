@@ -13,7 +13,7 @@ from brokerapp.model.broker_path import Path
 
 
 @dataclass(slots=True)
-class Connect:
+class ConnectCommand:
     """Log in."""
 
     login: str | None
@@ -30,7 +30,7 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class BridgedOrigin:
     """A message that another broker of the network passes on: what it was there."""
 
     message_id: str
@@ -39,7 +39,7 @@ class Handover:
 
 
 @dataclass(slots=True)
-class Send:
+class SendCommand:
     """Publish a message."""
 
     destination: str
@@ -52,24 +52,24 @@ class Send:
     transaction: str | None
     receipt: str | None
     is_bytes: bool = False  #: consumers are told the body's length
-    handover: Handover | None = None  #: None: it is new
+    handover: BridgedOrigin | None = None  #: None: it is new
 
 
 @dataclass(slots=True)
-class SendRun:
+class SendBatchCommand:
     """SENDs that came one after the other and differ in body and receipt only; `like` has neither."""
 
-    like: Send
+    like: SendCommand
     bodies: list[bytes]
     receipts: list[str | None]
 
-    def __iter__(self) -> Iterator[Send]:
+    def __iter__(self) -> Iterator[SendCommand]:
         for body, receipt in zip(self.bodies, self.receipts, strict=True):
             yield replace(self.like, body=body, receipt=receipt)
 
 
 @dataclass(slots=True)
-class Subscribe:
+class SubscribeCommand:
     """Consume from a destination. `options` are the `activemq.*` headers, without that prefix."""
 
     id: str | None  #: None: named by its destination (STOMP 1.0)
@@ -83,7 +83,7 @@ class Subscribe:
 
 
 @dataclass(slots=True)
-class Unsubscribe:
+class UnsubscribeCommand:
     """End a subscription: the one of this id or, when that is None, of this destination; or delete a durable one."""
 
     id: str | None
@@ -94,7 +94,7 @@ class Unsubscribe:
 
 
 @dataclass(slots=True)
-class Settle:
+class SettleCommand:
     """ACK or NACK (`accepted` False). `subscription` is None where the frame does not name it.
 
     `reason` is a bridge's: why the message can never cross, so that it need not be tried again.
@@ -109,18 +109,18 @@ class Settle:
 
 
 @dataclass(slots=True)
-class SettleRun:
+class AckBatchCommand:
     """Plain ACKs that came one after the other."""
 
     ack_ids: list[str]
 
-    def __iter__(self) -> Iterator[Settle]:
+    def __iter__(self) -> Iterator[SettleCommand]:
         for ack_id in self.ack_ids:
-            yield Settle(ack_id, None, True, None, None)
+            yield SettleCommand(ack_id, None, True, None, None)
 
 
 @dataclass(slots=True)
-class Begin:
+class BeginCommand:
     """Start a transaction."""
 
     transaction: str
@@ -128,7 +128,7 @@ class Begin:
 
 
 @dataclass(slots=True)
-class Commit:
+class CommitCommand:
     """End a transaction: everything in it happens."""
 
     transaction: str
@@ -136,7 +136,7 @@ class Commit:
 
 
 @dataclass(slots=True)
-class Abort:
+class AbortCommand:
     """End a transaction: nothing in it happens."""
 
     transaction: str
@@ -144,10 +144,22 @@ class Abort:
 
 
 @dataclass(slots=True)
-class Disconnect:
+class DisconnectCommand:
     """Leave."""
 
     receipt: str | None
 
 
-Action = Connect | Send | SendRun | Subscribe | Unsubscribe | Settle | SettleRun | Begin | Commit | Abort | Disconnect
+ClientCommand = (
+    ConnectCommand
+    | SendCommand
+    | SendBatchCommand
+    | SubscribeCommand
+    | UnsubscribeCommand
+    | SettleCommand
+    | AckBatchCommand
+    | BeginCommand
+    | CommitCommand
+    | AbortCommand
+    | DisconnectCommand
+)

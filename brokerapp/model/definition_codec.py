@@ -8,15 +8,15 @@ from typing import Any
 
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
     RecoveryPolicy,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualDestination,
     VirtualTopic,
 )
@@ -45,14 +45,14 @@ def from_json(data: Mapping[str, Any]) -> Definitions:
         version=int(data.get("version", 0)),
         virtual_destinations=tuple(virtual_destination_from_json(each) for each in data["virtualDestinations"]),
         policies=tuple(_build(PolicyEntry, each) for each in data.get("policies", ())),
-        redelivery=_build(Redelivery, data.get("redelivery", {})),
+        redelivery=_build(RedeliverySettings, data.get("redelivery", {})),
     )
 
 
 KINDS: dict[str, type] = {
     "virtualTopic": VirtualTopic,
-    "compositeQueue": Composite,
-    "compositeTopic": Composite,
+    "compositeQueue": CompositeDestination,
+    "compositeTopic": CompositeDestination,
     "mirroredQueue": MirroredQueue,
 }
 
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Destination():
             return str(value)
-        case Leg() | DeadLetterStrategy() | RecoveryPolicy() | RedeliveryPolicy():
+        case ForwardTarget() | DeadLetterStrategy() | RecoveryPolicy() | RedeliveryPolicy():
             return _fields(value)
         case PendingMessageLimit() | MessageEviction() | SlowConsumerStrategy() | NetworkBridgeFilter():
             return _fields(value)
@@ -109,7 +109,7 @@ def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 
 _READERS = {
     "destination": Destination.parse,
-    "legs": lambda value: tuple(_build(Leg, each) for each in value),
+    "legs": lambda value: tuple(_build(ForwardTarget, each) for each in value),
     "policies": lambda value: tuple(_build(RedeliveryPolicy, each) for each in value),
     **{
         name: lambda value, record=record: None if value is None else _build(record, value)

@@ -46,7 +46,7 @@ class VirtualTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class ForwardTarget:
     """One entry of a composite's forwardTo. With a selector it is a filtered destination."""
 
     destination: Destination
@@ -54,14 +54,14 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True)
-class Composite:
+class CompositeDestination:
     """A compositeQueue or compositeTopic: a message to `destination` is forwarded to the legs it matches.
 
     `strict`: its legs' selectors take text headers for text only, as ActiveMQ's filters do (not part of its XML).
     """
 
     destination: Destination
-    legs: tuple[Leg, ...] = ()
+    legs: tuple[ForwardTarget, ...] = ()
     forward_only: bool = True
     send_when_not_matched: bool = False
     concurrent_send: bool = False
@@ -106,7 +106,7 @@ class MirroredQueue:
         return "mirroring of every queue"
 
 
-VirtualDestination = VirtualTopic | Composite | MirroredQueue
+VirtualDestination = VirtualTopic | CompositeDestination | MirroredQueue
 
 #: What ActiveMQ declares when a configuration says nothing about virtual destinations.
 DEFAULT_VIRTUAL_TOPIC = VirtualTopic(name="VirtualTopic.>")
@@ -246,7 +246,7 @@ class RedeliveryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Redelivery:
+class RedeliverySettings:
     """The redelivery policies, of which the most specific wins, and what becomes of messages none of them keeps."""
 
     policies: tuple[RedeliveryPolicy, ...] = ()
@@ -261,7 +261,7 @@ class Definitions:
     version: int = 0
     virtual_destinations: tuple[VirtualDestination, ...] = (DEFAULT_VIRTUAL_TOPIC,)
     policies: tuple[PolicyEntry, ...] = ()
-    redelivery: Redelivery = Redelivery()
+    redelivery: RedeliverySettings = RedeliverySettings()
 
     @property
     def items(self) -> tuple[VirtualDestination | PolicyEntry | RedeliveryPolicy, ...]:

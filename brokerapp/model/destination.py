@@ -26,7 +26,7 @@ LIST_SEPARATOR = ","
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-class Kind(StrEnum):
+class DestinationKind(StrEnum):
     """What a destination is. A temporary one belongs to a connection, which alone may call it by a name of its own."""
 
     QUEUE = "queue"
@@ -37,19 +37,19 @@ class Kind(StrEnum):
 
 
 #: The kinds whose destinations are named by people.
-NAMED_KINDS = (Kind.QUEUE, Kind.TOPIC)
-_QUEUES = frozenset({Kind.QUEUE, Kind.TEMP_QUEUE, Kind.SUBSCRIPTION})
-_TEMPORARY = frozenset({Kind.TEMP_QUEUE, Kind.TEMP_TOPIC})
+NAMED_KINDS = (DestinationKind.QUEUE, DestinationKind.TOPIC)
+_QUEUES = frozenset({DestinationKind.QUEUE, DestinationKind.TEMP_QUEUE, DestinationKind.SUBSCRIPTION})
+_TEMPORARY = frozenset({DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC})
 #: How STOMP clients write a destination of each kind. Temporary ones so that any client may use the text.
 STOMP_PREFIX = {
-    Kind.QUEUE: "/queue/",
-    Kind.TOPIC: "/topic/",
-    Kind.TEMP_QUEUE: "/remote-temp-queue/",
-    Kind.TEMP_TOPIC: "/remote-temp-topic/",
-    Kind.SUBSCRIPTION: "/subscription/",
+    DestinationKind.QUEUE: "/queue/",
+    DestinationKind.TOPIC: "/topic/",
+    DestinationKind.TEMP_QUEUE: "/remote-temp-queue/",
+    DestinationKind.TEMP_TOPIC: "/remote-temp-topic/",
+    DestinationKind.SUBSCRIPTION: "/subscription/",
 }
 #: How a STOMP client writes the temporary destinations of its own connection, by names it chooses.
-OWN_TEMPORARY = {"/temp-queue/": Kind.TEMP_QUEUE, "/temp-topic/": Kind.TEMP_TOPIC}
+OWN_TEMPORARY = {"/temp-queue/": DestinationKind.TEMP_QUEUE, "/temp-topic/": DestinationKind.TEMP_TOPIC}
 
 
 #: Of a destination without any.
@@ -65,7 +65,7 @@ class Destination:
 
     __slots__ = ("_hash", "_native", "address", "is_queue", "is_temporary", "kind", "name", "options", "stomp")
 
-    kind: Kind
+    kind: DestinationKind
     name: str
     stomp: str  #: the form STOMP clients use
     is_queue: bool  #: it keeps what arrives until it is consumed, as also what a full name names; else a topic
@@ -73,7 +73,7 @@ class Destination:
     address: str | None  #: of a fully qualified queue name, what stands before the `::`; None: it is none
     options: Mapping[str, str]  #: written behind the name (`orders?consumer.priority=1`); no part of its identity
 
-    def __init__(self, kind: Kind, name: str, options: Mapping[str, str] = NO_OPTIONS) -> None:
+    def __init__(self, kind: DestinationKind, name: str, options: Mapping[str, str] = NO_OPTIONS) -> None:
         native = f"{kind}://{name}"
         address, qualifier, _ = name.partition(QUALIFIER)
         temporary = kind in _TEMPORARY
@@ -95,7 +95,7 @@ class Destination:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Destination does not change: {name}")
 
-    def __reduce__(self) -> tuple[type, tuple[Kind, str, Mapping[str, str]]]:
+    def __reduce__(self) -> tuple[type, tuple[DestinationKind, str, Mapping[str, str]]]:
         return Destination, (self.kind, self.name, dict(self.options))
 
     def __eq__(self, other: object) -> bool:
@@ -116,15 +116,15 @@ class Destination:
     @staticmethod
     def queue(name: str) -> Destination:
         """The queue of this name."""
-        return Destination(Kind.QUEUE, name)
+        return Destination(DestinationKind.QUEUE, name)
 
     @staticmethod
     def topic(name: str) -> Destination:
         """The topic of this name."""
-        return Destination(Kind.TOPIC, name)
+        return Destination(DestinationKind.TOPIC, name)
 
     @staticmethod
-    def parse(text: str, default: Kind = Kind.QUEUE) -> Destination:
+    def parse(text: str, default: DestinationKind = DestinationKind.QUEUE) -> Destination:
         """Read `/queue/N`, `/topic/N`, `queue://N`, `topic://N` or a bare name, which is of the `default` kind; or a
         temporary one, `/remote-temp-queue/ID`, `temp-queue://ID`, and so for topics.
 
@@ -138,7 +138,7 @@ class Destination:
         return _parse_list(text)
 
     @staticmethod
-    def named(kind: Kind, text: str) -> Destination:
+    def named(kind: DestinationKind, text: str) -> Destination:
         """The one destination of this kind and name, which shall exist. Raises InvalidDestination, see check_one."""
         found = Destination(kind, text.strip())
         check_one(found)
@@ -203,11 +203,11 @@ def list_of(text: str) -> Destination | None:
     return Destination(first.kind, LIST_SEPARATOR.join((first.name, *map(str, others)))) if others else None
 
 
-_PREFIXES = tuple((form, kind) for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
+_PREFIXES = tuple((form, kind) for kind in DestinationKind for form in (STOMP_PREFIX[kind], f"{kind}://"))
 
 
 @lru_cache(maxsize=16384)
-def _parse(text: str, default: Kind) -> Destination:
+def _parse(text: str, default: DestinationKind) -> Destination:
     name, kind = text, default
     for prefix, its_kind in _PREFIXES:
         if text.startswith(prefix):
@@ -248,6 +248,6 @@ def _elements(text: str) -> list[Destination]:
     found = [Destination.parse(part) for part in text.strip().split(LIST_SEPARATOR) if part.strip()]
     if not found:
         raise InvalidDestination(text)
-    if any(each.kind is Kind.SUBSCRIPTION for each in found):
+    if any(each.kind is DestinationKind.SUBSCRIPTION for each in found):
         raise InvalidDestination(text, "a subscription is consumed by its name, from its topic")
     return found

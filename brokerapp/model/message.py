@@ -150,7 +150,7 @@ def _id_of(head: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class RoutedCopy:
     """A message on its way to one physical destination."""
 
     destination: Destination  #: where this copy goes
@@ -158,7 +158,7 @@ class Copy:
     shown: Destination | None = None  #: what its destination header names, when not `destination`
 
 
-class Sizes(NamedTuple):
+class BodySizes(NamedTuple):
     """Bodies of messages that go the same way, looked at once for all places they come to."""
 
     count: int
@@ -167,7 +167,7 @@ class Sizes(NamedTuple):
     greatest: int
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Sizes:
+    def of(cls, messages: Sequence[Message]) -> BodySizes:
         """Those of some messages, at least one."""
         sizes = [message.size for message in messages]
         return cls(len(sizes), sum(sizes), min(sizes), max(sizes))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class WayState(StrEnum):
+class BridgeConnectionState(StrEnum):
     """Where a connector's way to another broker stands."""
 
     STOPPED = "stopped"  #: by an operator, or it does not start by itself
@@ -57,11 +57,11 @@ class BridgeStats:
 
 
 @dataclass(slots=True)
-class WayStats:
+class BridgeConnectionStats:
     """A connector's way to one broker, or to the first of some that answers."""
 
     addresses: list[str]
-    state: WayState = WayState.STOPPED
+    state: BridgeConnectionState = BridgeConnectionState.STOPPED
     remote: str = ""  #: the name of the broker there, once it is known
     address: str = ""  #: of the present connection
     connected_ms: int = 0
@@ -82,12 +82,12 @@ class ConnectorStats:
     running: bool  #: it is to have its bridges
     duplex: bool = False
     definition: dict[str, Any] = field(default_factory=dict)  #: see brokerapp.network.connectors
-    ways: list[WayStats] = field(default_factory=list)
+    ways: list[BridgeConnectionStats] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  #: what goes wrong with what it bridges, a sentence each
 
 
 @dataclass(slots=True)
-class IncomingStats:
+class InboundBridgeStats:
     """A bridge of another broker to this one."""
 
     broker: str
@@ -107,7 +107,7 @@ class NetworkStats:
     """The place of one node's broker in its network."""
 
     connectors: list[ConnectorStats] = field(default_factory=list)
-    incoming: list[IncomingStats] = field(default_factory=list)
+    incoming: list[InboundBridgeStats] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -118,7 +118,7 @@ class NetworkStats:
         """The inverse of to_json."""
         return NetworkStats(
             [_connector(each) for each in data.get("connectors", ())],
-            [IncomingStats(**each) for each in data.get("incoming", ())],
+            [InboundBridgeStats(**each) for each in data.get("incoming", ())],
         )
 
 
@@ -126,6 +126,6 @@ def _connector(data: Mapping[str, Any]) -> ConnectorStats:
     return ConnectorStats(**{**data, "ways": [_way(each) for each in data["ways"]]})
 
 
-def _way(data: Mapping[str, Any]) -> WayStats:
+def _way(data: Mapping[str, Any]) -> BridgeConnectionStats:
     bridges = [BridgeStats(**each) for each in data["bridges"]]
-    return WayStats(**{**data, "state": WayState(data["state"]), "bridges": bridges})
+    return BridgeConnectionStats(**{**data, "state": BridgeConnectionState(data["state"]), "bridges": bridges})

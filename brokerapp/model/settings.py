@@ -13,7 +13,7 @@ DEFAULT_MEMORY = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Discarding:
+class DiscardingSettings:
     """ActiveMQ's discardingDLQBrokerPlugin: which failed messages are dropped instead of being dead letters."""
 
     drop_all: bool = True
@@ -34,7 +34,7 @@ class SelectorCacheSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeStamping:
+class TimestampSettings:
     """ActiveMQ's timeStampingBrokerPlugin: the broker's clock counts, not the client's. Milliseconds."""
 
     zero_expiration_override: int = 0  #: how long a message lives that would never expire; 0: for ever
@@ -53,7 +53,7 @@ class Settings:
     use_virtual_dest_subs_on_creation: bool = False  #: ... queues and durable subscriptions without consumers, too
     statistics: bool = False  #: answer requests for numbers (ActiveMQ: statisticsBrokerPlugin)
     max_uncommitted_count: int = 0  #: messages and acks in one transaction; 0: what the broker bears, see client.py
-    discarding: Discarding | None = None
+    discarding: DiscardingSettings | None = None
     populate_jmsx_user_id: bool = False  #: each message says in JMSXUserID who sent it: the login of its CONNECT ...
     use_authenticated_principal: bool = False  #: ... or the name under which the broker knows that client
     memory_limit: int = 0  #: bytes of messages the node holds before the store does, see quotas.py; 0: the default
@@ -64,7 +64,7 @@ class Settings:
     offline_durable_subscriber_timeout: int = -1  #: those offline for so many milliseconds go; not above 0: never
     offline_durable_subscriber_task_schedule: int = 300_000  #: milliseconds between looks for such
     force_persistency: bool | None = None  #: every message is persistent, or none is; None: as its sender has it
-    time_stamping: TimeStamping | None = None  #: None: the client's timestamp and expiry count
+    time_stamping: TimestampSettings | None = None  #: None: the client's timestamp and expiry count
     schedule_period_for_destination_purge: int = 0  #: milliseconds between looks for inactive destinations; 0: none
     max_purged_destinations_per_sweep: int = 0  #: of those, removed at once; 0: any number
     delete_all_messages_on_startup: bool = False  #: begin with an empty store

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Message, Sizes
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.message import BodySizes, Message
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +42,7 @@ class DestinationStats:
     DLQ: bool = False  #: whether dead letters arrived here, or its name says that they do
     version: int = 0  #: of the snapshot in which these numbers last changed
 
-    def arrived(self, sizes: Sizes) -> None:
+    def arrived(self, sizes: BodySizes) -> None:
         """Messages with bodies of these sizes came."""
         if not self.EnqueueCount:
             self.MinMessageSize, self.MaxMessageSize = sizes.least, sizes.greatest
@@ -95,7 +95,7 @@ class DestinationStats:
 class SubscriptionStats:
     """A named subscription of topics, with the numbers of the log that keeps its messages."""
 
-    subscription: NamedSubscription
+    subscription: SubscriptionIdentity
     numbers: DestinationStats  #: `destination` is what operators name it by; without consumers it is offline
 
     def to_json(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class ConsumerStats:
 
 
 @dataclass(slots=True)
-class PeerStats:
+class ConnectionDetails:
     """One connection in full."""
 
     connection: dict[str, Any]  #: ConnectionStats
@@ -224,7 +224,7 @@ class BrowsedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingMessage:
+class ScheduledMessage:
     """A message that waits until it is due."""
 
     job: str  #: what names it: `scheduledJobId`
@@ -249,7 +249,7 @@ class BrowsePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class MatchCount:
     """How many messages there are; at least so many where not all were looked at."""
 
     count: int
@@ -260,13 +260,13 @@ class Tally:
     def __str__(self) -> str:
         return f"{'' if self.is_whole else 'at least '}{self.count:,}"
 
-    def after(self, count: int, looked_at: int) -> Tally:
+    def after(self, count: int, looked_at: int) -> MatchCount:
         """The tally of these and of so many before them."""
-        return Tally(self.count + count, self.is_whole, self.looked_at + looked_at, self.of)
+        return MatchCount(self.count + count, self.is_whole, self.looked_at + looked_at, self.of)
 
 
 @dataclass(frozen=True, slots=True)
-class StepOutcome:
+class MessageOperationOutcome:
     """What became of one message of a step."""
 
     seq: int

@@ -1,4 +1,4 @@
-"""NamedSubscription: topics whose messages are kept for a name. It is durable, or shared, or both.
+"""SubscriptionIdentity: topics whose messages are kept for a name. It is durable, or shared, or both.
 
 A durable one outlives its consumers, a shared one has any number of them at a time, on any connection.
 """
@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import MAX_NAME, Destination, Kind
+from brokerapp.model.destination import MAX_NAME, Destination, DestinationKind
 
 #: `kind` among the attributes of a log in the store that keeps the messages of a named subscription.
-SUBSCRIPTION = str(Kind.SUBSCRIPTION)
+SUBSCRIPTION = str(DestinationKind.SUBSCRIPTION)
 
 _NOT_PLAIN = re.compile(r"[%:#?,\s\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
-class NamedSubscription:
+class SubscriptionIdentity:
     """What is kept, and for whom. `client_id`, `name` and `durable` are its identity, as JMS has it."""
 
     client_id: str  #: "": of no client in particular; only a shared one may be so
@@ -44,7 +44,9 @@ class NamedSubscription:
             raise RequestRefused(f"the shared subscription {self.name!r} cannot leave out what its own clients send")
         if not self.topics:
             raise RequestRefused(f"topics: the subscription {self.name!r} needs at least one topic")
-        if wrong := [str(each) for each in self.topics if each.kind is not Kind.TOPIC or each.address is not None]:
+        if wrong := [
+            str(each) for each in self.topics if each.kind is not DestinationKind.TOPIC or each.address is not None
+        ]:
             raise RequestRefused(f"the subscription {self.name!r} is one of topics, not of {', '.join(wrong)}")
         if len(self.log(1).name) > MAX_NAME:
             raise RequestRefused(f"client-id and name of a subscription have at most {MAX_NAME} characters together")
@@ -63,18 +65,18 @@ class NamedSubscription:
         kind = " ".join(word for word, is_so in (("shared", self.shared), ("durable", self.durable)) if is_so)
         return f"{kind} subscription {self.name!r}" + (f" of client-id {self.client_id!r}" if self.client_id else "")
 
-    def keeps_the_same_as(self, other: NamedSubscription) -> bool:
+    def keeps_the_same_as(self, other: SubscriptionIdentity) -> bool:
         """Whether what is kept for one would be kept for the other."""
         return (self.topics, self.selector, self.no_local) == (other.topics, other.selector, other.no_local)
 
-    def left_to(self, groups: Iterable[str] | None, leads_to: str) -> NamedSubscription:
+    def left_to(self, groups: Iterable[str] | None, leads_to: str) -> SubscriptionIdentity:
         """The same for another user, of these groups, or another bridge."""
         return replace(self, groups=None if groups is None else tuple(groups), leads_to=leads_to)
 
     def log(self, generation: int) -> Destination:
         """The log of its messages; one that keeps something else under the same name is of another generation."""
         name = f"{_plain(self.client_id)}:{_plain(self.name)}" + ("" if self.durable else ":nonDurable")
-        return Destination(Kind.SUBSCRIPTION, name if generation == 1 else f"{name}#{generation}")
+        return Destination(DestinationKind.SUBSCRIPTION, name if generation == 1 else f"{name}#{generation}")
 
     # -- as the attributes of its log in the store
 
@@ -94,12 +96,14 @@ class NamedSubscription:
         return {**found, "leads_to": self.leads_to} if self.leads_to else found
 
     @staticmethod
-    def from_attributes(attributes: Mapping[str, Any]) -> NamedSubscription:
+    def from_attributes(attributes: Mapping[str, Any]) -> SubscriptionIdentity:
         """The inverse of attributes()."""
-        values = {name: value for name, value in attributes.items() if name in NamedSubscription.__dataclass_fields__}
+        values = {
+            name: value for name, value in attributes.items() if name in SubscriptionIdentity.__dataclass_fields__
+        }
         topics, groups = attributes["topics"], attributes["groups"]
         values["topics"] = tuple(map(Destination.parse, topics))
-        return NamedSubscription(**{**values, "groups": None if groups is None else tuple(groups)})
+        return SubscriptionIdentity(**{**values, "groups": None if groups is None else tuple(groups)})
 
 
 def _plain(text: str) -> str:

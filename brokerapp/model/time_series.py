@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 
 _LARGEST = 2**32 - 1
@@ -35,7 +35,7 @@ FINE = Resolution("fine", step=10, length=360)
 COARSE = Resolution("coarse", step=60, length=1440)
 
 
-class Point(NamedTuple):
+class DestinationPoint(NamedTuple):
     """One destination at the end of a step."""
 
     at: int  #: seconds since the epoch
@@ -51,7 +51,7 @@ class Point(NamedTuple):
     blocked: int = 0
 
 
-class Whole(NamedTuple):
+class BrokerPoint(NamedTuple):
     """The whole broker at the end of a step."""
 
     at: int  #: seconds since the epoch
@@ -83,9 +83,9 @@ _WHOLE, _REST, _DISK = struct.Struct("<7I2Q"), struct.Struct("<8I"), struct.Stru
 _FLOWS = ("arrived", "left", "expired", "redelivered", "dropped", "blocked")
 
 
-def packed(point: Point | Whole) -> bytes:
+def packed(point: DestinationPoint | BrokerPoint) -> bytes:
     """A point as it is kept."""
-    if isinstance(point, Whole):
+    if isinstance(point, BrokerPoint):
         rest = b"" if point.nodes is None else _REST.pack(*_cut(value or 0 for value in point[9:17]))
         disk = b"" if point.nodes is None or point.disk is None else _DISK.pack(point.disk)
         return _WHOLE.pack(*_cut(point[:7]), *point[7:9]) + rest + disk
@@ -97,14 +97,14 @@ def _cut(values: Iterable[int]) -> Iterator[int]:
     return (min(value, _LARGEST) for value in values)
 
 
-def points(kept: Iterable[bytes]) -> list[Point]:
+def points(kept: Iterable[bytes]) -> list[DestinationPoint]:
     """The points of a destination."""
-    return [Point(*_unpacked(each, _POINT, _SELDOM)) for each in kept]
+    return [DestinationPoint(*_unpacked(each, _POINT, _SELDOM)) for each in kept]
 
 
-def wholes(kept: Iterable[bytes]) -> list[Whole]:
+def wholes(kept: Iterable[bytes]) -> list[BrokerPoint]:
     """The points of the broker."""
-    return [Whole(*_unpacked(each, _WHOLE, _REST, _DISK)) for each in kept]
+    return [BrokerPoint(*_unpacked(each, _WHOLE, _REST, _DISK)) for each in kept]
 
 
 def _unpacked(kept: bytes, *parts: struct.Struct) -> tuple[int, ...]:
@@ -118,25 +118,25 @@ def _unpacked(kept: bytes, *parts: struct.Struct) -> tuple[int, ...]:
     return values
 
 
-def merged(fine: list[Point], at: int) -> Point:
+def merged(fine: list[DestinationPoint], at: int) -> DestinationPoint:
     """Points of one destination as one."""
     flows = {name: sum(getattr(each, name) for each in fine) for name in _FLOWS}
     return fine[-1]._replace(at=at, **flows)
 
 
-def merged_wholes(fine: list[Whole], at: int) -> Whole:
+def merged_wholes(fine: list[BrokerPoint], at: int) -> BrokerPoint:
     """Points of the broker as one."""
     arrived, left = sum(each.arrived for each in fine), sum(each.left for each in fine)
     return fine[-1]._replace(at=at, arrived=arrived, left=left)
 
 
-class Sampler:
+class HistorySampler:
     """Makes points of the numbers it is shown once a step. Counters begin anew with a node; the points do not."""
 
     def __init__(self) -> None:
         self._seen: Mapping[Destination, DestinationStats] | None = None
 
-    def points(self, at: int, stats: Mapping[Destination, DestinationStats]) -> dict[Destination, Point]:
+    def points(self, at: int, stats: Mapping[Destination, DestinationStats]) -> dict[Destination, DestinationPoint]:
         """A point for each queue, topic and named subscription that changed since the last call; none at first."""
         seen, self._seen = self._seen, dict(stats)
         return {} if seen is None else dict(self._changes(at, seen, stats))
@@ -144,7 +144,7 @@ class Sampler:
     @staticmethod
     def _changes(
         at: int, seen: Mapping[Destination, DestinationStats], stats: Mapping[Destination, DestinationStats]
-    ) -> Iterator[tuple[Destination, Point]]:
+    ) -> Iterator[tuple[Destination, DestinationPoint]]:
         for destination, now in stats.items():
             before = seen.get(destination)
             if before is now or destination.kind not in _SAMPLED:
@@ -153,13 +153,13 @@ class Sampler:
             if any(new < old for new, old in zip(counted, known, strict=True)):  # its node started anew
                 known = _NOTHING
             arrived, left, *seldom = (new - old for new, old in zip(counted, known, strict=True))
-            point = Point(at, now.QueueSize, arrived, left, now.ConsumerCount, *seldom)
+            point = DestinationPoint(at, now.QueueSize, arrived, left, now.ConsumerCount, *seldom)
             if before is None or counted != known or _standing(before) != _standing(now):
                 yield destination, point
 
 
 #: What has a history: what is named by people, and what is kept for their named subscriptions.
-_SAMPLED = (*NAMED_KINDS, Kind.SUBSCRIPTION)
+_SAMPLED = (*NAMED_KINDS, DestinationKind.SUBSCRIPTION)
 _NOTHING = (0,) * len(_FLOWS)
 
 
@@ -169,7 +169,7 @@ def _standing(stats: DestinationStats) -> tuple[int, int]:
 
 def _counters_of(stats: DestinationStats) -> tuple[int, ...]:
     """What _FLOWS are, as counted since the node started."""
-    left = stats.DispatchCount if stats.destination.kind is Kind.TOPIC else stats.DequeueCount
+    left = stats.DispatchCount if stats.destination.kind is DestinationKind.TOPIC else stats.DequeueCount
     return (
         stats.EnqueueCount,
         left,
@@ -180,7 +180,7 @@ def _counters_of(stats: DestinationStats) -> tuple[int, ...]:
     )
 
 
-class Admission:
+class HistoryAdmission:
     """Which destinations have a history, so that all together stay bounded: those that moved last."""
 
     def __init__(self, moved: Mapping[str, float], most: int, still: float) -> None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Carrier(NamedTuple):
+class Transport(NamedTuple):
     """How STOMP's bytes travel."""
 
     tls: bool = False
@@ -26,19 +26,19 @@ class Carrier(NamedTuple):
 
 #: Scheme of a uri -> what is served there: STOMP. OpenWire's schemes are among them because `auto` speaks STOMP in
 #: ActiveMQ, too, and because a file that names no others shall be of use.
-CARRIERS: dict[str, Carrier] = {
-    **dict.fromkeys(("stomp", "stomp+nio", "tcp", "nio", "auto", "auto+nio"), Carrier()),
+TRANSPORTS: dict[str, Transport] = {
+    **dict.fromkeys(("stomp", "stomp+nio", "tcp", "nio", "auto", "auto+nio"), Transport()),
     **dict.fromkeys(
-        ("stomp+ssl", "stomp+nio+ssl", "ssl", "nio+ssl", "auto+ssl", "auto+nio+ssl"), Carrier(tls=True)
+        ("stomp+ssl", "stomp+nio+ssl", "ssl", "nio+ssl", "auto+ssl", "auto+nio+ssl"), Transport(tls=True)
     ),
-    "ws": Carrier(websocket=True),
-    "wss": Carrier(tls=True, websocket=True),
+    "ws": Transport(websocket=True),
+    "wss": Transport(tls=True, websocket=True),
 }  # fmt: skip
 CANONICAL = {
-    Carrier(): "stomp",
-    Carrier(tls=True): "stomp+ssl",
-    Carrier(websocket=True): "ws",
-    Carrier(tls=True, websocket=True): "wss",
+    Transport(): "stomp",
+    Transport(tls=True): "stomp+ssl",
+    Transport(websocket=True): "ws",
+    Transport(tls=True, websocket=True): "wss",
 }
 
 #: Longest body, bytes (ActiveMQ's maxDataLength).

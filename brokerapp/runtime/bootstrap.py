@@ -13,7 +13,7 @@ from brokerapp.engine.policy.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.model.settings import Settings
-from brokerapp.model.transport_connector import CARRIERS, KeyStore, TlsStores, is_loopback
+from brokerapp.model.transport_connector import TRANSPORTS, KeyStore, TlsStores, is_loopback
 from brokerapp.nodes.links.peer_links import LinkTls
 from brokerapp.runtime.hosted_node import HostedNode
 from brokerapp.runtime.listeners import ListenAddress
@@ -153,7 +153,7 @@ def listens(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str,
     """
     found, refused = [], []
     for connector in config.connectors:
-        if connector.scheme not in CARRIERS:
+        if connector.scheme not in TRANSPORTS:
             continue
         try:
             found.append(_listen(connector, config))
@@ -172,7 +172,7 @@ def check_served(config: BrokerConfig) -> None:
 
 
 def _listen(connector: TransportConnector, config: BrokerConfig) -> ListenAddress:
-    carrier = CARRIERS[connector.scheme]
+    carrier = TRANSPORTS[connector.scheme]
     return ListenAddress(
         connector.host,
         connector.port,
@@ -209,7 +209,7 @@ def check_exposure(config: BrokerConfig, anonymous: bool) -> None:
     if config.authentication is not None or anonymous:
         return
     for connector in config.connectors:
-        if connector.scheme in CARRIERS and not is_loopback(connector.host):
+        if connector.scheme in TRANSPORTS and not is_loopback(connector.host):
             raise ConfigurationRefused(
                 f"transportConnector {connector.name!r} listens on {connector.host}, beyond this machine, and the file "
                 "asks for no login (simpleAuthenticationPlugin): add one, listen on 127.0.0.1, or say --anonymous"

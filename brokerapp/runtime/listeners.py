@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from brokerapp.core.broker import Broker
-from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
+from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
-from brokerapp.model.transport_connector import DEFAULT_LIMITS, Carrier, ConnectionLimits
+from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits, Transport
 from brokerapp.stomp.transport.connector_state import Authenticate, ConnectorState
 from brokerapp.stomp.transport.listener import StompConnection
 from brokerapp.stomp.transport.websocket import WebSocketConnection, page_admitted
@@ -29,13 +29,13 @@ class ListenAddress:
     websocket: bool = False
     tls: ssl.SSLContext | None = None
     limits: ConnectionLimits = DEFAULT_LIMITS
-    conventions: Conventions = PLAIN
+    conventions: NamingConventions = PLAIN
     discovery: str = ""  #: the group of brokers in which its address is announced, as a uri
 
     @property
     def scheme(self) -> str:
         """What its address begins with."""
-        return Carrier(self.tls is not None, self.websocket).scheme
+        return Transport(self.tls is not None, self.websocket).scheme
 
 
 async def check_free(wanted: Iterable[ListenAddress]) -> None:

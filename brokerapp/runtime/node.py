@@ -18,8 +18,8 @@ from brokerapp.cluster.settings import ClusterTerms
 from brokerapp.core.broker import Broker
 from brokerapp.core.dispatch.counters import Stats
 from brokerapp.core.publishing.group_commit import Committer
-from brokerapp.engine.policy.authorization import Access
-from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
+from brokerapp.engine.policy.authorization import AuthorizationMap
+from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.model.definitions import Definitions
 from brokerapp.network.connectors.admin_handler import NetworkDesk
 from brokerapp.network.connectors.connector_store import Registry
@@ -44,7 +44,7 @@ from brokerapp.store.server.disk import StoreDisk
 from brokerapp.store.server.durability import REMEDY, loss
 from brokerapp.system.clock import now_ms
 from brokerapp.system.process_tuning import tune
-from brokerapp.system.supervised_tasks import AWAY_SECONDS, Tasks
+from brokerapp.system.supervised_tasks import AWAY_SECONDS, SupervisedTasks
 from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
 from brokerapp.tracing.schema import CHANGED, START
 
@@ -71,7 +71,7 @@ class Node:
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
         self._in_force = DefinitionSync(self._store)
-        self._tasks = Tasks(self._give_up)
+        self._tasks = SupervisedTasks(self._give_up)
         self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._pump = DispatchLoop(self.failed)
         self._applying: Applying | None = None
@@ -88,7 +88,7 @@ class Node:
         """
         try:
             await self._start()
-        except (Fenced, Unlinked) as error:
+        except (Fenced, NodeIsolated) as error:
             if not self.failed.done():
                 logger.error("%s", error)
                 self._give_up(error)
@@ -203,7 +203,7 @@ class Node:
             self.config.settings,
         )  # fmt: skip
         if self.config.grants is not None:
-            broker.access = Access(self.config.grants)
+            broker.access = AuthorizationMap(self.config.grants)
         self._committer.announce = broker.homes.known.announce
         self._committer.asks = broker.storing.asks
         return broker

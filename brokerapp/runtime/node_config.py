@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokerapp.cluster.settings import ClusterTerms
-from brokerapp.engine.policy.authorization import Grant
+from brokerapp.engine.policy.authorization import AuthorizationEntry
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
@@ -30,7 +30,7 @@ class NodeConfig:
     listen: tuple[ListenAddress, ...]
     definitions: Definitions = field(default_factory=Definitions)
     destinations: tuple[Destination, ...] = ()  #: that exist from the start
-    grants: tuple[Grant, ...] | None = None  #: None: everybody may do everything
+    grants: tuple[AuthorizationEntry, ...] | None = None  #: None: everybody may do everything
     impose: bool = False
     store_folder: Path | None = None  #: of a store of our own, so that its disk is watched
     store_limit: int = 0  #: bytes; 0: half of the machine's memory

@@ -13,11 +13,11 @@ from brokerapp.selectors.evaluate import predicate
 from brokerapp.selectors.parser import parse
 from brokerapp.selectors.strict import strictly
 from brokerapp.selectors.tokens import CONVERT
-from brokerapp.selectors.tree import Node, properties
+from brokerapp.selectors.tree import SelectorNode, properties
 from brokerapp.selectors.values import number
-from brokerapp.selectors.xml_body import Body, Seen
+from brokerapp.selectors.xml_body import SelectorView, XmlBody
 
-__all__ = ["Body", "Seen", "Selector", "compile_selector", "number"]
+__all__ = ["Selector", "SelectorView", "XmlBody", "compile_selector", "number"]
 
 #: Selectors kept compiled.
 CACHED_SELECTORS = 8192
@@ -30,13 +30,13 @@ class Selector:
 
     #: Text as given, prefixes included.
     text: str
-    tree: Node
+    tree: SelectorNode
     #: Names of the properties and JMS identifiers it reads.
     properties: frozenset[str]
     #: From a message's headers (`Seen`: with its body) to True, False or None (unknown). Never raises.
     evaluate: Callable[[Mapping[str, str]], bool | None]
 
-    def __init__(self, text: str, tree: Node) -> None:
+    def __init__(self, text: str, tree: SelectorNode) -> None:
         self.text, self.tree = text, tree
         self.properties, self.evaluate = properties(tree), predicate(tree)
 

@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 
-from brokerapp.selectors.functions import Pattern
+from brokerapp.selectors.functions import RegexPattern
 from brokerapp.selectors.identifiers import plain_header, reader
 from brokerapp.selectors.like import Wildcard, elements
 from brokerapp.selectors.tree import (
@@ -25,10 +25,10 @@ from brokerapp.selectors.tree import (
     Like,
     Literal,
     Negative,
-    Node,
     Not,
     Or,
-    Property,
+    PropertyRef,
+    SelectorNode,
     type_of,
 )
 from brokerapp.selectors.values import Value, ValueType, number, truth
@@ -54,7 +54,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-def predicate(node: Node) -> Predicate:
+def predicate(node: SelectorNode) -> Predicate:
     """The condition as a function of a message's headers."""
     match node:
         case And(operands):
@@ -79,19 +79,19 @@ def predicate(node: Node) -> Predicate:
     return _truth(node)
 
 
-def scalar(node: Node) -> Scalar:
+def scalar(node: SelectorNode) -> Scalar:
     """The operand as a function of a message's headers."""
     match node:
         case Literal(value):
             return lambda headers: value
-        case Property(name):
+        case PropertyRef(name):
             return reader(name)
         case Arithmetic(operation, left, right):
             return _compute(OPERATIONS[operation], _double(left), _double(right))
         case Negative(operand):
             return _compute(operator.mul, _double(operand), lambda headers: -1.0)
         case Call("REPLACE", (value, pattern, replacement)):
-            return _converted(scalar(value), Pattern(pattern.value, replacement.value).replaced)
+            return _converted(scalar(value), RegexPattern(pattern.value, replacement.value).replaced)
     return predicate(node)
 
 
@@ -109,7 +109,7 @@ def _both(left: Predicate, right: Predicate) -> Predicate:
     return both
 
 
-def _all(operands: tuple[Node, ...]) -> Predicate:
+def _all(operands: tuple[SelectorNode, ...]) -> Predicate:
     predicates = tuple(map(predicate, operands))
 
     def all_of(headers: Headers) -> bool | None:
@@ -125,7 +125,7 @@ def _all(operands: tuple[Node, ...]) -> Predicate:
     return all_of
 
 
-def _any(operands: tuple[Node, ...]) -> Predicate:
+def _any(operands: tuple[SelectorNode, ...]) -> Predicate:
     predicates = tuple(map(predicate, operands))
 
     def any_of(headers: Headers) -> bool | None:
@@ -149,7 +149,7 @@ def _not(operand: Predicate) -> Predicate:
     return negation
 
 
-def _truth(node: Node) -> Predicate:
+def _truth(node: SelectorNode) -> Predicate:
     """A literal or property as a condition: text says `true` or not, a number is not true."""
     value, type = scalar(node), type_of(node)
     if type is TEXT:
@@ -160,7 +160,7 @@ def _truth(node: Node) -> Predicate:
 # -- comparisons
 
 
-def _compare(relation: str, left: Node, right: Node) -> Predicate:
+def _compare(relation: str, left: SelectorNode, right: SelectorNode) -> Predicate:
     types = {type_of(left), type_of(right)}
     if isinstance(left, Literal):
         relation, left, right = MIRRORED[relation], right, left
@@ -185,11 +185,11 @@ def _related(holds: Callable[[Value, Value], bool], left: Scalar, right: Scalar)
 
 
 def _compare_with_number(
-    holds: Callable[[Value, Value], bool], unlike: bool, text: Node, constant: int | float
+    holds: Callable[[Value, Value], bool], unlike: bool, text: SelectorNode, constant: int | float
 ) -> Predicate:
     """Text with a number that is known now: the comparison selectors mostly consist of."""
     value = scalar(text)
-    if isinstance(text, Property) and (name := plain_header(text.name)):
+    if isinstance(text, PropertyRef) and (name := plain_header(text.name)):
 
         def compare_property(headers: Headers) -> bool | None:
             known = headers.get(name)
@@ -210,7 +210,9 @@ def _compare_with_number(
     return compare
 
 
-def _compare_as_numbers(holds: Callable[[Value, Value], bool], unlike: bool, left: Node, right: Node) -> Predicate:
+def _compare_as_numbers(
+    holds: Callable[[Value, Value], bool], unlike: bool, left: SelectorNode, right: SelectorNode
+) -> Predicate:
     """Text with a number; text that is none is unlike it."""
     reads = [number if type_of(each) is TEXT else _same for each in (left, right)]
 
@@ -221,7 +223,7 @@ def _compare_as_numbers(holds: Callable[[Value, Value], bool], unlike: bool, lef
     return _related(compare, scalar(left), scalar(right))
 
 
-def _read(node: Node, reading: Callable[[str], Value | None]) -> Scalar:
+def _read(node: SelectorNode, reading: Callable[[str], Value | None]) -> Scalar:
     """The operand, read in this way when it is text."""
     return _converted(scalar(node), reading) if type_of(node) is TEXT else scalar(node)
 
@@ -241,7 +243,7 @@ def _same(value: Value) -> Value:
 # -- text
 
 
-def _like(node: Node, pattern: str, escape: str | None) -> Predicate:
+def _like(node: SelectorNode, pattern: str, escape: str | None) -> Predicate:
     if type_of(node) is not TEXT:
         return _converted(scalar(node), lambda known: False)
     fits = _like_pattern(pattern, escape).fullmatch
@@ -267,7 +269,7 @@ def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     )
 
 
-def _in(node: Property, choices: tuple[str, ...]) -> Predicate:
+def _in(node: PropertyRef, choices: tuple[str, ...]) -> Predicate:
     if type_of(node) is not TEXT:
         return lambda headers: None
     return _converted(scalar(node), frozenset(choices).__contains__)
@@ -276,7 +278,7 @@ def _in(node: Property, choices: tuple[str, ...]) -> Predicate:
 # -- arithmetic
 
 
-def _double(node: Node) -> Scalar:
+def _double(node: SelectorNode) -> Scalar:
     """The operand as a finite double: text read as a number; truth and NULL are unknown."""
     match type_of(node):
         case ValueType.TEXT:
@@ -307,17 +309,17 @@ def _compute(operation: Callable[[float, float], float], left: Scalar, right: Sc
 # -- functions
 
 
-def _in_list(members: Call, value: Node) -> Predicate:
+def _in_list(members: Call, value: SelectorNode) -> Predicate:
     """Whether a member of the list equals the value."""
     if members.function == "MAKELIST":
         return _any(tuple(Compare("=", value, each) for each in members.arguments))
     text, pattern = members.arguments
-    parts, read = _converted(scalar(text), Pattern(pattern.value).parts), _READINGS.get(type_of(value), _same)
+    parts, read = _converted(scalar(text), RegexPattern(pattern.value).parts), _READINGS.get(type_of(value), _same)
     return _related(lambda known, wanted: wanted in map(read, known), parts, scalar(value))
 
 
-def _regex(pattern: Literal, value: Node) -> Predicate:
-    return _converted(scalar(value), Pattern(pattern.value).is_in)
+def _regex(pattern: Literal, value: SelectorNode) -> Predicate:
+    return _converted(scalar(value), RegexPattern(pattern.value).is_in)
 
 
 def _xpath(expression: Literal) -> Predicate:

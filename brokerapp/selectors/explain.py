@@ -9,43 +9,43 @@ from brokerapp.selectors import Selector
 from brokerapp.selectors.evaluate import predicate
 from brokerapp.selectors.identifiers import reader
 from brokerapp.selectors.render import clause
-from brokerapp.selectors.tree import And, Call, Node, Not, Or, children, properties, type_of
+from brokerapp.selectors.tree import And, Call, Not, Or, SelectorNode, children, properties, type_of
 from brokerapp.selectors.values import ValueType, number
-from brokerapp.selectors.xml_body import Seen
+from brokerapp.selectors.xml_body import SelectorView
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class ClauseExplanation:
     """One condition of a selector, what it comes to for one message, why, and the conditions it is made of."""
 
     text: str
     value: bool | None
     reason: str
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[ClauseExplanation, ...] = ()
 
 
-def explain(selector: Selector, headers: Mapping[str, str]) -> Clause:
+def explain(selector: Selector, headers: Mapping[str, str]) -> ClauseExplanation:
     """The whole selector as a clause, for a message with these STOMP headers."""
     return _explain(selector.tree, headers)
 
 
-def _explain(node: Node, headers: Mapping[str, str]) -> Clause:
+def _explain(node: SelectorNode, headers: Mapping[str, str]) -> ClauseExplanation:
     value = predicate(node)(headers)
     match node:
         case And(operands) | Or(operands):
             parts = tuple(_explain(each, headers) for each in operands)
-            return Clause(clause(node), value, _decisive(value, parts, isinstance(node, And)), parts)
+            return ClauseExplanation(clause(node), value, _decisive(value, parts, isinstance(node, And)), parts)
         case Not(operand):
             part = _explain(operand, headers)
-            return Clause(clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
+            return ClauseExplanation(clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
         case Call("XPATH" | "XQUERY" as language):
-            return Clause(clause(node), value, _of_body(language, headers))
-    return Clause(clause(node), value, "; ".join(_facts(node, value, headers)))
+            return ClauseExplanation(clause(node), value, _of_body(language, headers))
+    return ClauseExplanation(clause(node), value, "; ".join(_facts(node, value, headers)))
 
 
-def _decisive(value: bool | None, parts: tuple[Clause, ...], conjunction: bool) -> str:
+def _decisive(value: bool | None, parts: tuple[ClauseExplanation, ...], conjunction: bool) -> str:
     """What made a chain come to this: the first clause that did, or all of them."""
     if value is conjunction:
         return f"all {len(parts)} are {_WORDS[value]}"
@@ -57,12 +57,12 @@ def _of_body(language: str, headers: Mapping[str, str]) -> str:
     """What a condition on the body looked at."""
     if language != "XPATH":
         return f"{language} never holds, as in ActiveMQ"
-    if not isinstance(headers, Seen):
+    if not isinstance(headers, SelectorView):
         return "there is no body to look into"
     return "this was asked of the body" if headers.body.can_be_read else "the body is not taken for XML"
 
 
-def _facts(node: Node, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:
+def _facts(node: SelectorNode, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:
     """What the message says of the properties a condition reads."""
     numeric = any(type_of(each) is ValueType.NUMBER for each in _below(node))
     missing = False
@@ -76,7 +76,7 @@ def _facts(node: Node, value: bool | None, headers: Mapping[str, str]) -> Iterat
         yield "it does not depend on the message"
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _below(node: SelectorNode) -> Iterator[SelectorNode]:
     for each in children(node):
         yield each
         yield from _below(each)

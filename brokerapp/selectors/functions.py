@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from brokerapp.selectors.overruns import Overruns
+from brokerapp.selectors.overruns import SlowConditionTracker
 
 #: Seconds a search may take at most. Some microseconds are usual.
 SECONDS = 0.02
@@ -23,7 +23,7 @@ T = TypeVar("T")
 _GROUP = re.compile(r"\$([0-9])")
 
 
-class Pattern:
+class RegexPattern:
     """A regular expression. Raises ValueError for what is none, and for a replacement that names a missing group."""
 
     def __init__(self, expression: str, replacement: str = "") -> None:
@@ -39,7 +39,7 @@ class Pattern:
                 raise ValueError(f"there is no group {group}")
         self._template = _GROUP.sub(r"\\g<\1>", replacement.replace("\\", "\\\\"))
         self._size = len(replacement), len(groups)
-        self._overruns = Overruns(f"the regular expression {expression!r}")
+        self._overruns = SlowConditionTracker(f"the regular expression {expression!r}")
 
     def is_in(self, text: str) -> bool | None:
         """Whether it matches some of the text."""

@@ -35,7 +35,7 @@ def _native(text: str) -> str:
         return text
 
 
-class Form(Enum):
+class IdentifierType(Enum):
     """How a header becomes the value of an identifier: the type of that value, and its reading."""
 
     TEXT = ValueType.TEXT, _same
@@ -53,27 +53,27 @@ class Identifier:
     """The value is that of the first of `headers` a message has, else `default` (None: unknown)."""
 
     headers: tuple[str, ...]
-    form: Form = Form.TEXT
+    form: IdentifierType = IdentifierType.TEXT
     default: str | None = None
 
 
 #: JMS identifier -> the STOMP headers that carry it. Defaults are what JMS says of a message that does not say.
 JMS: dict[str, Identifier] = {
-    "JMSDestination": Identifier(("original-destination", "destination"), Form.DESTINATION),
-    "JMSReplyTo": Identifier(("reply-to",), Form.DESTINATION),
+    "JMSDestination": Identifier(("original-destination", "destination"), IdentifierType.DESTINATION),
+    "JMSReplyTo": Identifier(("reply-to",), IdentifierType.DESTINATION),
     "JMSMessageID": Identifier(("message-id",)),
     "JMSCorrelationID": Identifier(("correlation-id",)),
     "JMSType": Identifier(("type",)),
-    "JMSPriority": Identifier(("priority",), Form.NUMBER, "4"),
-    "JMSTimestamp": Identifier(("timestamp",), Form.NUMBER, "0"),
-    "JMSExpiration": Identifier(("expires",), Form.NUMBER, "0"),
-    "JMSDeliveryMode": Identifier(("persistent",), Form.DELIVERY_MODE, "false"),
-    "JMSRedelivered": Identifier(("redelivered",), Form.BOOLEAN, "false"),
-    "JMSXDeliveryCount": Identifier(("JMSXDeliveryCount",), Form.NUMBER, "1"),
-    "JMSXGroupSeq": Identifier(("JMSXGroupSeq",), Form.NUMBER, "0"),
-    "JMSXGroupFirstForConsumer": Identifier(("JMSXGroupFirstForConsumer",), Form.BOOLEAN, "false"),
-    "JMSActiveMQBrokerInTime": Identifier(("JMSActiveMQBrokerInTime",), Form.NUMBER),
-    "JMSActiveMQBrokerOutTime": Identifier(("JMSActiveMQBrokerOutTime",), Form.NUMBER),
+    "JMSPriority": Identifier(("priority",), IdentifierType.NUMBER, "4"),
+    "JMSTimestamp": Identifier(("timestamp",), IdentifierType.NUMBER, "0"),
+    "JMSExpiration": Identifier(("expires",), IdentifierType.NUMBER, "0"),
+    "JMSDeliveryMode": Identifier(("persistent",), IdentifierType.DELIVERY_MODE, "false"),
+    "JMSRedelivered": Identifier(("redelivered",), IdentifierType.BOOLEAN, "false"),
+    "JMSXDeliveryCount": Identifier(("JMSXDeliveryCount",), IdentifierType.NUMBER, "1"),
+    "JMSXGroupSeq": Identifier(("JMSXGroupSeq",), IdentifierType.NUMBER, "0"),
+    "JMSXGroupFirstForConsumer": Identifier(("JMSXGroupFirstForConsumer",), IdentifierType.BOOLEAN, "false"),
+    "JMSActiveMQBrokerInTime": Identifier(("JMSActiveMQBrokerInTime",), IdentifierType.NUMBER),
+    "JMSActiveMQBrokerOutTime": Identifier(("JMSActiveMQBrokerOutTime",), IdentifierType.NUMBER),
 }
 
 #: STOMP's own names, accepted beside those of JMS. `persistent` is the boolean a STOMP client writes.
@@ -87,7 +87,7 @@ STOMP: dict[str, Identifier] = {
     "timestamp": JMS["JMSTimestamp"],
     "expires": JMS["JMSExpiration"],
     "redelivered": JMS["JMSRedelivered"],
-    "persistent": Identifier(("persistent",), Form.BOOLEAN, "false"),
+    "persistent": Identifier(("persistent",), IdentifierType.BOOLEAN, "false"),
 }
 
 _KNOWN = JMS | STOMP

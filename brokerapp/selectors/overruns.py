@@ -18,7 +18,7 @@ EARNED = 0.0005
 LEAST_MOMENT = 0.002
 
 
-class Overruns:
+class SlowConditionTracker:
     """How often one condition took too long."""
 
     __slots__ = ("_count", "_what")
@@ -36,17 +36,17 @@ class Overruns:
     @staticmethod
     def moment(most: float) -> float:
         """Seconds a condition may take now."""
-        return max(LEAST_MOMENT, min(most, MAX_WASTE - Overruns._wasted))
+        return max(LEAST_MOMENT, min(most, MAX_WASTE - SlowConditionTracker._wasted))
 
     def happened(self, seconds: float) -> None:
         """It took too long once more: as long as this."""
         self._count += 1
-        Overruns._wasted = min(MAX_WASTE, Overruns._wasted + seconds)
+        SlowConditionTracker._wasted = min(MAX_WASTE, SlowConditionTracker._wasted + seconds)
         end = "; it has no result from now on" if self.too_many else ""
         logger.warning("%.200s took too long for a message%s", self._what, end)
 
     @staticmethod
     def did_not_happen() -> None:
         """A condition ended in time."""
-        if Overruns._wasted:
-            Overruns._wasted = max(0.0, Overruns._wasted - EARNED)
+        if SlowConditionTracker._wasted:
+            SlowConditionTracker._wasted = max(0.0, SlowConditionTracker._wasted - EARNED)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.selectors.functions import Pattern
+from brokerapp.selectors.functions import RegexPattern
 from brokerapp.selectors.precedence import LEVELS, Level
-from brokerapp.selectors.tokens import Token, tokens
+from brokerapp.selectors.tokens import SelectorToken, tokens
 from brokerapp.selectors.tree import (
     FUNCTIONS,
     And,
@@ -24,10 +24,10 @@ from brokerapp.selectors.tree import (
     Like,
     Literal,
     Negative,
-    Node,
     Not,
     Or,
-    Property,
+    PropertyRef,
+    SelectorNode,
     type_of,
 )
 from brokerapp.selectors.values import ValueType
@@ -50,12 +50,12 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
 }
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> SelectorNode:
     """The tree of a selector. Raises SelectorSyntaxError, and nothing else, for what is none."""
     return _Parser(text).selector()
 
 
-def _outside(value: Node, low: Node, high: Node) -> Node:
+def _outside(value: SelectorNode, low: SelectorNode, high: SelectorNode) -> SelectorNode:
     """`value NOT BETWEEN low AND high`, by JMS's definition: text that is no number is neither inside nor outside."""
     return Or((Compare("<", value, low), Compare(">", value, high)))
 
@@ -63,7 +63,7 @@ def _outside(value: Node, low: Node, high: Node) -> Node:
 class _Part(NamedTuple):
     """A node, where its text starts, and how many levels it has."""
 
-    node: Node
+    node: SelectorNode
     start: int
     depth: int = 1
 
@@ -72,10 +72,10 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = iter(tokens(text))
-        self.next: Token = next(self.tokens)
+        self.next: SelectorToken = next(self.tokens)
         self.nesting = 0
 
-    def selector(self) -> Node:
+    def selector(self) -> SelectorNode:
         if self.next.kind == "end":
             raise self.error(self.next.position, "there is no condition")
         whole = self.condition(self.expression(Level.WHOLE))
@@ -84,7 +84,7 @@ class _Parser:
 
     # -- tokens
 
-    def take(self, kind: str | None = None, wanted: str = "") -> Token:
+    def take(self, kind: str | None = None, wanted: str = "") -> SelectorToken:
         """The next token, which must be of `kind` when one is given."""
         token = self.next
         if kind is not None and token.kind != kind:
@@ -97,7 +97,7 @@ class _Parser:
         """Whether the next token was of this kind; then it is taken."""
         return self.next.kind == kind and bool(self.take())
 
-    def unexpected(self, token: Token, wanted: str = "a condition or value") -> SelectorSyntaxError:
+    def unexpected(self, token: SelectorToken, wanted: str = "a condition or value") -> SelectorSyntaxError:
         if token.kind == "end":
             return self.error(token.position, f"the selector ends too early, {wanted} is missing")
         return self.error(token.position, f"unexpected {token.source!r}, expected {wanted}")
@@ -128,7 +128,7 @@ class _Parser:
             case "name" if self.next.kind == "(":
                 return self.call(token)
             case "name":
-                return _Part(Property(token.value), token.position)
+                return _Part(PropertyRef(token.value), token.position)
             case "(":
                 inner = self.expression(Level.WHOLE)
                 self.take(")")
@@ -143,7 +143,7 @@ class _Parser:
                 return self.body_test(token)
         raise self.unexpected(token)
 
-    def body_test(self, language: Token) -> _Part:
+    def body_test(self, language: SelectorToken) -> _Part:
         expression = self.take("text", "an expression as text literal")
         if language.kind == "XPATH":
             try:
@@ -152,7 +152,7 @@ class _Parser:
                 raise self.error(expression.position, f"XPATH cannot use its expression: {wrong}") from wrong
         return _Part(Call(language.kind, (Literal(expression.value),)), language.position)
 
-    def infix(self, left: _Part, operator: Token) -> _Part:
+    def infix(self, left: _Part, operator: SelectorToken) -> _Part:
         match operator.kind:
             case "OR" | "AND":
                 return self.joined(left, operator.kind)
@@ -177,7 +177,7 @@ class _Parser:
                 return self.made(Not, self.test(left, self.take()))
         return self.test(left, operator)
 
-    def test(self, left: _Part, operator: Token) -> _Part:
+    def test(self, left: _Part, operator: SelectorToken) -> _Part:
         """LIKE, BETWEEN and IN, after their operator."""
         match operator.kind:
             case "LIKE":
@@ -205,7 +205,7 @@ class _Parser:
         return self.made(lambda value: Like(value, pattern, escape), self.scalar(left))
 
     def in_list(self, left: _Part) -> _Part:
-        if not isinstance(left.node, Property):
+        if not isinstance(left.node, PropertyRef):
             raise self.error(left.start, "only a property can stand before IN")
         self.take("(")
         choices = [self.take("text", "a text literal").value]
@@ -227,7 +227,7 @@ class _Parser:
             parts.append(self.condition(self.expression(level)))
         return self.made(lambda *nodes: cls(nodes), *parts)
 
-    def call(self, name: Token) -> _Part:
+    def call(self, name: SelectorToken) -> _Part:
         function = name.value
         if function not in FUNCTIONS:
             raise self.error(name.position, f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}")
@@ -262,7 +262,7 @@ class _Parser:
     def condition(self, part: _Part) -> _Part:
         """The part, which must be able to be TRUE or FALSE."""
         types = ValueType.BOOLEAN, ValueType.NOTHING
-        if not isinstance(part.node, Property) and type_of(part.node) not in types:
+        if not isinstance(part.node, PropertyRef) and type_of(part.node) not in types:
             raise self.error(part.start, "this is a value, not a condition")
         return part
 
@@ -276,7 +276,7 @@ class _Parser:
         """The part, which must be able to be smaller or larger than another."""
         node, type = self.scalar(part).node, type_of(part.node)
         constant_text = isinstance(node, Literal) and type is ValueType.TEXT
-        truth = type is ValueType.BOOLEAN and not isinstance(node, Property)
+        truth = type is ValueType.BOOLEAN and not isinstance(node, PropertyRef)
         if constant_text or truth or type is ValueType.NOTHING:
             raise self.error(part.start, "only numbers and properties can be ordered")
         return part
@@ -289,7 +289,7 @@ class _Parser:
         if both_constant and type_of(left.node) is ValueType.BOOLEAN and type_of(right.node) is not ValueType.BOOLEAN:
             raise self.error(left.start, "what TRUE and FALSE are compared with is a condition or a property")
 
-    def check_arguments(self, name: Token, arguments: list[_Part]) -> None:
+    def check_arguments(self, name: SelectorToken, arguments: list[_Part]) -> None:
         wanted = _SIGNATURES[name.value]
         if wanted[-1] == _REPEATED:
             wanted = (wanted[0],) * len(arguments)
@@ -300,7 +300,7 @@ class _Parser:
         pattern = [each.node.value for each, kind in zip(arguments, wanted, strict=True) if kind in _LITERALS]
         try:
             if pattern:
-                Pattern(*pattern)
+                RegexPattern(*pattern)
         except ValueError as wrong:
             raise self.error(name.position, f"{name.value} cannot use its pattern: {wrong}") from wrong
 

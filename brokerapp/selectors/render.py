@@ -18,26 +18,26 @@ from brokerapp.selectors.tree import (
     Like,
     Literal,
     Negative,
-    Node,
     Not,
     Or,
-    Property,
+    PropertyRef,
+    SelectorNode,
     properties,
 )
 
 
-def render(tree: Node) -> str:
+def render(tree: SelectorNode) -> str:
     """The text of a whole selector; it begins with a prefix when a name needs it."""
     plain = all(map(is_plain_name, properties(tree)))
     return ("" if plain else HYPHENATED) + clause(tree)
 
 
-def clause(node: Node) -> str:
+def clause(node: SelectorNode) -> str:
     """The text of a part of a selector."""
     return _render(node)[0]
 
 
-def _render(node: Node) -> tuple[str, Level]:
+def _render(node: SelectorNode) -> tuple[str, Level]:
     match node:
         case And(operands):
             return " AND ".join(_operand(each, Level.NOT) for each in operands), Level.AND
@@ -62,7 +62,7 @@ def _render(node: Node) -> tuple[str, Level]:
     return _atom(node), Level.ATOM
 
 
-def _operand(node: Node, level: Level) -> str:
+def _operand(node: SelectorNode, level: Level) -> str:
     """The node's text, in parentheses when its operator binds looser than `level`."""
     text, own = _render(node)
     return text if own >= level else f"({text})"
@@ -82,9 +82,9 @@ def _test(node: Like | In | Between | IsNull, negation: str) -> tuple[str, Level
     return f"{_operand(value, Level.RELATION)} {negation}{after}", Level.RELATION
 
 
-def _atom(node: Literal | Property) -> str:
+def _atom(node: Literal | PropertyRef) -> str:
     match node:
-        case Property(name):
+        case PropertyRef(name):
             return name if is_plain_name(name) else '"' + name.replace('"', '""') + '"'
         case Literal(None):
             return "NULL"

@@ -14,16 +14,16 @@ from brokerapp.selectors.tree import (
     IsNull,
     Literal,
     Negative,
-    Node,
     Not,
     Or,
-    Property,
+    PropertyRef,
+    SelectorNode,
     type_of,
 )
 from brokerapp.selectors.values import ValueType
 
 
-def strictly(node: Node) -> Node:
+def strictly(node: SelectorNode) -> SelectorNode:
     """The condition, with text headers taken for text only."""
     match node:
         case And(operands):
@@ -32,7 +32,7 @@ def strictly(node: Node) -> Node:
             return Or(tuple(map(strictly, operands)))
         case Not(operand):
             return Not(strictly(operand))
-        case Property() if _is_text(node):
+        case PropertyRef() if _is_text(node):
             return _never(node)
         case Compare(relation, left, right) if (text := _text_against_other(left, right)) is not None:
             return Compare("=" if relation == "<>" else "<>", text, text)
@@ -45,7 +45,7 @@ def strictly(node: Node) -> Node:
     return node
 
 
-def _operand(node: Node) -> Node:
+def _operand(node: SelectorNode) -> SelectorNode:
     match node:
         case Arithmetic(operator, left, right):
             return Arithmetic(operator, _number(left), _number(right))
@@ -56,23 +56,23 @@ def _operand(node: Node) -> Node:
     return node
 
 
-def _number(node: Node) -> Node:
+def _number(node: SelectorNode) -> SelectorNode:
     """An operand of arithmetic, in which text is unknown."""
     return Literal(None) if _is_text(node) else _operand(node)
 
 
-def _text_against_other(left: Node, right: Node) -> Property | None:
+def _text_against_other(left: SelectorNode, right: SelectorNode) -> PropertyRef | None:
     """The text property that is compared with a number or a truth, if that is so."""
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, Property) and _is_text(one) and type_of(other) in (ValueType.NUMBER, ValueType.BOOLEAN):
+        if isinstance(one, PropertyRef) and _is_text(one) and type_of(other) in (ValueType.NUMBER, ValueType.BOOLEAN):
             return one
     return None
 
 
-def _never(text: Node) -> Node:
+def _never(text: SelectorNode) -> SelectorNode:
     """FALSE when the text is there, else unknown."""
     return Compare("<>", text, text)
 
 
-def _is_text(node: Node) -> bool:
+def _is_text(node: SelectorNode) -> bool:
     return type_of(node) is ValueType.TEXT

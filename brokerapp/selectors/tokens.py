@@ -25,7 +25,7 @@ KEYWORDS = frozenset(
 CONVERT, HYPHENATED = "convert_string_expressions:", "hyphenated_props:"
 
 
-class Token(NamedTuple):
+class SelectorToken(NamedTuple):
     """`kind` is a keyword, an operator, or name, text or number (only these have a `value`), or end."""
 
     kind: str
@@ -83,7 +83,7 @@ _UNEXPECTED = {
 }
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[SelectorToken]:
     """The tokens of a selector, the last of kind `end`. Raises SelectorSyntaxError."""
     if len(text) > MAX_LENGTH:
         raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have {MAX_LENGTH} characters")
@@ -101,7 +101,7 @@ def tokens(text: str) -> list[Token]:
         if match.lastgroup != "blank":
             result.append(_token(text, match))
         position = match.end()
-    return [*result, Token("end", len(text), "the end")]
+    return [*result, SelectorToken("end", len(text), "the end")]
 
 
 def _after_prefixes(text: str) -> tuple[int, bool]:
@@ -113,18 +113,18 @@ def _after_prefixes(text: str) -> tuple[int, bool]:
     return position, HYPHENATED not in waiting
 
 
-def _token(text: str, match: re.Match[str]) -> Token:
+def _token(text: str, match: re.Match[str]) -> SelectorToken:
     source, position = match[0], match.start()
     match match.lastgroup:
         case "number":
-            return Token("number", position, source, _number(text, position, source))
+            return SelectorToken("number", position, source, _number(text, position, source))
         case "text":
-            return Token("text", position, source, source[1:-1].replace("''", "'"))
+            return SelectorToken("text", position, source, source[1:-1].replace("''", "'"))
         case "quoted":
-            return Token("name", position, source, source[1:-1].replace('""', '"'))
+            return SelectorToken("name", position, source, source[1:-1].replace('""', '"'))
         case "name" if source.upper() not in KEYWORDS:
-            return Token("name", position, source, source)
-    return Token(source.upper(), position, source)
+            return SelectorToken("name", position, source, source)
+    return SelectorToken(source.upper(), position, source)
 
 
 def _number(text: str, position: int, source: str) -> int | float:

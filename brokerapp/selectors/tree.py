@@ -24,7 +24,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class PropertyRef:
     """A user property or JMS identifier of the message, by its name."""
 
     name: str
@@ -34,21 +34,21 @@ class Property:
 class Not:
     """TRUE and FALSE exchanged; unknown stays unknown."""
 
-    operand: Node
+    operand: SelectorNode
 
 
 @dataclass(frozen=True, slots=True)
 class And:
     """FALSE if an operand is, else unknown if one is, else TRUE. Two operands or more."""
 
-    operands: tuple[Node, ...]
+    operands: tuple[SelectorNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     """TRUE if an operand is, else unknown if one is, else FALSE. Two operands or more."""
 
-    operands: tuple[Node, ...]
+    operands: tuple[SelectorNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +56,24 @@ class Compare:
     """`operator` is one of = <> < <= > >=."""
 
     operator: str
-    left: Node
-    right: Node
+    left: SelectorNode
+    right: SelectorNode
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
     """value >= low AND value <= high."""
 
-    value: Node
-    low: Node
-    high: Node
+    value: SelectorNode
+    low: SelectorNode
+    high: SelectorNode
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
     """Text like a pattern of % (any run) and _ (any character); `escape` makes the next %, _ or itself literal."""
 
-    value: Node
+    value: SelectorNode
     pattern: str
     escape: str | None = None
 
@@ -82,7 +82,7 @@ class Like:
 class In:
     """Text that is one of the choices."""
 
-    value: Property
+    value: PropertyRef
     choices: tuple[str, ...]
 
 
@@ -90,7 +90,7 @@ class In:
 class IsNull:
     """Whether the operand is unknown; never unknown itself."""
 
-    operand: Node
+    operand: SelectorNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +98,15 @@ class Arithmetic:
     """`operator` is one of + - * / %. Computed in doubles; what cannot be computed is unknown."""
 
     operator: str
-    left: Node
-    right: Node
+    left: SelectorNode
+    right: SelectorNode
 
 
 @dataclass(frozen=True, slots=True)
 class Negative:
     """Minus the operand."""
 
-    operand: Node
+    operand: SelectorNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,12 @@ class Call:
     """One of FUNCTIONS with its arguments; patterns are text literals."""
 
     function: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[SelectorNode, ...]
 
 
-Node = Literal | Property | Not | And | Or | Compare | Between | Like | In | IsNull | Arithmetic | Negative | Call
+SelectorNode = (
+    Literal | PropertyRef | Not | And | Or | Compare | Between | Like | In | IsNull | Arithmetic | Negative | Call
+)
 
 #: ActiveMQ's functions and what they give.
 FUNCTIONS: dict[str, ValueType] = {
@@ -131,7 +133,7 @@ FUNCTIONS: dict[str, ValueType] = {
 }
 
 
-def type_of(node: Node) -> ValueType:
+def type_of(node: SelectorNode) -> ValueType:
     """The type of what the node comes to, when it is known."""
     match node:
         case Literal(None):
@@ -142,29 +144,29 @@ def type_of(node: Node) -> ValueType:
             return ValueType.TEXT
         case Literal() | Arithmetic() | Negative():
             return ValueType.NUMBER
-        case Property(name):
+        case PropertyRef(name):
             return identifier(name).form.type
         case Call(function):
             return FUNCTIONS[function]
     return ValueType.BOOLEAN
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: SelectorNode) -> Iterator[SelectorNode]:
     """The nodes right under this one, in the order of the text."""
     for each in fields(node):
         value = getattr(node, each.name)
-        if isinstance(value, Node):
+        if isinstance(value, SelectorNode):
             yield value
         elif isinstance(value, tuple):
-            yield from (part for part in value if isinstance(part, Node))
+            yield from (part for part in value if isinstance(part, SelectorNode))
 
 
-def properties(node: Node) -> frozenset[str]:
+def properties(node: SelectorNode) -> frozenset[str]:
     """The names of all properties and JMS identifiers in the tree."""
     found, waiting = set(), [node]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Property):
+        if isinstance(node, PropertyRef):
             found.add(node.name)
         waiting += children(node)
     return frozenset(found)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from brokerapp.selectors.overruns import Overruns
+from brokerapp.selectors.overruns import SlowConditionTracker
 
 if TYPE_CHECKING:
-    from brokerapp.selectors.xpath.xpath_process import Apart
+    from brokerapp.selectors.xpath.xpath_process import XPathProcess
 
 #: Bytes a body may have to be looked into: a few milliseconds of parsing, during which the node does nothing else.
 MAX_BODY = 1 << 20
@@ -23,14 +23,14 @@ SECONDS = 0.05
 CACHED_EXPRESSIONS = 1024
 
 
-def _apart() -> Apart:
+def _apart() -> XPathProcess:
     """The process that computes it. Most selectors need none, and brokerctl is to start at once."""
-    from brokerapp.selectors.xpath.xpath_process import APART
+    from brokerapp.selectors.xpath.xpath_process import XPATH_PROCESS
 
-    return APART
+    return XPATH_PROCESS
 
 
-class Body:
+class XmlBody:
     """A message's body, looked at once, however many selectors look into it one after the other."""
 
     __slots__ = ("data", "is_bytes", "is_xml")
@@ -46,14 +46,14 @@ class Body:
         return _apart().is_xml(self)
 
 
-class Seen(dict[str, str]):
+class SelectorView(dict[str, str]):
     """A message's headers as its selectors see them, and its body for those that look into it."""
 
     __slots__ = ("body",)
 
-    def __init__(self, headers: Mapping[str, str], body: Body | bytes) -> None:
+    def __init__(self, headers: Mapping[str, str], body: XmlBody | bytes) -> None:
         super().__init__(headers)
-        self.body = body if isinstance(body, Body) else Body(body, headers)
+        self.body = body if isinstance(body, XmlBody) else XmlBody(body, headers)
 
 
 @lru_cache(maxsize=CACHED_EXPRESSIONS)
@@ -63,7 +63,7 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
     Raises ValueError for what is no XPath 1.0 and for functions, variables and prefixes that nobody defined, where that
     shows in any document.
     """
-    overruns = Overruns(f"XPATH {expression!r}")
+    overruns = SlowConditionTracker(f"XPATH {expression!r}")
     moment = overruns.moment(SECONDS)
     try:
         _apart().check(expression, moment)
@@ -72,7 +72,7 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
         raise ValueError("it takes too long") from wrong
 
     def holds(seen: Mapping[str, str]) -> bool:
-        if not isinstance(seen, Seen) or overruns.too_many:
+        if not isinstance(seen, SelectorView) or overruns.too_many:
             return False
         moment = overruns.moment(SECONDS)
         try:

@@ -8,7 +8,7 @@ from itertools import repeat
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.broker_path import HELD_HEADER, PATH_HEADER, write_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
@@ -24,7 +24,7 @@ class MessageFrames:
         self._session, self._client = session, client
 
     def write(
-        self, out: list[bytes], subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]
+        self, out: list[bytes], subscription: Subscription, entries: Sequence[LogEntry], ack_ids: Sequence[str]
     ) -> int:
         """Add the frames, in pieces, to what goes out; how many bytes of bodies that were."""
         session = self._session
@@ -60,7 +60,7 @@ class MessageFrames:
         head = self._session.answers.head(head)
         return message if head is message.head else replace(message, head=head)
 
-    def _prefix(self, subscription: Subscription, entry: Entry) -> bytes:
+    def _prefix(self, subscription: Subscription, entry: LogEntry) -> bytes:
         """The first lines of what a subscription gets from where this entry is from."""
         destination = entry.shown or Destination.parse(entry.log).stomp
         destination = self._client.own_names.get(destination, destination)

@@ -11,28 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from brokerapp.engine.routing.bindings import ROUTING_OPTION, SELECTOR_OPTION, RoutingType
-from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
+from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import InvalidDestination, RequestRefused
-from brokerapp.model.destination import LIST_SEPARATOR, OWN_TEMPORARY, QUALIFIER, STOMP_PREFIX, Destination, Kind
+from brokerapp.model.destination import (
+    LIST_SEPARATOR,
+    OWN_TEMPORARY,
+    QUALIFIER,
+    STOMP_PREFIX,
+    Destination,
+    DestinationKind,
+)
 from brokerapp.model.message import escape, unescape
 
 #: A client's own temporary destination, which exists from then on.
-OwnTemporary = Callable[[Kind, str], Destination]
+OwnTemporary = Callable[[DestinationKind, str], Destination]
 #: Headers that say what a name is.
 SEND_TYPE, SUBSCRIBE_TYPE = "destination-type", "subscription-type"
 #: What the text of every own temporary destination holds.
 _OWN = "/temp-"
 _REMOTE = b"/remote-temp-"
 _REPLY_TO = "reply-to:"
-_KIND_OF = {RoutingType.ANYCAST: Kind.QUEUE, RoutingType.MULTICAST: Kind.TOPIC}
-_TYPED = tuple(form for kind in Kind for form in (STOMP_PREFIX[kind], f"{kind}://"))
+_KIND_OF = {RoutingType.ANYCAST: DestinationKind.QUEUE, RoutingType.MULTICAST: DestinationKind.TOPIC}
+_TYPED = tuple(form for kind in DestinationKind for form in (STOMP_PREFIX[kind], f"{kind}://"))
 _TEMPORARY = tuple(form for form in _TYPED if "temp-" in form)
 
 
 class DestinationNaming:
     """The names one connection uses. Texts may be lists, of which each element is named by itself."""
 
-    def __init__(self, own: OwnTemporary, conventions: Conventions = PLAIN) -> None:
+    def __init__(self, own: OwnTemporary, conventions: NamingConventions = PLAIN) -> None:
         self._own, self._conventions = own, conventions
         self.is_plain = conventions.are_plain  #: names mean here what they mean everywhere
 
@@ -94,13 +101,13 @@ class DestinationNaming:
         if mappings is None or not name.strip():
             return name
         queue = Destination.parse(name)
-        mapped = mappings.mapped(queue.name) if queue.kind is Kind.QUEUE and queue.address is None else None
+        mapped = mappings.mapped(queue.name) if queue.kind is DestinationKind.QUEUE and queue.address is None else None
         if mapped is None:
             return name
         return Destination.queue(mapped.name).stomp + (f"?{SELECTOR_OPTION}=true" if mapped.selector_aware else "")
 
 
-def _nothing_own(kind: Kind, name: str) -> Destination:
+def _nothing_own(kind: DestinationKind, name: str) -> Destination:
     raise InvalidDestination(name, f"there is no {kind} of one's own here")
 
 

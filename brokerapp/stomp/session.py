@@ -14,19 +14,19 @@ from enum import StrEnum
 from brokerapp.errors import ProtocolError, RequestRefused
 from brokerapp.model.broker_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, read_path
 from brokerapp.model.commands import (
-    Abort,
-    Action,
-    Begin,
-    Commit,
-    Connect,
-    Disconnect,
-    Handover,
-    Send,
-    SendRun,
-    Settle,
-    SettleRun,
-    Subscribe,
-    Unsubscribe,
+    AbortCommand,
+    AckBatchCommand,
+    BeginCommand,
+    BridgedOrigin,
+    ClientCommand,
+    CommitCommand,
+    ConnectCommand,
+    DisconnectCommand,
+    SendBatchCommand,
+    SendCommand,
+    SettleCommand,
+    SubscribeCommand,
+    UnsubscribeCommand,
 )
 from brokerapp.model.message import escape
 from brokerapp.model.transformations import error_in
@@ -90,7 +90,7 @@ class StompSession:
     def _enter(self, state: SessionState) -> None:
         self.state, self._handlers = state, HANDLERS[state]
 
-    def receive(self, frame: Frame) -> Action:
+    def receive(self, frame: Frame) -> ClientCommand:
         """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
         handler = self._handlers.get(frame.command)
         if handler is None:
@@ -105,21 +105,21 @@ class StompSession:
                 return command
         raise ProtocolError(self._why_not(frame.command))
 
-    def receive_run(self, run: FrameBatch) -> Action:
+    def receive_run(self, run: FrameBatch) -> ClientCommand:
         """The same for a run of frames; what is raised holds for all of them."""
         if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._why_not(run.command))
         if isinstance(run, AckFrameBatch):
             if self.version != "1.2":
                 raise _without(run.command, ACK_HEADER[self.version])
-            return SettleRun(run.ids)
+            return AckBatchCommand(run.ids)
         for_all = not self.stamp and self._naming.is_plain  # it means the same whoever sends it
         like = run.head.form if for_all else None
         if like is None:
             like = self._send(run.head.headers, Frame("SEND"))
             if for_all and not names_own(run.head.headers):
                 run.head.form = like
-        return SendRun(like, run.bodies, run.receipts)
+        return SendBatchCommand(like, run.bodies, run.receipts)
 
     def _why_not(self, command: str) -> str:
         if self.state is SessionState.NEW:
@@ -130,7 +130,7 @@ class StompSession:
 
     # -- frames of the client
 
-    def _connect(self, headers: dict[str, str], _frame: Frame) -> Action:
+    def _connect(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         offered = headers.get("accept-version", "1.0").replace(" ", "").split(",")
         version = next((each for each in VERSIONS if each in offered), None)
         if version is None:
@@ -148,13 +148,13 @@ class StompSession:
             answer["response-id"] = answer["receipt-id"] = request
         shares_client_id = headers.get("shared-client-id") == "true"
         self.bridge = headers.get(BRIDGE_HEADER) or None
-        return Connect(
+        return ConnectCommand(
             headers.get("login"), headers.get("passcode"), headers.get("client-id"), shares_client_id, answer,
             self.bridge, headers.get(DUPLEX_HEADER) == "true", headers.get(CLUSTER_HEADER), headers.get("reconnect"),
             headers.get(WAY_HEADER, "") if self.bridge is not None else "", headers.get(COPIES_HEADER) == "true",
         )  # fmt: skip
 
-    def _send(self, headers: dict[str, str], frame: Frame) -> Action:
+    def _send(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
@@ -173,7 +173,7 @@ class StompSession:
             properties += origin_of(headers)
         if "transformation" in headers and (wrong := error_in(headers["transformation"], body)):
             properties += f"transformation-error:{escape(wrong)}\n"
-        return Send(
+        return SendCommand(
             destination,
             properties,
             body,
@@ -194,18 +194,18 @@ class StompSession:
         stamp = f"{USER_ID}:{escape(headers[USER_ID])}\n" if USER_ID in headers else self.stamp
         return stamp + "redelivered:true\n" if headers.get("redelivered") == "true" else stamp
 
-    def _handover(self, headers: dict[str, str]) -> Handover | None:
+    def _handover(self, headers: dict[str, str]) -> BridgedOrigin | None:
         if self.bridge is None or MESSAGE_ID not in headers:
             return None
         path, held = (read_path(headers.get(name, "")) for name in (PATH_HEADER, HELD_HEADER))
-        return Handover(headers[MESSAGE_ID], path, held)
+        return BridgedOrigin(headers[MESSAGE_ID], path, held)
 
     def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
         """The headers of a SEND with what a prefix says of the destination: consumers are told."""
         routing = self._naming.type_by_prefix(destination)
         return headers if routing is None or SEND_TYPE in headers else {**headers, SEND_TYPE: str(routing)}
 
-    def _subscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
+    def _subscribe(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         destination, id = headers.get("destination"), headers.get("id")
         if not destination:
             raise RequestRefused("SUBSCRIBE without a destination header")
@@ -216,7 +216,7 @@ class StompSession:
             raise RequestRefused("browser:true needs STOMP 1.1 or later")
         destination = self._naming.to_consume(destination, headers)
         ack_mode = headers.get("ack", "auto")
-        return Subscribe(
+        return SubscribeCommand(
             id,
             destination,
             ack_mode if ack_mode in ACK_MODES else "auto",
@@ -227,17 +227,17 @@ class StompSession:
             headers.get("transformation"),
         )
 
-    def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> Action:
+    def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         id, name = headers.get("id"), subscription_name(headers)
         if self.bridge is not None and KEEP_HEADER in headers:
-            return Unsubscribe(None, None, None, headers.get("receipt"), read_path(headers[KEEP_HEADER]))
+            return UnsubscribeCommand(None, None, None, headers.get("receipt"), read_path(headers[KEEP_HEADER]))
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")
         named = destination and self._naming.to_consume(destination, headers)
-        return Unsubscribe(id, named, name, headers.get("receipt"))
+        return UnsubscribeCommand(id, named, name, headers.get("receipt"))
 
-    def _settle(self, headers: dict[str, str], frame: Frame) -> Action:
+    def _settle(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
         if frame.command == "NACK" and self.version == "1.0":
             raise RequestRefused("NACK is not a command of STOMP 1.0")
         name = ACK_HEADER[self.version]
@@ -249,17 +249,17 @@ class StompSession:
             raise _without(frame.command, "subscription")
         reason = headers.get(REASON_HEADER, "") if self.bridge is not None else ""
         transaction, receipt = headers.get("transaction"), headers.get("receipt")
-        return Settle(ack_id, subscription, frame.command == "ACK", transaction, receipt, reason)
+        return SettleCommand(ack_id, subscription, frame.command == "ACK", transaction, receipt, reason)
 
-    def _transaction(self, headers: dict[str, str], frame: Frame) -> Action:
+    def _transaction(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
         name = headers.get("transaction")
         if not name:
             raise RequestRefused(f"{frame.command} without a transaction header")
         return TRANSACTION_ACTIONS[frame.command](name, headers.get("receipt"))
 
-    def _disconnect(self, headers: dict[str, str], _frame: Frame) -> Action:
+    def _disconnect(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         self._enter(SessionState.CLOSED)
-        return Disconnect(headers.get("receipt"))
+        return DisconnectCommand(headers.get("receipt"))
 
     def connected(self, headers: dict[str, str], session: str, broker: str) -> bytes:
         """The answer to a CONNECT that was accepted; a bridge is told which broker this is, and what it takes."""
@@ -269,7 +269,7 @@ class StompSession:
         return self.answers.connected({**headers, "session": session})
 
 
-HANDLERS: dict[SessionState, dict[str, Callable[[StompSession, dict[str, str], Frame], Action]]] = {
+HANDLERS: dict[SessionState, dict[str, Callable[[StompSession, dict[str, str], Frame], ClientCommand]]] = {
     SessionState.NEW: {
         "CONNECT": StompSession._connect,
         "STOMP": StompSession._connect,
@@ -293,7 +293,7 @@ BEGINNINGS = (
     ("SUB", "SUBSCRIBE"), ("UNSUB", "UNSUBSCRIBE"), ("CONNECT", "CONNECT"), ("STOMP", "STOMP"),
     ("DISCONNECT", "DISCONNECT"),
 )  # fmt: skip
-TRANSACTION_ACTIONS = {"BEGIN": Begin, "COMMIT": Commit, "ABORT": Abort}
+TRANSACTION_ACTIONS = {"BEGIN": BeginCommand, "COMMIT": CommitCommand, "ABORT": AbortCommand}
 
 
 def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""DataFolder: what `runbroker --data FOLDER` keeps, and where those who come later find its store."""
+"""DataDirectory: what `runbroker --data FOLDER` keeps, and where those who come later find its store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from brokerapp.errors import StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class DataFolder:
+class DataDirectory:
     """One folder, of one broker."""
 
     path: Path

@@ -36,7 +36,7 @@ def private_folder(folder: Path) -> None:
         folder.chmod(OWNER_ONLY)
 
 
-class FolderTaken(Exception):
+class DirectoryInUse(Exception):
     """The folder belongs to a live process, or to children that a dead one left behind."""
 
     def __init__(self, folder: Path, owner: str) -> None:
@@ -45,7 +45,7 @@ class FolderTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class DirectoryLock:
     """A claimed folder, until `release` or the death of this process and of all children that inherited `family`."""
 
     owner: int
@@ -75,17 +75,17 @@ def dying_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
     return in_child
 
 
-def claim(folder: Path, patience: float = 0.0) -> Claim:
+def claim(folder: Path, patience: float = 0.0) -> DirectoryLock:
     """Make this process the folder's only owner.
 
-    Raises FolderTaken: at once when another owner lives, and after `patience` seconds when one is dead but children
+    Raises DirectoryInUse: at once when another owner lives, and after `patience` seconds when one is dead but children
     that inherited its `family` descriptor have not ended by then.
     """
     owner = os.open(folder / OWNER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not _locked(owner):
         pid = _pid_in(owner)
         os.close(owner)
-        raise FolderTaken(folder, f"process {pid}")
+        raise DirectoryInUse(folder, f"process {pid}")
     family = os.open(folder / FAMILY_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
     while not _locked(family):
@@ -93,11 +93,11 @@ def claim(folder: Path, patience: float = 0.0) -> Claim:
             pid = _pid_in(owner)
             os.close(family)
             os.close(owner)
-            raise FolderTaken(folder, f"processes that process {pid} left behind")
+            raise DirectoryInUse(folder, f"processes that process {pid} left behind")
         time.sleep(LOCK_POLL_SECONDS)
     os.ftruncate(owner, 0)
     os.pwrite(owner, str(os.getpid()).encode(), 0)
-    return Claim(owner, family)
+    return DirectoryLock(owner, family)
 
 
 def _locked(descriptor: int) -> bool:

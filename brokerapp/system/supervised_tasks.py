@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
+from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ AWAY_SECONDS, FAULT_SECONDS = 0.25, 1.0
 ASK_SECONDS = 1.0
 
 
-class Tasks:
+class SupervisedTasks:
     """Those of one node. `give_up` is told why it cannot go on."""
 
     def __init__(self, give_up: Callable[[Exception], None]) -> None:
@@ -31,7 +31,7 @@ class Tasks:
         while True:
             try:
                 await work()
-            except (Fenced, Unlinked) as error:
+            except (Fenced, NodeIsolated) as error:
                 logger.error("%s", error)
                 self._give_up(error)
                 return

@@ -17,7 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
-from brokerapp.model.destination import ANY_REST, Destination, Kind
+from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from console.access.roles import (
     ROLES_BY_VERB,
     Grant,
@@ -165,7 +165,7 @@ def queue_named(arguments: dict[str, Any]) -> Destination:
 
 def named(arguments: dict[str, Any]) -> Destination:
     """The queue or topic that a page is about, by the arguments of its url."""
-    return Destination(Kind(arguments["kind"]), arguments["name"])
+    return Destination(DestinationKind(arguments["kind"]), arguments["name"])
 
 
 def needs(verb: Verb, of: Argued | None = None) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerapp.engine.routing.destination_trie import covers, overlap
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination, Kind, check_name
+from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination, DestinationKind, check_name
 
 #: Whether somebody may know of a destination.
 Sees = Callable[[Destination], bool]
@@ -110,7 +110,7 @@ class Scope:
     """The destinations a pattern names, with the broker's wildcards; without a kind both queues and topics."""
 
     pattern: str
-    kind: Kind | None = None
+    kind: DestinationKind | None = None
 
     @staticmethod
     def parse(text: str) -> Scope:

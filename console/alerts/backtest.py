@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.time_series import Point, Whole
+from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
 from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER
 from console.alerts.rules import AlertCondition
@@ -28,7 +28,10 @@ Sample = tuple[int, float | None]
 
 
 def replay(
-    rule: AlertCondition, destinations: Mapping[Destination, Sequence[Point]], looked: Sequence[Whole], step: int
+    rule: AlertCondition,
+    destinations: Mapping[Destination, Sequence[DestinationPoint]],
+    looked: Sequence[BrokerPoint],
+    step: int,
 ) -> list[AlertEpisode]:
     """When a rule would have fired over a past of what it is about, kept in steps of so many seconds; newest first."""
     if rule.meaning.of_broker:
@@ -43,20 +46,24 @@ def replay(
     return sorted(found, key=lambda each: -each.fired)
 
 
-def _past_of(metric: AlertMetric, points: Sequence[Point], looked: Sequence[Whole], step: int) -> Iterator[Sample]:
+def _past_of(
+    metric: AlertMetric, points: Sequence[DestinationPoint], looked: Sequence[BrokerPoint], step: int
+) -> Iterator[Sample]:
     by_time = {each.at: each for each in points}
-    standing = Point(0, 0, 0, 0, 0)
+    standing = DestinationPoint(0, 0, 0, 0, 0)
     if points:
         first = points[0]
         standing = first._replace(pending=max(0, first.pending - first.arrived + first.left))
-    recent: list[Point] = []
+    recent: list[DestinationPoint] = []
     for whole in looked:
-        standing = by_time.get(whole.at) or Point(whole.at, standing.pending, 0, 0, standing.consumers)
+        standing = by_time.get(whole.at) or DestinationPoint(whole.at, standing.pending, 0, 0, standing.consumers)
         recent.append(standing)
         yield whole.at, _reading_of_past(metric, standing, recent, step)
 
 
-def _reading_of_past(metric: AlertMetric, now: Point, recent: list[Point], step: int) -> float | None:
+def _reading_of_past(
+    metric: AlertMetric, now: DestinationPoint, recent: list[DestinationPoint], step: int
+) -> float | None:
     if metric in COUNTED_LATELY:
         count = COUNTED_LATELY[metric]
         lately = itertools.takewhile(lambda each: each.at > now.at - LATELY_SECONDS, reversed(recent))
@@ -79,13 +86,13 @@ def _reading_of_past(metric: AlertMetric, now: Point, recent: list[Point], step:
     return None
 
 
-def _without_consumer(recent: Sequence[Point]) -> float | None:
+def _without_consumer(recent: Sequence[DestinationPoint]) -> float | None:
     """For how long nobody consumed, as far as the history goes back."""
     alone = list(itertools.takewhile(lambda each: not each.consumers, reversed(recent)))
     return float(alone[0].at - alone[-1].at) if alone else None
 
 
-def _age_of_past(now: Point, recent: list[Point]) -> float | None:
+def _age_of_past(now: DestinationPoint, recent: list[DestinationPoint]) -> float | None:
     """How long the oldest waited: messages leave in order, so it came when the last `pending` of them began to come."""
     missing = now.pending
     if not missing:

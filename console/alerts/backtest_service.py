@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import COARSE
 from console.alerts.backtest import AlertEpisode, replay
 from console.alerts.metrics import AlertMetric
@@ -66,7 +66,7 @@ def _concerned(rule: AlertCondition, door: Gateway) -> list[Destination]:
     moved = door.run(door.admin.rings.moved())
     known = list(map(Destination.parse, sorted(moved, key=moved.__getitem__, reverse=True)))
     if rule.meaning.of_subscriptions:
-        logs = [each for each in known if each.kind is Kind.SUBSCRIPTION]
+        logs = [each for each in known if each.kind is DestinationKind.SUBSCRIPTION]
         named = door.run(door.admin.peers.named(logs))
         return [each for each in logs if each in named and rule.covers_subscription(named[each])]
     stats = mirror().current().stats

@@ -14,7 +14,7 @@ from django.db import close_old_connections, transaction
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
-from brokerapp.model.time_series import FINE, Point, points, wholes
+from brokerapp.model.time_series import FINE, DestinationPoint, points, wholes
 from brokerapp.store.history_rings import WHOLE
 from console.alerts.delivery import alert_delivery
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
@@ -134,7 +134,7 @@ def first_times(queues: list[Destination]) -> dict[Destination, int]:
     return gateway().run(gateway().admin.peers.oldest(queues)) if queues else {}
 
 
-def recent_points(queues: list[Destination]) -> dict[Destination, list[Point]]:
+def recent_points(queues: list[Destination]) -> dict[Destination, list[DestinationPoint]]:
     """The last minutes of each."""
     if not queues:
         return {}

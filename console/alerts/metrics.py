@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from analytics.model.failure_patterns import COUNTED_AGAIN
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from console.ui.formatting import number_format
 
 #: Seconds over which things that seldom happen are counted.
@@ -56,7 +56,7 @@ class MetricDescription:
     unit: str
     explanation: str
     group: str = QUEUES
-    kinds: tuple[Kind, ...] = (Kind.QUEUE,)
+    kinds: tuple[DestinationKind, ...] = (DestinationKind.QUEUE,)
     noun: str = ""  #: within a sentence, where the label makes none
     fact: str = ""  #: what is said of its subject instead of a number, where that is the news
     has_history: bool = True  #: whether the history holds it, so that a rule can be tried on the past
@@ -82,8 +82,8 @@ class MetricDescription:
         return self.group == SUBSCRIPTIONS
 
 
-_BOTH = (Kind.QUEUE, Kind.TOPIC)
-_TOPICS = (Kind.TOPIC,)
+_BOTH = (DestinationKind.QUEUE, DestinationKind.TOPIC)
+_TOPICS = (DestinationKind.TOPIC,)
 
 DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
     AlertMetric.DEPTH: MetricDescription("Depth", "messages", "Messages pending in a queue"),

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.model.subscription_identity import NamedSubscription
-from brokerapp.model.time_series import Point, Whole
+from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
 from console.broker.broker_sample import broker_point, links_down, unreachable_brokers
 from console.broker.snapshot import BrokerSnapshot
@@ -32,10 +32,10 @@ class MetricReadings:
     now: float
     picture: BrokerSnapshot
     oldest: Mapping[Destination, int] = field(default_factory=dict)
-    recent: Mapping[Destination, Sequence[Point]] = field(default_factory=dict)
+    recent: Mapping[Destination, Sequence[DestinationPoint]] = field(default_factory=dict)
     has_all_points: bool = True
     watched: bool = True
-    named: Mapping[Destination, NamedSubscription] = field(default_factory=dict)
+    named: Mapping[Destination, SubscriptionIdentity] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[AlertMetric] = frozenset()
 
@@ -43,7 +43,7 @@ class MetricReadings:
 Reading = Callable[[DestinationStats, MetricReadings], float | None]
 
 #: What is counted over LATELY_SECONDS: which part of a point. The history tells: counters of a node begin anew with it.
-COUNTED_LATELY: dict[AlertMetric, Callable[[Point], int]] = {
+COUNTED_LATELY: dict[AlertMetric, Callable[[DestinationPoint], int]] = {
     AlertMetric.DEAD: lambda point: point.arrived,
     AlertMetric.EXPIRED: lambda point: point.expired,
     AlertMetric.REDELIVERED: lambda point: point.redelivered,
@@ -73,7 +73,7 @@ def _age(stats: DestinationStats, readings: MetricReadings) -> float | None:
 
 def _out(stats: DestinationStats, readings: MetricReadings) -> float:
     rates = readings.picture.rates(stats.destination)
-    return rates.dequeue if stats.destination.kind is Kind.QUEUE else rates.dispatch
+    return rates.dequeue if stats.destination.kind is DestinationKind.QUEUE else rates.dispatch
 
 
 def _offline(stats: DestinationStats, readings: MetricReadings) -> float | None:
@@ -101,7 +101,7 @@ def _percent(thousandths: int | None) -> float | None:
 
 
 #: Of the broker, now and in the history.
-OF_BROKER: dict[AlertMetric, Callable[[Whole], float | None]] = {
+OF_BROKER: dict[AlertMetric, Callable[[BrokerPoint], float | None]] = {
     AlertMetric.STORE: lambda whole: 100 * whole.store_used / whole.store_limit if whole.store_limit else None,
     AlertMetric.TEMPORARY: lambda whole: _percent(whole.temporary),
     AlertMetric.MEMORY: lambda whole: _percent(whole.machine),

@@ -8,9 +8,9 @@ from math import isnan
 
 from analytics.model.wording import short_name
 from brokerapp.engine.routing.destination_trie import matches, overlap
-from brokerapp.model.destination import ANY_REST, Destination, Kind
+from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.roles import Scope
 from console.alerts.metrics import COUNTED, DESCRIPTIONS, AlertMetric, MetricDescription, amount
 from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadings, of_broker
@@ -43,7 +43,7 @@ class AlertCondition:
         kinds = [each for each in self.meaning.kinds if scope.kind in (None, each)]
         return lambda destination: destination.kind in kinds and matches(scope.pattern, destination.name)
 
-    def covers_subscription(self, subscription: NamedSubscription) -> bool:
+    def covers_subscription(self, subscription: SubscriptionIdentity) -> bool:
         """Whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
         pattern = Scope.parse(self.pattern).pattern
         return subscription.durable and any(overlap(pattern, each.physical.name) for each in subscription.topics)
@@ -62,7 +62,7 @@ class AlertCondition:
         if self.meaning.of_subscriptions:
             every = "durable subscription"
             return f"any {every}" if self.pattern == ANY_REST else f"any {every} to {self.pattern}"
-        every = "queue" if self.meaning.kinds == (Kind.QUEUE,) else "queue or topic"
+        every = "queue" if self.meaning.kinds == (DestinationKind.QUEUE,) else "queue or topic"
         return f"any {every}" if self.pattern == ANY_REST else self.pattern
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ def _numbers(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]
 
 
 def subjects_of(
-    rule: AlertCondition, picture: BrokerSnapshot, named: Mapping[Destination, NamedSubscription] | None = None
+    rule: AlertCondition, picture: BrokerSnapshot, named: Mapping[Destination, SubscriptionIdentity] | None = None
 ) -> list[DestinationStats]:
     """The destinations, or the logs of `named` subscriptions, that a rule is about."""
     if rule.meaning.of_broker:

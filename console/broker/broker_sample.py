@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.network_stats import NetworkStats, WayState
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.network_stats import BridgeConnectionState, NetworkStats
 from brokerapp.model.stats_records import NodeStatus
-from brokerapp.model.time_series import Point, Whole
+from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from brokerapp.store.server.disk_space import DiskSpace
 from console.broker.snapshot import BrokerSnapshot
 
 #: Ways that should be connected and are not.
-_DOWN = (WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING)
+_DOWN = (BridgeConnectionState.WAITING, BridgeConnectionState.GAVE_UP, BridgeConnectionState.CONNECTING)
 
 
-def broker_point(picture: BrokerSnapshot, at: int, points: Mapping[Destination, Point]) -> Whole:
+def broker_point(picture: BrokerSnapshot, at: int, points: Mapping[Destination, DestinationPoint]) -> BrokerPoint:
     """The broker at the end of a step in which these moved."""
-    of_queues = [point for destination, point in points.items() if destination.kind is Kind.QUEUE]
+    of_queues = [point for destination, point in points.items() if destination.kind is DestinationKind.QUEUE]
     nodes, stores = picture.nodes, [node.store for node in picture.nodes]
 
     def connected(which: str) -> int:
         return sum(node.connected.get(which, 0) for node in nodes)
 
-    return Whole(
+    return BrokerPoint(
         at,
         pending=picture.totals.pending,
         arrived=sum(each.arrived for each in of_queues),

@@ -15,12 +15,19 @@ from typing import Any
 from django.conf import settings
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.engine.routing.routing_context import Circumstances
+from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.engine.routing.validation import check
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import END_OF_LOG, BrowsePage, NodeStatus, StepOutcome, Tally, WaitingMessage
+from brokerapp.model.stats_records import (
+    END_OF_LOG,
+    BrowsePage,
+    MatchCount,
+    MessageOperationOutcome,
+    NodeStatus,
+    ScheduledMessage,
+)
 from console.broker.singleton import ProcessSingleton
 
 #: Seconds a page waits for the broker.
@@ -94,22 +101,22 @@ class Gateway:
         """The last messages with seq < before; see BrokerAdmin.browse_back."""
         return self.run(self.admin.browse_back(destination, before, limit, selector, scan, LOOK))
 
-    def count(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> Tally:
+    def count(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> MatchCount:
         """How many messages match; see BrokerAdmin.count. Of a page `seen`, from the first on, it goes on."""
         return self._counted(self.admin.count, 0, destination, selector, seen)
 
-    def count_back(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> Tally:
+    def count_back(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> MatchCount:
         """The same from the end back; `seen` is the page of the newest."""
         return self._counted(self.admin.count_back, END_OF_LOG, destination, selector, seen)
 
     def _counted(
-        self, count: Callable[..., Coroutine[Any, Any, Tally]], start: int, destination: Destination,
+        self, count: Callable[..., Coroutine[Any, Any, MatchCount]], start: int, destination: Destination,
         selector: str | None, seen: BrowsePage | None,
-    ) -> Tally:  # fmt: skip
+    ) -> MatchCount:  # fmt: skip
         if seen is None or not selector:
             return self.run(count(destination, start, selector, SCAN, LOOK))
         if seen.next is None:
-            return Tally(len(seen.messages))
+            return MatchCount(len(seen.messages))
         rest = self.run(count(destination, seen.next, selector, SCAN - seen.scanned, LOOK))
         return rest.after(len(seen.messages), seen.scanned)
 
@@ -133,7 +140,7 @@ class Gateway:
         target: Destination | None,
         actor: str,
         edit: dict[str, Any] | None = None,
-    ) -> list[StepOutcome]:
+    ) -> list[MessageOperationOutcome]:
         """Do something to these messages; see BrokerAdmin.step."""
         return self.run(self.admin.step(action, queue, seqs, target, actor, edit), LONG_PATIENCE)
 
@@ -157,11 +164,11 @@ class Gateway:
         """Let groups be assigned anew; how many had an owner."""
         return self.run(self.admin.forget_groups(queue, group))
 
-    def waiting(self, skip: int, limit: int) -> tuple[int, list[WaitingMessage]]:
+    def waiting(self, skip: int, limit: int) -> tuple[int, list[ScheduledMessage]]:
         """Messages that wait until they are due; see BrokerAdmin.waiting."""
         return self.run(self.admin.waiting(skip=skip, limit=limit))
 
-    def waiting_as(self, job: str) -> WaitingMessage | None:
+    def waiting_as(self, job: str) -> ScheduledMessage | None:
         """The message that waits as this job, or None."""
         return self.run(self.admin.waiting_as(job))
 
@@ -212,7 +219,7 @@ class Gateway:
         """Where a message would go and why; see BrokerAdmin.explain."""
         return self.run(self.admin.explain(destination, headers, body, definitions))
 
-    def circumstances(self, definitions: Definitions | None = None) -> Circumstances:
+    def circumstances(self, definitions: Definitions | None = None) -> RoutingContext:
         """What ways depend on beside definitions; see BrokerAdmin.circumstances."""
         return self.run(self.admin.circumstances(definitions))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from brokerapp.cluster.status import ClusterStatus
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from console.access.roles import Sees, everything
 
@@ -96,7 +96,7 @@ class BrokerSnapshot:
         told = next((each.cluster for each in self.nodes if each.cluster), None)
         return ClusterStatus.from_json(told) if told else None
 
-    def of_kind(self, kind: Kind) -> list[DestinationStats]:
+    def of_kind(self, kind: DestinationKind) -> list[DestinationStats]:
         """All queues, or all topics."""
         return [stats for destination, stats in self.stats.items() if destination.kind is kind]
 
@@ -112,7 +112,7 @@ def apply_changes(
     """The picture after the broker reported these changes."""
     stats, tracks, subscriptions = dict(old.stats), dict(old.tracks), dict(old.subscriptions)
     for each in changed:
-        if each.destination.kind is Kind.SUBSCRIPTION:
+        if each.destination.kind is DestinationKind.SUBSCRIPTION:
             subscriptions[each.destination] = each
         elif each.destination.kind in NAMED_KINDS:
             track, before = tracks.get(each.destination, ()), stats.get(each.destination)
@@ -131,7 +131,9 @@ def initial_snapshot(
     """The picture after a complete reading: numbers anew, the past kept."""
     everything = list(everything)
     stats = {each.destination: each for each in everything if each.destination.kind in NAMED_KINDS}
-    subscriptions = {each.destination: each for each in everything if each.destination.kind is Kind.SUBSCRIPTION}
+    subscriptions = {
+        each.destination: each for each in everything if each.destination.kind is DestinationKind.SUBSCRIPTION
+    }
     new = replace(old, at=now, version=version, stats=stats, subscriptions=subscriptions, tracks={}, trouble="")
     return _summed(new)
 
@@ -150,7 +152,10 @@ def _depths(picture: BrokerSnapshot) -> tuple[DepthSample, ...]:
     kept = tuple(each for each in picture.depths if picture.at - each.at <= DEPTHS_SPAN)
     if kept and picture.at - kept[-1].at < DEPTHS_STEP:
         return kept
-    return (*kept, DepthSample(picture.at, {each.destination: each.QueueSize for each in picture.of_kind(Kind.QUEUE)}))
+    return (
+        *kept,
+        DepthSample(picture.at, {each.destination: each.QueueSize for each in picture.of_kind(DestinationKind.QUEUE)}),
+    )
 
 
 def visible_snapshot(picture: BrokerSnapshot, sees: Sees) -> BrokerSnapshot:
@@ -201,9 +206,9 @@ def _summed(picture: BrokerSnapshot) -> BrokerSnapshot:
 
 
 def _totals(picture: BrokerSnapshot) -> Totals:
-    queues = picture.of_kind(Kind.QUEUE)
+    queues = picture.of_kind(DestinationKind.QUEUE)
     moving = {destination: _rates(track, picture.at) for destination, track in picture.tracks.items()}
-    of_queues = [rates for destination, rates in moving.items() if destination.kind is Kind.QUEUE]
+    of_queues = [rates for destination, rates in moving.items() if destination.kind is DestinationKind.QUEUE]
     return Totals(
         queues=len(queues),
         topics=len(picture.stats) - len(queues),
@@ -213,5 +218,5 @@ def _totals(picture: BrokerSnapshot) -> Totals:
         consumers=sum(each.ConsumerCount for each in picture.stats.values()),
         enqueue=sum(rates.enqueue for rates in of_queues),
         dequeue=sum(rates.dequeue for rates in of_queues),
-        topic_enqueue=sum(rates.enqueue for each, rates in moving.items() if each.kind is Kind.TOPIC),
+        topic_enqueue=sum(rates.enqueue for each, rates in moving.items() if each.kind is DestinationKind.TOPIC),
     )

@@ -9,7 +9,7 @@ from django.urls import reverse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.permissions import visible
 from console.access.roles import Verb
@@ -121,7 +121,7 @@ _FILTERS: dict[str, Any] = {
 
 def of_address(arguments: dict[str, Any]) -> Destination:
     """The queue or topic that an operation's address names."""
-    return Destination(Kind(arguments.get("kind", "queue")), arguments["name"])
+    return Destination(DestinationKind(arguments.get("kind", "queue")), arguments["name"])
 
 
 @operation(router, "GET", "", Verb.SEE, response=ListedPage)
@@ -130,7 +130,7 @@ def list_destinations(request: HttpRequest, query: Annotated[ListQuery, Query()]
     sees, picture, text = visible(request.user), mirror().current(), query.q.lower()
     found = [
         each
-        for each in picture.of_kind(Kind(query.kind))
+        for each in picture.of_kind(DestinationKind(query.kind))
         if text in each.destination.name.lower() and _FILTERS[query.filter](each) and sees(each.destination)
     ]
     found.sort(key=lambda each: each.destination.name)
@@ -148,7 +148,7 @@ def list_destinations(request: HttpRequest, query: Annotated[ListQuery, Query()]
 @operation(router, "POST", "", Verb.CREATE, response={201: Listed})
 def create_destination(request: HttpRequest, wanted: NewDestination) -> Any:
     """Create a queue or topic."""
-    destination, _ = services.create(request, Kind(wanted.kind), wanted.name)
+    destination, _ = services.create(request, DestinationKind(wanted.kind), wanted.name)
     return Status(201, _listed(*services.existing(destination)))
 
 
@@ -195,13 +195,13 @@ def pause_queue(request: HttpRequest, name: str, state: PauseState) -> Any:
 @operation(router, "GET", "/{kind}/{name:name}", Verb.SEE, of_address, response=Listed)
 def get_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
     """One queue or topic."""
-    return _listed(*services.existing(Destination(Kind(kind), name)))
+    return _listed(*services.existing(Destination(DestinationKind(kind), name)))
 
 
 @operation(router, "DELETE", "/{kind}/{name:name}", Verb.CREATE, of_address, response=Removed)
 def delete_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
     """Delete a queue or topic with all it holds."""
-    return {"removed": services.delete(request, Destination(Kind(kind), name))}
+    return {"removed": services.delete(request, Destination(DestinationKind(kind), name))}
 
 
 def _listed(picture: BrokerSnapshot, stats: DestinationStats) -> dict[str, Any]:

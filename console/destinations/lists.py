@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.roles import Sees, everything
 from console.broker.snapshot import BrokerSnapshot, Rates
@@ -56,8 +56,8 @@ COLUMNS: dict[str, Column] = {
     )
 }
 
-_OF_LISTS: dict[Kind, tuple[str, ...]] = {
-    Kind.QUEUE: (
+_OF_LISTS: dict[DestinationKind, tuple[str, ...]] = {
+    DestinationKind.QUEUE: (
         "QueueSize",
         "InFlightCount",
         "ConsumerCount",
@@ -67,7 +67,7 @@ _OF_LISTS: dict[Kind, tuple[str, ...]] = {
         "DequeueCount",
         "DispatchCount",
     ),
-    Kind.TOPIC: (
+    DestinationKind.TOPIC: (
         "ConsumerCount",
         "ProducerCount",
         "EnqueueRate",
@@ -91,13 +91,13 @@ _CHIPS: dict[str, tuple[str, Callable[[DestinationStats, Starred], bool]]] = {
     "paused": ("Paused", lambda stats, starred: stats.Paused),
     "dlq": ("Dead letters", lambda stats, starred: stats.DLQ),
 }
-_CHIPS_OF: dict[Kind, tuple[str, ...]] = {
-    Kind.QUEUE: ("", "starred", "non-empty", "no-consumer", "paused", "dlq"),
-    Kind.TOPIC: ("", "starred", "no-consumer"),
+_CHIPS_OF: dict[DestinationKind, tuple[str, ...]] = {
+    DestinationKind.QUEUE: ("", "starred", "non-empty", "no-consumer", "paused", "dlq"),
+    DestinationKind.TOPIC: ("", "starred", "no-consumer"),
 }
 
 
-def columns_of(kind: Kind) -> list[Column]:
+def columns_of(kind: DestinationKind) -> list[Column]:
     """The columns of the list of this kind."""
     return [COLUMNS[name] for name in _OF_LISTS[kind]]
 
@@ -106,7 +106,7 @@ def columns_of(kind: Kind) -> list[Column]:
 class ListQuery:
     """What a list page shows. `sort` is `name` or the name of a column."""
 
-    kind: Kind
+    kind: DestinationKind
     text: str = ""
     chip: str = ""
     sort: str = "name"
@@ -115,7 +115,7 @@ class ListQuery:
     size: int = PAGE_SIZES[1]
 
     @staticmethod
-    def read(kind: Kind, query: Mapping[str, str]) -> ListQuery:
+    def read(kind: DestinationKind, query: Mapping[str, str]) -> ListQuery:
         """The query in a URL; what makes no sense there falls back to its default."""
         sort = query.get("sort", "name")
         descending, sort = sort.startswith("-"), sort.removeprefix("-")
@@ -210,7 +210,7 @@ def _sort_key(column: Column, picture: BrokerSnapshot) -> Callable[[DestinationS
     return lambda stats: column.value(stats, picture.rates(stats.destination))
 
 
-def visible_of(picture: BrokerSnapshot, kind: Kind, sees: Sees = everything) -> list[DestinationStats]:
+def visible_of(picture: BrokerSnapshot, kind: DestinationKind, sees: Sees = everything) -> list[DestinationStats]:
     """All queues, or all topics, of those that somebody sees."""
     of_kind = picture.of_kind(kind)
     return of_kind if sees is everything else [stats for stats in of_kind if sees(stats.destination)]

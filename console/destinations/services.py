@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.permissions import Verb, require
 from console.audit import trail
@@ -23,7 +23,7 @@ def existing(destination: Destination) -> tuple[BrokerSnapshot, DestinationStats
     return picture, picture.stats[destination]
 
 
-def create(request: HttpRequest, kind: Kind, name: str) -> tuple[Destination, bool]:
+def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Destination, bool]:
     """Make one exist; which, and whether it did not before. Raises InvalidDestination, PermissionDenied."""
     destination = Destination.named(kind, name)
     require(request, Verb.CREATE, destination)

@@ -14,7 +14,7 @@ from typing import Any
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.definitions import Definitions
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats, NodeStatus, SubscriptionStats
 from console.access.roles import Sees, everything
 from console.broker.gateway import Gateway, gateway
@@ -94,7 +94,7 @@ class Reading:
         self.destinations = [each for each in self.destinations if sees(each.destination)]
         return self
 
-    def of_kind(self, kind: Kind) -> list[DestinationStats]:
+    def of_kind(self, kind: DestinationKind) -> list[DestinationStats]:
         """The destinations of one kind."""
         return [each for each in self.destinations if each.destination.kind is kind]
 

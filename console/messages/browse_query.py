@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, Tally
+from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, MatchCount
 from console.broker.gateway import SCAN, gateway
 from console.broker.mirror import mirror
 
@@ -68,7 +68,7 @@ class Look:
         """What a page found, in its order."""
         return page.messages[::-1] if self.newest_first else page.messages
 
-    def tally(self, queue: Destination, page: BrowsePage) -> Tally | None:
+    def tally(self, queue: Destination, page: BrowsePage) -> MatchCount | None:
         """How many match in the whole queue, looked for from the same end, where the page does not show just that."""
         at_an_end = self.at_start or self.at_end
         if not self.selector or (page.next is None and at_an_end):

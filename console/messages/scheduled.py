@@ -6,14 +6,14 @@ from django.http import HttpRequest
 
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import WaitingMessage
+from brokerapp.model.stats_records import ScheduledMessage
 from console.access.permissions import Verb, require, require_everywhere
 from console.access.roles import Sees, everything
 from console.audit import trail
 from console.broker.gateway import gateway
 
 
-def targets_of(message: WaitingMessage) -> tuple[Destination, ...]:
+def targets_of(message: ScheduledMessage) -> tuple[Destination, ...]:
     """Where it goes when it is due; nothing where that names no destination."""
     try:
         return Destination.parse_list(message.to)
@@ -21,7 +21,7 @@ def targets_of(message: WaitingMessage) -> tuple[Destination, ...]:
         return ()
 
 
-def is_seen(message: WaitingMessage, sees: Sees) -> bool:
+def is_seen(message: ScheduledMessage, sees: Sees) -> bool:
     """Whether somebody may know of it: of all places where it goes."""
     targets = targets_of(message)
     return sees is everything or (bool(targets) and all(map(sees, targets)))

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 from analytics.rollups.queries import width_for
 from analytics.rollups.store import HOUR, KEPT
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.time_series import COARSE, FINE, Point, Resolution, Whole, points, wholes
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, Resolution, points, wholes
 from brokerapp.store.history_rings import WHOLE
 from console.broker.gateway import Gateway
 
@@ -104,7 +104,7 @@ def _moment(text: str) -> int | None:
 Mark = list[float | None]  #: milliseconds, pending, messages a second in and out
 
 
-def broker_marks(kept: Iterable[Whole], window: ChartWindow) -> list[Mark]:
+def broker_marks(kept: Iterable[BrokerPoint], window: ChartWindow) -> list[Mark]:
     """The broker's points as a chart's. A step without a point is a gap, which the chart leaves open."""
     step = window.resolution.step
     return [
@@ -115,7 +115,7 @@ def broker_marks(kept: Iterable[Whole], window: ChartWindow) -> list[Mark]:
 
 
 def destination_marks(
-    kept: Sequence[Point], looked: Sequence[Whole], window: ChartWindow, pending: int | None
+    kept: Sequence[DestinationPoint], looked: Sequence[BrokerPoint], window: ChartWindow, pending: int | None
 ) -> list[Mark]:
     """A destination's points as a chart's: it stood still where it has none, as long as somebody looked.
 
@@ -136,7 +136,7 @@ def destination_marks(
     return marks
 
 
-def _level_before(first: Point | None, before: Point | None, pending: int | None) -> int:
+def _level_before(first: DestinationPoint | None, before: DestinationPoint | None, pending: int | None) -> int:
     """What was pending before the first point of a window."""
     if before is not None:
         return before.pending
@@ -150,12 +150,14 @@ SPARK_WIDTH, SPARK_HEIGHT = 100, 24
 SPARK_SECONDS, SPARK_PLACES = 3600, 50
 
 
-def spark(kept: Sequence[Point], looked: Sequence[Whole], now: float, kind: Kind, level: float) -> str:
+def spark(
+    kept: Sequence[DestinationPoint], looked: Sequence[BrokerPoint], now: float, kind: DestinationKind, level: float
+) -> str:
     """The last hour as an SVG path's line: the depth of a queue, what came to a topic. `level`: it is now.
 
     A place in which nobody looked is a gap, as in a chart: the broker stood, or nothing was recorded yet.
     """
-    values = _levels(kept, now, int(level)) if kind is Kind.QUEUE else _arrivals(kept, now)
+    values = _levels(kept, now, int(level)) if kind is DestinationKind.QUEUE else _arrivals(kept, now)
     seen = {*_places(looked, now), SPARK_PLACES - 1}  # the present is always looked at
     top = max(values[place] for place in seen) * 1.15 or 1
     step = SPARK_WIDTH / (SPARK_PLACES - 1)
@@ -184,7 +186,7 @@ def spark_area(line: str) -> str:
     return re.sub(r"M(\d+),[^M]*", rf"\g<0>V{SPARK_HEIGHT}H\1Z", line)
 
 
-def _places(kept: Sequence[Point] | Sequence[Whole], now: float) -> dict[int, list]:
+def _places(kept: Sequence[DestinationPoint] | Sequence[BrokerPoint], now: float) -> dict[int, list]:
     """Points of the last hour by the place of a sparkline that they are in, ascending."""
     start, width = now - SPARK_SECONDS, SPARK_SECONDS / SPARK_PLACES
     places: dict[int, list] = {}
@@ -194,7 +196,7 @@ def _places(kept: Sequence[Point] | Sequence[Whole], now: float) -> dict[int, li
     return places
 
 
-def _levels(kept: Sequence[Point], now: float, level: int) -> list[float]:
+def _levels(kept: Sequence[DestinationPoint], now: float, level: int) -> list[float]:
     places = _places(kept, now)
     before = next((each for each in reversed(kept) if each.at < now - SPARK_SECONDS), None)
     first = next((points[0] for points in places.values()), None)
@@ -207,17 +209,19 @@ def _levels(kept: Sequence[Point], now: float, level: int) -> list[float]:
     return values
 
 
-def _arrivals(kept: Sequence[Point], now: float) -> list[float]:
+def _arrivals(kept: Sequence[DestinationPoint], now: float) -> list[float]:
     places = _places(kept, now)
     return [float(sum(point.arrived for point in places.get(place, ()))) for place in range(SPARK_PLACES)]
 
 
-def read_points(door: Gateway, resolution: Resolution, destinations: Sequence[Destination]) -> list[list[Point]]:
+def read_points(
+    door: Gateway, resolution: Resolution, destinations: Sequence[Destination]
+) -> list[list[DestinationPoint]]:
     """What is kept of these destinations."""
     found = door.run(door.admin.rings.read(resolution, [str(each) for each in destinations])) if destinations else []
     return [points(each) for each in found]
 
 
-def read_broker_points(door: Gateway, resolution: Resolution) -> list[Whole]:
+def read_broker_points(door: Gateway, resolution: Resolution) -> list[BrokerPoint]:
     """What is kept of the broker."""
     return wholes(door.run(door.admin.rings.read(resolution, [WHOLE]))[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from brokerapp.cluster.status import ClusterStatus, MemberStatus
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.store.server.disk_space import DiskSpace
 from brokerapp.store.server.durability import loss, rollback
@@ -58,7 +58,7 @@ def findings(picture: BrokerSnapshot, sees: Sees = everything) -> list[HealthFin
     """
     global _last
     if (last := _last)[0] is not picture:
-        found = [finding for stats in picture.of_kind(Kind.QUEUE) for finding in findings_of(stats, picture)]
+        found = [finding for stats in picture.of_kind(DestinationKind.QUEUE) for finding in findings_of(stats, picture)]
         found.sort(key=lambda each: (-each.harm, -each.urgency, each.destination.name))
         last = _last = (picture, found)
     return last[1] if sees is everything else [each for each in last[1] if sees(each.destination)]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokerapp.system.process_lock import Claim, claim, dying_with_parent, private_folder
+from brokerapp.system.process_lock import DirectoryLock, claim, dying_with_parent, private_folder
 
 TICK_SECONDS = 0.1
 ASK_SECONDS = 0.25  # between two questions whether a part is ready
@@ -211,12 +211,12 @@ class Child:
 class Supervisor:
     """Starts the parts one after the other, keeps them running until told to stop, and ends them in reverse order.
 
-    Raises FolderTaken when another supervisor has this folder. Must be run by the main thread.
+    Raises DirectoryInUse when another supervisor has this folder. Must be run by the main thread.
     """
 
     def __init__(self, parts: Sequence[Part], folder: Path, say: Say) -> None:
         private_folder(folder)
-        self._claim: Claim = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
+        self._claim: DirectoryLock = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
         self._parts, self._say = parts, say
         self._logs = folder / "log"
         self._logs.mkdir(mode=0o700, exist_ok=True)

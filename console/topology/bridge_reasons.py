@@ -9,10 +9,10 @@ from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
 from brokerapp.model.destination import Destination
-from brokerapp.model.network_stats import DemandStats, WayState, WayStats
+from brokerapp.model.network_stats import BridgeConnectionState, BridgeConnectionStats, DemandStats
 from brokerapp.network.options.options import Terms
 from brokerapp.selectors import compile_selector
-from brokerapp.selectors.explain import Clause, explain
+from brokerapp.selectors.explain import ClauseExplanation, explain
 from console.ui.formatting.number_format import counted
 
 _ADVISORIES = "ActiveMQ.Advisory."
@@ -33,10 +33,12 @@ class Reason:
 
     lets: bool | None
     sentence: str
-    clause: Clause | None = None
+    clause: ClauseExplanation | None = None
 
 
-def reasons(asked: Asked, terms: Terms, way: WayStats, demand: Sequence[DemandStats], own: int) -> list[Reason]:
+def reasons(
+    asked: Asked, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
+) -> list[Reason]:
     """What decides, up to the first thing that keeps the message here. `own`: consumers of its queue at this broker."""
     found: list[Reason] = []
     for each in _all(asked, terms, way, demand, own):
@@ -47,7 +49,7 @@ def reasons(asked: Asked, terms: Terms, way: WayStats, demand: Sequence[DemandSt
 
 
 def _all(
-    asked: Asked, terms: Terms, way: WayStats, demand: Sequence[DemandStats], own: int
+    asked: Asked, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
 ) -> Iterator[Reason]:  # fmt: skip
     yield _connected(terms, way)
     yield from _permitted(asked.destination, terms)
@@ -59,10 +61,10 @@ def _all(
     yield Reason(True, f"Nothing keeps it here: it goes to {way.remote} when its turn in the queue comes.")
 
 
-def _connected(terms: Terms, way: WayStats) -> Reason:
-    if way.state is WayState.CONNECTED:
+def _connected(terms: Terms, way: BridgeConnectionStats) -> Reason:
+    if way.state is BridgeConnectionState.CONNECTED:
         return Reason(True, f"The bridge to {way.remote} is there.")
-    if way.state is WayState.STOPPED:
+    if way.state is BridgeConnectionState.STOPPED:
         return Reason(False, f"The connector {terms.name} is stopped: what is for others waits here.")
     why = f": {way.last_error}" if way.last_error else ""
     return Reason(False, f"There is no connection ({way.state}){why}. What is for others waits here.")
@@ -161,7 +163,7 @@ def _selected(asked: Asked, wanted: Sequence[DemandStats]) -> Iterator[Reason]:
         yield Reason(False, "No selector of the consumers there takes it.", clauses[-1])
 
 
-def _clause(selector: str, headers: Mapping[str, str]) -> Clause | None:
+def _clause(selector: str, headers: Mapping[str, str]) -> ClauseExplanation | None:
     try:
         return explain(compile_selector(selector), dict(headers))
     except RequestRefused:

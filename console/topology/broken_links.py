@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brokerapp.model.network_stats import NetworkStats, WayState, WayStats
+from brokerapp.model.network_stats import BridgeConnectionState, BridgeConnectionStats, NetworkStats
 from brokerapp.model.stats_records import NodeStatus
 from console.topology.diagram import why
 
@@ -33,7 +33,7 @@ def broken_links(nodes: Sequence[NodeStatus]) -> list[BrokenLink]:
     return list(dict.fromkeys(found))
 
 
-def _is_broken(way: WayStats) -> bool:
+def _is_broken(way: BridgeConnectionStats) -> bool:
     # While it tries again it is still down: else it would come and go here with every attempt.
-    is_trying_again = way.state is WayState.CONNECTING and way.attempts > 0
-    return is_trying_again or way.state in (WayState.WAITING, WayState.GAVE_UP)
+    is_trying_again = way.state is BridgeConnectionState.CONNECTING and way.attempts > 0
+    return is_trying_again or way.state in (BridgeConnectionState.WAITING, BridgeConnectionState.GAVE_UP)

@@ -13,7 +13,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
-from brokerapp.model.network_stats import BridgeStats, ConnectorStats, IncomingStats, NetworkStats, WayState, WayStats
+from brokerapp.model.network_stats import (
+    BridgeConnectionState,
+    BridgeConnectionStats,
+    BridgeStats,
+    ConnectorStats,
+    InboundBridgeStats,
+    NetworkStats,
+)
 from brokerapp.model.stats_records import NodeStatus
 from console.destinations.placement import Standing, standing_of
 from console.ui.formatting import number_format
@@ -21,9 +28,12 @@ from console.ui.formatting import number_format
 Cells = dict[str, Any]
 #: How a way's state is coloured: good, look, act or off.
 MOODS = {
-    WayState.CONNECTED: "good", WayState.CONNECTING: "look", WayState.WAITING: "act", WayState.GAVE_UP: "act",
-    WayState.STOPPED: "off",
-}  # fmt: skip
+    BridgeConnectionState.CONNECTED: "good",
+    BridgeConnectionState.CONNECTING: "look",
+    BridgeConnectionState.WAITING: "act",
+    BridgeConnectionState.GAVE_UP: "act",
+    BridgeConnectionState.STOPPED: "off",
+}
 #: ... and that of another broker of the cluster.
 MEMBER_MOODS = {MemberState.SELF: "good", MemberState.UP: "good", MemberState.DOWN: "act", MemberState.REFUSED: "act"}
 #: What is shown where somebody does not see what all of it is about.
@@ -59,7 +69,7 @@ class WayRow:
     """A connector's way to one broker, with its bridges."""
 
     key: str
-    way: WayStats
+    way: BridgeConnectionStats
     cells: Cells
     bridges: list[tuple[str, BridgeStats, Cells]]
 
@@ -71,7 +81,7 @@ class WayRow:
     @property
     def since(self) -> datetime | None:
         """Since when it is connected."""
-        return _moment(self.way.connected_ms) if self.way.state is WayState.CONNECTED else None
+        return _moment(self.way.connected_ms) if self.way.state is BridgeConnectionState.CONNECTED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ class IncomingRow:
     """A bridge of another broker to this one."""
 
     key: str
-    stats: IncomingStats
+    stats: InboundBridgeStats
     cells: Cells
 
     @property
@@ -182,13 +192,13 @@ def card_of(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: s
     return ConnectorCard(stats, node, ways)
 
 
-def _way_cells(way: WayStats) -> Cells:
+def _way_cells(way: BridgeConnectionStats) -> Cells:
     return {"mood": MOODS[way.state], "state": str(way.state), "why": why(way)}
 
 
-def why(way: WayStats) -> str:
+def why(way: BridgeConnectionStats) -> str:
     """What stands in its way now, and when it is tried again."""
-    if way.state is WayState.CONNECTED or not way.last_error:
+    if way.state is BridgeConnectionState.CONNECTED or not way.last_error:
         return ""
     tried = f" after {number_format.counted(way.attempts, 'attempt')}" if way.attempts else ""
     return f"{way.last_error}{tried}"
@@ -207,7 +217,7 @@ def _bridge_cells(bridge: BridgeStats, sees_all: bool) -> Cells:
     }
 
 
-def _incoming_cells(incoming: IncomingStats, sees_all: bool) -> Cells:
+def _incoming_cells(incoming: InboundBridgeStats, sees_all: bool) -> Cells:
     return {
         "mood": "good", "state": "connected",
         "received": _count(incoming.received, sees_all), "given": _count(incoming.given, sees_all),
@@ -251,7 +261,7 @@ def _lines_of(card: ConnectorCard, row: WayRow) -> Iterator[Line]:
     counts = [f"{cells['forwarded']} {'out' if each.direction == 'out' else 'in'}" for _, each, cells in row.bridges]
     waiting = [cells["queued"] for _, each, cells in row.bridges if each.direction == "out" and each.queued]
     said = ", ".join([*counts, *(f"{each} queued" for each in waiting)])
-    is_up = row.way.state is WayState.CONNECTED
+    is_up = row.way.state is BridgeConnectionState.CONNECTED
     cells = {"mood": row.cells["mood"], "says": said if is_up else str(row.way.state)}
     yield Line(f"l{row.key}", "bridge", toward, card.stats.name, card.stats.name, cells)
 

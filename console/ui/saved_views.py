@@ -7,7 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
 from console.destinations.clients.clients import CONNECTIONS, SUBSCRIBERS
 from console.destinations.lists import ListQuery
@@ -15,8 +15,8 @@ from console.models import SavedView
 
 #: Pages whose views can be kept, by their names: the query of each as it reads it itself.
 LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {
-    "queues": lambda query: ListQuery.read(Kind.QUEUE, query).url(),
-    "topics": lambda query: ListQuery.read(Kind.TOPIC, query).url(),
+    "queues": lambda query: ListQuery.read(DestinationKind.QUEUE, query).url(),
+    "topics": lambda query: ListQuery.read(DestinationKind.TOPIC, query).url(),
     "subscribers": lambda query: SUBSCRIBERS.page((), query).url(),
     "connections": lambda query: CONNECTIONS.page((), query).url(),
 }

@@ -12,7 +12,7 @@ from brokerapp.cluster.status import ClusterStatus, MemberState
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.store.server.embedded import EmbeddedStore
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import until
@@ -89,7 +89,7 @@ class MemberProcess:
         """Ask through the operators' door."""
 
         async def once() -> T:
-            admin = BrokerAdmin(*DataFolder(self.data).whereabouts())
+            admin = BrokerAdmin(*DataDirectory(self.data).whereabouts())
             try:
                 return await question(admin)
             finally:

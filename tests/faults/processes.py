@@ -11,7 +11,7 @@ import psutil
 
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.ports import free_port
 from tests.protocol.running_node import until
 from tests.runbroker import Run
@@ -71,7 +71,7 @@ class BrokerProcess:
         """Messages in the queues whose names begin so, as the store has them; or in the logs of another kind."""
 
         async def ask() -> dict[str, int]:
-            store = RedisStore(*DataFolder(self.data).whereabouts())
+            store = RedisStore(*DataDirectory(self.data).whereabouts())
             try:
                 return await store.depths([log for log in await store.logs() if log.startswith(f"{kind}://{prefix}")])
             finally:

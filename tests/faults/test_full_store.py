@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.stomp.frames import encode
 from brokerapp.store.redis import RedisStore
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import until
@@ -36,7 +36,7 @@ def on_store(broker, work):
     """The result of a coroutine that uses the broker's store."""
 
     async def once():
-        store = RedisStore(*DataFolder(broker.data).whereabouts())
+        store = RedisStore(*DataDirectory(broker.data).whereabouts())
         try:
             return await work(store)
         finally:

@@ -16,10 +16,10 @@ import pytest
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.faults.load import Connection
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient
@@ -67,7 +67,7 @@ class Changes:
     answered: Answered = field(default_factory=Answered)
 
     async def until_killed(self) -> None:
-        admin = BrokerAdmin(*DataFolder(self.broker.data).whereabouts())
+        admin = BrokerAdmin(*DataDirectory(self.broker.data).whereabouts())
         series = [
             asyncio.create_task(each)
             for each in (
@@ -108,7 +108,9 @@ class Changes:
 
     async def define(self, admin: BrokerAdmin, number: int) -> None:
         current = await admin.definitions()
-        one_more = Composite(Destination.queue(f"in.{number}"), (Leg(Destination.queue(f"out.{number}")),))
+        one_more = CompositeDestination(
+            Destination.queue(f"in.{number}"), (ForwardTarget(Destination.queue(f"out.{number}")),)
+        )
         found = (*current.virtual_destinations, one_more)
         await admin.define(replace(current, virtual_destinations=found), "test")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.interop.proxy import Proxy
@@ -115,7 +115,7 @@ def stopped_at(broker: BrokerProcess) -> int:
     """Copies that a bridge brought again, and that its target had already."""
 
     async def ask() -> int:
-        admin = BrokerAdmin(*DataFolder(broker.data).whereabouts())
+        admin = BrokerAdmin(*DataDirectory(broker.data).whereabouts())
         try:
             return sum(each.duplicates for each in (await admin.networks.stats()).incoming)
         finally:

@@ -8,7 +8,7 @@ import pytest
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.model.destination import Destination
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient
 
@@ -36,7 +36,7 @@ def broker(tmp_path):
 
 def ask(broker, question):
     async def once():
-        admin = BrokerAdmin(*DataFolder(broker.data).whereabouts())
+        admin = BrokerAdmin(*DataDirectory(broker.data).whereabouts())
         try:
             return await question(admin)
         finally:

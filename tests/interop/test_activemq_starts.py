@@ -19,10 +19,10 @@ from brokerapp.config import (
     export_config,
 )
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
     VirtualTopic,
@@ -44,25 +44,33 @@ DEFINITIONS = Definitions(
     virtual_destinations=(
         VirtualTopic("VirtualTopic.>", selector_aware=True, drop_on_resource_limit=True),
         VirtualTopic("Own.>", prefix="Q.*.", postfix=".E", local=True),
-        Composite(
+        CompositeDestination(
             queue("IN"),
-            (Leg(queue("OUT")), Leg(topic("OUT")), Leg(queue("BIG"), LARGE)),
+            (ForwardTarget(queue("OUT")), ForwardTarget(topic("OUT")), ForwardTarget(queue("BIG"), LARGE)),
             forward_only=False,
         ),
-        Composite(topic("NEWS"), (Leg(queue("ARCHIVE")),), send_when_not_matched=True, copy_message=False),
+        CompositeDestination(
+            topic("NEWS"), (ForwardTarget(queue("ARCHIVE")),), send_when_not_matched=True, copy_message=False
+        ),
         MirroredQueue(postfix=".Mirror"),
     ),
     policies=(
         PolicyEntry(
-            queue("IN.>"), DeadLetterStrategy("individual", queue_prefix="DLQ."), queue_prefetch=7,
-            memory_limit=1 << 20, store_limit=1 << 30, queue_cursor="vmQueueCursor", advisory_for_consumed=True,
-            advisory_for_dispatched=True, force_persistency=True,
+            queue("IN.>"),
+            DeadLetterStrategy("individual", queue_prefix="DLQ."),
+            queue_prefetch=7,
+            memory_limit=1 << 20,
+            store_limit=1 << 30,
+            queue_cursor="vmQueueCursor",
+            advisory_for_consumed=True,
+            advisory_for_dispatched=True,
+            force_persistency=True,
             send_advisory_if_no_consumers=True,
             options=(("useCache", "false"),),
         ),
         PolicyEntry(topic(">"), DeadLetterStrategy("discarding")),
     ),
-)  # fmt: skip
+)
 
 
 def configuration(port: int, secure_port: int, key_store: KeyStore) -> BrokerConfig:

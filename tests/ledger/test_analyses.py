@@ -12,7 +12,7 @@ import pytest
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.requests.catalogue import ANALYSES
 from analytics.requests.whatif_request import WhatIfRequest
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from tests.ledger import expected
 from tests.ledger.comparing import check
@@ -117,10 +117,12 @@ def draft(node):
     """The rules of DRAFT as definitions, beside those in force."""
     current = node.ask(lambda admin: admin.definitions())
     at = Destination.parse(COMPOSITE)
-    legs = tuple(Leg(Destination.parse(to), selector) for to, (selector, _) in DRAFT.items())
+    legs = tuple(ForwardTarget(Destination.parse(to), selector) for to, (selector, _) in DRAFT.items())
     kept = (each for each in current.virtual_destinations if getattr(each, "destination", None) != at)
-    archive = Composite(Destination.parse(ARCHIVED), (Leg(Destination.parse(ARCHIVE), None),), forward_only=False)
-    proposed = replace(current, virtual_destinations=(*kept, Composite(at, legs), archive))
+    archive = CompositeDestination(
+        Destination.parse(ARCHIVED), (ForwardTarget(Destination.parse(ARCHIVE), None),), forward_only=False
+    )
+    proposed = replace(current, virtual_destinations=(*kept, CompositeDestination(at, legs), archive))
     return WhatIfRequest(current, proposed, node.ask(lambda admin: admin.circumstances(proposed)))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from brokerapp.model.definitions import Definitions
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus, SubscriptionStats
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.exporters.jolokia.beans import Beans
 from console.exporters.options import MonitorOptions
 from console.exporters.stats_cache import Reading
@@ -35,8 +35,10 @@ def node(**more) -> NodeStatus:
 
 def durable(client: str, name: str, topic: str, active: bool) -> SubscriptionStats:
     """A durable subscription that holds two messages."""
-    subscription = NamedSubscription(client, name, (T(topic),), selector="price > 1")
-    numbers = DestinationStats(Destination(Kind.SUBSCRIPTION, f"{client}:{name}"), 2, 7, 5, 6, 1, ConsumerCount=active)
+    subscription = SubscriptionIdentity(client, name, (T(topic),), selector="price > 1")
+    numbers = DestinationStats(
+        Destination(DestinationKind.SUBSCRIPTION, f"{client}:{name}"), 2, 7, 5, 6, 1, ConsumerCount=active
+    )
     return SubscriptionStats(subscription, numbers)
 
 

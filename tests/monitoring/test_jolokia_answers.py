@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.model.stats_records import PeerStats
+from brokerapp.model.stats_records import ConnectionDetails
 from console.destinations.clients.clients import Peer
 from console.exporters.jolokia import agent as jolokia
 from console.exporters.jolokia.agent import Agent, BadRequest, Failure, of_body, of_path
@@ -243,7 +243,7 @@ def test_list_describes_so_many_beans_at_once_and_one_by_its_path(monkeypatch):
 
 
 def test_who_consumes_and_who_produces_has_a_bean():
-    told = PeerStats(
+    told = ConnectionDetails(
         {"id": "7", "client_id": "shop", "remote_address": "10.0.0.9:4000", "user": "ada", "version": "1.2",
          "connected_ms": 0, "sent": 5},
         [{"connection": "7", "id": "a", "destinations": ["queue://Orders.>"], "selector": "n > 1", "prefetch": 9,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokerapp.model.network_stats import WayState
+from brokerapp.model.network_stats import BridgeConnectionState
 from tests.nodes.conftest import OneNode, SeveralNodes, several_nodes
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import to
@@ -48,7 +48,11 @@ def name_of(broker: SeveralNodes, node: OneNode) -> str:
 
 def connected(node: OneNode | None) -> int:
     """How many of its ways are."""
-    return 0 if node is None else node.look(lambda: [w.state for w in node.node.network.all].count(WayState.CONNECTED))
+    return (
+        0
+        if node is None
+        else node.look(lambda: [w.state for w in node.node.network.all].count(BridgeConnectionState.CONNECTED))
+    )
 
 
 def serving(near: SeveralNodes, far: SeveralNodes) -> str | None:

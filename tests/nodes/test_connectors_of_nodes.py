@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.model.network_stats import WayState
+from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.nodes.membership.ownership import NETWORK, Member, Members
 from brokerapp.nodes.membership.request_owner import other_concerned
 from tests.nodes.conftest import OneNode, several_nodes
@@ -40,7 +40,9 @@ def connectors_at(node: OneNode) -> dict[str, bool]:
 
 
 def is_connected(node: OneNode, name: str) -> bool:
-    return node.look(lambda: [each.state for each in node.node.network.find(name).ways]) == [WayState.CONNECTED]
+    return node.look(lambda: [each.state for each in node.node.network.find(name).ways]) == [
+        BridgeConnectionState.CONNECTED
+    ]
 
 
 def test_one_node_has_the_connectors_whichever_was_asked_and_another_when_it_dies(broker, other):

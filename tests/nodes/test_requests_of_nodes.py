@@ -11,7 +11,7 @@ from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.broker_path import BRIDGE_DURABLES
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from tests.nodes.links.test_lost_links import without_links
 from tests.protocol.running_node import until
 
@@ -258,7 +258,7 @@ def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_wa
 
 def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
     here, there = (broker[each].node.broker.durables for each in "ab")
-    kept = NamedSubscription(name, "s", (Destination.topic(name),), groups=("users",))
+    kept = SubscriptionIdentity(name, "s", (Destination.topic(name),), groups=("users",))
     for wanted in (kept, replace(kept, groups=("admins",), leads_to="east"), replace(kept, groups=())):
         first = SimpleNamespace(claim=wanted)
         broker["a"].look(lambda wanted=wanted, first=first: here.adopt(here.claim(wanted), first))

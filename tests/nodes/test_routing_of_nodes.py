@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 
@@ -33,7 +33,7 @@ def change(broker, name):
 
     async def define(admin):
         current = await admin.definitions()
-        made = Composite(Q(name), (Leg(Q(f"{name}.to")),))
+        made = CompositeDestination(Q(name), (ForwardTarget(Q(f"{name}.to")),))
         return await admin.define(replace(current, virtual_destinations=(*current.virtual_destinations, made)), "test")
 
     return broker.admin(define).version

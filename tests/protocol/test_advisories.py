@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.model.definitions import Composite, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from tests.protocol.running_node import RunningNode
 
@@ -159,8 +159,10 @@ def test_whoever_asks_for_xml_gets_it(listen, connect, name, asked):
 def test_a_virtual_topic_never_fans_out_advisories_but_a_composite_forwards_them(node, connect):
     node.define(
         VirtualTopic(name=">", prefix="VA.*."),
-        Composite(
-            Destination.topic("ActiveMQ.Advisory.Connection"), (Leg(Destination.queue("Conns")),), forward_only=False
+        CompositeDestination(
+            Destination.topic("ActiveMQ.Advisory.Connection"),
+            (ForwardTarget(Destination.queue("Conns")),),
+            forward_only=False,
         ),
     )
     try:

@@ -10,8 +10,8 @@ import pytest
 
 from brokerapp.config import Authentication, BrokerConfig, TransportConnector, User
 from brokerapp.model.definitions import Definitions, PolicyEntry
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.settings import TimeStamping
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.settings import TimestampSettings
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -244,7 +244,7 @@ def test_a_dead_letter_says_who_sent_the_message(listening):
 @pytest.mark.scenario("SC-02")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_a_policy_s_prefetch_holds_where_the_client_says_nothing(listening, kind):
-    policies = (PolicyEntry(Destination(Kind(kind), ">"), queue_prefetch=10, topic_prefetch=10),)
+    policies = (PolicyEntry(Destination(DestinationKind(kind), ">"), queue_prefetch=10, topic_prefetch=10),)
     node = listening(definitions=Definitions(policies=policies))
     for own, expected in (({}, 10), ({"activemq.prefetchSize": "25"}, 25)):
         name = f"/{kind}/prefetch.{expected}"
@@ -263,7 +263,7 @@ def test_a_policy_s_prefetch_holds_where_the_client_says_nothing(listening, kind
 
 @pytest.mark.scenario("SC-11")
 def test_the_broker_stamps_messages_where_the_plugin_says_so(listening):
-    client = RawClient(listening(time_stamping=TimeStamping(ttl_ceiling=60_000)).port)
+    client = RawClient(listening(time_stamping=TimestampSettings(ttl_ceiling=60_000)).port)
     client.tell("SUBSCRIBE", {"destination": "/queue/a", "id": "1"})
     now = time.time() * 1000
     client.tell("SEND", {"destination": "/queue/a", "timestamp": "1000", "expires": "9999999999999"})

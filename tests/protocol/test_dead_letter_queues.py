@@ -9,7 +9,7 @@ from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
 from brokerapp.model.definitions import DeadLetterStrategy, Definitions, PolicyEntry
 from brokerapp.model.destination import MAX_NAME, Destination
-from brokerapp.model.settings import Discarding
+from brokerapp.model.settings import DiscardingSettings
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -157,7 +157,7 @@ def test_dead_letters_go_back_to_where_they_failed_and_may_fail_again(connect, n
 def test_the_discarding_plugin_drops_what_it_names_and_counts_it(store, name, caplog):
     config = default_config(f"discarding-{name}", 0)
     running = RunningNode(
-        replace(config, discarding=Discarding(False, drop_only=("a.*",), report_interval=2)), store.url
+        replace(config, discarding=DiscardingSettings(False, drop_only=("a.*",), report_interval=2)), store.url
     )
     client = StompClient(running.port)
     with caplog.at_level("INFO", logger="brokerapp.core.redelivery.dead_lettering"):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from brokerapp.config import read_config
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.runtime.config_reload import follow, period_ms
 from tests.protocol.running_node import RunningNode, named, until
@@ -52,7 +52,11 @@ def test_adding_changing_and_removing_a_composite_loses_nothing(node, connect, n
     place = queue(f"{name}.in")
 
     def forwards_to(*targets, only=True):
-        node.define(Composite(place, tuple(Leg(queue(f"{name}.{each}")) for each in targets), forward_only=only))
+        node.define(
+            CompositeDestination(
+                place, tuple(ForwardTarget(queue(f"{name}.{each}")) for each in targets), forward_only=only
+            )
+        )
 
     stream = ContinuousSender(connect(), place.stomp)
     stream.goes_on()
@@ -145,7 +149,9 @@ def test_a_file_that_changes_is_followed_and_without_a_section_the_default_is_ba
     client = connect(port=followed.port)
     client.subscribe("/queue/OUT")
     file.write_text(XML.format(name=name, section=SECTION))
-    until(lambda: definitions() == (Composite(queue("IN"), (Leg(queue("OUT")),)),), "the composite")
+    until(
+        lambda: definitions() == (CompositeDestination(queue("IN"), (ForwardTarget(queue("OUT")),)),), "the composite"
+    )
     client.send("/queue/IN", "forwarded")
     assert client.bodies() == ["forwarded"]
     file.write_text(XML.format(name=name, section="<destinationInterceptors><nonsense/></destinationInterceptors>"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, MirroredQueue
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import PATIENCE
 from tests.protocol.running_node import until
@@ -224,7 +224,7 @@ def test_all_that_reaches_the_topic_reaches_it_and_each_consumer_queue_too(durab
     try:
         node.define(
             DEFAULT_VIRTUAL_TOPIC,
-            Composite(queue(f"{name}.in"), (Leg(topic(f"{name}.out"), "n > 5"),)),
+            CompositeDestination(queue(f"{name}.in"), (ForwardTarget(topic(f"{name}.out"), "n > 5"),)),
             MirroredQueue(prefix="mirror."),
         )
         virtual = durable(f"VirtualTopic.{name}", client_id=f"{name}.v")

@@ -9,7 +9,7 @@ import pytest
 from brokerapp.core.flow_control import producer_flow
 from brokerapp.engine.clients import quotas
 from brokerapp.model.definitions import PolicyEntry
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.stomp.frames import encode
 from tests.protocol.running_node import node_of, until
 
@@ -256,7 +256,7 @@ def test_a_store_limit_of_a_topic_bounds_each_durable_subscription(raw, node, na
     assert subscriber.hear().command == "RECEIPT"
     send_many(producer, topic, 2 * ROOM)
     assert hear_and_ack(subscriber, 2 * ROOM) == list(range(2 * ROOM))
-    numbers = node.numbers(Destination(Kind.SUBSCRIPTION, f"c-{name}:mine"))
+    numbers = node.numbers(Destination(DestinationKind.SUBSCRIPTION, f"c-{name}:mine"))
     assert numbers.BlockedSends > 0
 
 

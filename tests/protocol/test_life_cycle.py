@@ -8,11 +8,11 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.config.reader import parse_config
-from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.errors import BrokerError, InvalidDestination, LimitExceeded, RequestRefused
-from brokerapp.model.definitions import Composite, Leg, PolicyEntry
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, PolicyEntry
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
 
@@ -159,7 +159,7 @@ def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
 def test_only_operators_create_what_a_policy_leaves_to_them(store):
     policies = [PolicyEntry(parse(f"{kind}://>"), auto_create=False) for kind in ("queue", "topic")]
     open_ones = PolicyEntry(queue("open.>"))
-    forward = Composite(queue("entry"), (Leg(queue("leg")),))
+    forward = CompositeDestination(queue("entry"), (ForwardTarget(queue("leg")),))
     with running(store, *policies, open_ones, composites=(forward,), destinations=(queue("named"),)) as node:
         client = StompClient(node.port)
         for text in ("/queue/q", "/topic/t", "/queue/a::q", "/queue/named,/queue/q"):
@@ -192,7 +192,7 @@ def test_operators_create_a_queue_called_like_a_pattern_only_where_that_collects
 
 def test_operators_send_and_move_messages_to_a_queue_called_like_a_pattern_only_where_they_may_create_it(store):
     def send(to: str) -> dict:
-        return node.ask(lambda admin: admin.send(TestSend(to, body=b"m").to_json(), 1, "kim"))
+        return node.ask(lambda admin: admin.send(OperatorMessage(to, body=b"m").to_json(), 1, "kim"))
 
     with running(store) as node:
         assert send("/queue/Consumer.A.VirtualTopic.>")["queues"] == ["queue://Consumer.A.VirtualTopic.>"]
@@ -304,8 +304,8 @@ def test_the_file_says_it_in_activemqs_words():
 
 def test_a_subscription_without_topics_is_refused_and_one_in_the_store_does_not_keep_a_node_from_starting(store):
     with pytest.raises(RequestRefused, match="needs at least one topic"):
-        NamedSubscription("client", "empty", ())
-    subscription = NamedSubscription("client", "once", (topic("t"),))
+        SubscriptionIdentity("client", "empty", ())
+    subscription = SubscriptionIdentity("client", "once", (topic("t"),))
     with running(store, name="without-topics") as node:
         log = node.ask(lambda admin: admin.create_subscription(subscription))
         broker = node.node.broker

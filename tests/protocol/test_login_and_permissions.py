@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.config import read_config
-from brokerapp.model.definitions import Composite, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.clients import PATIENCE, RawClient
@@ -297,7 +297,9 @@ def test_dead_letters_go_where_their_consumer_may_not_and_are_read_by_who_may(ro
 
 
 def test_what_a_composite_forwards_needs_no_right_of_the_sender_at_its_targets(root, alice, node):
-    node.define(Composite(Destination.queue("USERS.door"), (Leg(Destination.queue("OTHERS.behind")),)))
+    node.define(
+        CompositeDestination(Destination.queue("USERS.door"), (ForwardTarget(Destination.queue("OTHERS.behind")),))
+    )
     try:
         alice.send("/queue/USERS.door", "let in")
         assert alice.errors.empty()

@@ -6,11 +6,11 @@ import pytest
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.core.publishing.group_commit import MAX_BYTES
-from brokerapp.engine.editing.message_edit import MAX_BODY, Edit
-from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.engine.editing.message_edit import MAX_BODY, MessageEdit
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.editing.resubmit_target import came_from, home_of
 from brokerapp.errors import DestinationNotFound, RequestRefused
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG
 from tests.protocol.running_node import until
@@ -110,7 +110,7 @@ def test_a_message_that_does_not_say_where_it_failed_is_refused_and_stays(connec
 def test_an_edited_message_takes_the_place_of_the_old_one_under_an_id_of_its_own(connect, node, name):
     fill(connect, name, 1, region="eu")
     [old] = node.browse(name)
-    new = TestSend(f"/queue/{name}.fixed", {"region": "us"}, b"mended").to_json()
+    new = OperatorMessage(f"/queue/{name}.fixed", {"region": "us"}, b"mended").to_json()
     answer = node.ask(lambda admin: admin.edit(queue(name), old.seq, new, "ada"))
     [mended] = node.browse(f"{name}.fixed")
     assert (mended.id, answer["places"]) == (answer["id"], [f"queue://{name}.fixed"])
@@ -128,7 +128,7 @@ def test_messages_are_edited_in_a_step_and_a_repeated_step_does_nothing_twice(co
     client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=1)
     [held] = client.take(1)
     old = node.browse(name)
-    edit = Edit({"region": "us"}, body=b"mended").to_json()
+    edit = MessageEdit({"region": "us"}, body=b"mended").to_json()
 
     def again():
         return node.ask(lambda admin: admin.step("edit", queue(name), [each.seq for each in old], None, "ada", edit))
@@ -154,7 +154,7 @@ def test_a_dead_letter_is_edited_back_to_where_it_failed_and_may_stay_too(connec
     [dead] = [each for each in node.browse("ActiveMQ.DLQ") if each.original_destination == f"/queue/{name}"]
 
     def edited(**more):
-        edit = Edit({"order": "4712"}, **more).to_json()
+        edit = MessageEdit({"order": "4712"}, **more).to_json()
         [found] = node.ask(lambda admin: admin.step("edit", queue("ActiveMQ.DLQ"), [dead.seq], None, "ada", edit))
         return found.outcome, found.detail
 
@@ -167,7 +167,7 @@ def test_a_dead_letter_is_edited_back_to_where_it_failed_and_may_stay_too(connec
 
 def dead_letter_by_a_composite(connect, node, name):
     """A dead letter that an operator moved, by way of a composite: what is shown as its origin is the composite."""
-    node.define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.parked")),)))
+    node.define(CompositeDestination(queue(f"{name}.in"), (ForwardTarget(queue(f"{name}.parked")),)))
     client = fill(connect, name, 1)
     client.subscribe(f"/queue/{name}", ack="client-individual")
     client.nack(client.take(1)[0])
@@ -179,7 +179,7 @@ def dead_letter_by_a_composite(connect, node, name):
     return parked
 
 
-@pytest.mark.parametrize(("action", "edit"), [("retry", None), ("edit", Edit({"n": "1"}).to_json())])
+@pytest.mark.parametrize(("action", "edit"), [("retry", None), ("edit", MessageEdit({"n": "1"}).to_json())])
 def test_a_browsed_message_says_where_it_goes_by_itself_whatever_it_came_by(connect, node, name, action, edit):
     parked = dead_letter_by_a_composite(connect, node, name)
     goes = home_of(parked.headers, parked.came_from, queue(name)) if edit else came_from(parked.came_from)
@@ -196,7 +196,7 @@ def test_a_large_body_is_given_to_so_many_at_once_as_one_commit_bears(connect, n
         submit(unit, *given)
 
     monkeypatch.setattr(node.node.broker.committer, "submit", weighed)
-    edit = Edit(body=bytes(MAX_BODY)).to_json()
+    edit = MessageEdit(body=bytes(MAX_BODY)).to_json()
     outcomes = step(node, "edit", name, numbers(node, name), edit=edit)
     assert {outcome for outcome, _ in outcomes.values()} == {"done"}
     assert max(sizes) < MAX_BYTES + 20_000
@@ -206,7 +206,7 @@ def test_what_an_edit_makes_larger_than_the_store_has_room_for_stays_as_it_is(co
     fill(connect, name, 2)
     committer = node.node.broker.committer
     monkeypatch.setattr(committer.limits, "total", committer.used + 50_000)
-    larger, smaller = Edit(body=bytes(100_000)).to_json(), Edit(body=b"mended").to_json()
+    larger, smaller = MessageEdit(body=bytes(100_000)).to_json(), MessageEdit(body=b"mended").to_json()
     assert set(step(node, "edit", name, numbers(node, name), edit=larger).values()) == {
         ("refused", "the broker's store is full")
     }
@@ -220,12 +220,12 @@ def test_what_an_edit_makes_larger_than_its_queue_may_hold_stays_as_it_is_and_is
 ):
     fill(connect, name, 2)
     monkeypatch.setattr(node.node.broker.bounds, "of_log", lambda log: 5_000 if log == f"queue://{name}" else 0)
-    larger, smaller = Edit(body=bytes(6_000)).to_json(), Edit(body=bytes(1_500)).to_json()
+    larger, smaller = MessageEdit(body=bytes(6_000)).to_json(), MessageEdit(body=bytes(1_500)).to_json()
     for outcome, why in step(node, "edit", name, numbers(node, name), edit=larger).values():
         assert outcome == "refused"
         assert f"what comes of it does not fit: queue://{name} is full" in why
     [first, _] = numbers(node, name)
-    message = TestSend(f"/queue/{name}", {}, bytes(6_000)).to_json()
+    message = OperatorMessage(f"/queue/{name}", {}, bytes(6_000)).to_json()
     with pytest.raises(RequestRefused, match=f"message {first} stays in queue://{name}: what comes of it does not fit"):
         node.ask(lambda admin: admin.edit(queue(name), first, message, "ada"))
     assert node.bodies(name) == ["0", "1"]
@@ -240,7 +240,7 @@ def test_what_is_not_taken_leaves_no_trace_where_it_would_have_gone(connect, nod
     client.subscribe(f"/queue/{name}", ack="client-individual")
     client.take(1)
     [held] = numbers(node, name)
-    message = TestSend(f"/queue/{name}.new", {}, b"x").to_json()
+    message = OperatorMessage(f"/queue/{name}.new", {}, b"x").to_json()
     with pytest.raises(RequestRefused, match="a consumer holds it"):
         node.ask(lambda admin: admin.edit(queue(name), held, message, "ada"))
     assert step(node, "move", name, [held], target=queue(f"{name}.new"))[held][0] == "held"
@@ -251,12 +251,12 @@ def test_what_is_not_taken_leaves_no_trace_where_it_would_have_gone(connect, nod
 def test_who_edits_or_sends_a_message_cannot_say_what_is_for_the_broker_to_say(connect, node, name):
     client = fill(connect, name, 1)
     [old] = node.browse(name)
-    forged = TestSend(f"/queue/{name}", {"JMSXUserID": "eve"}, b"x").to_json()
+    forged = OperatorMessage(f"/queue/{name}", {"JMSXUserID": "eve"}, b"x").to_json()
     with pytest.raises(RequestRefused, match="'JMSXUserID' is for the broker to say"):
         node.ask(lambda admin: admin.edit(queue(name), old.seq, forged, "ada"))
     with pytest.raises(RequestRefused, match="'JMSXUserID' is for the broker to say"):
         node.ask(lambda admin: admin.send(forged))
-    dead = TestSend(f"/queue/{name}", {"dlqDeliveryFailureCause": "boom"}, b"x").to_json()
+    dead = OperatorMessage(f"/queue/{name}", {"dlqDeliveryFailureCause": "boom"}, b"x").to_json()
     with pytest.raises(RequestRefused, match="written by the broker"):
         node.ask(lambda admin: admin.send(dead))
     assert node.bodies(name) == ["0"]
@@ -266,12 +266,12 @@ def test_who_edits_or_sends_a_message_cannot_say_what_is_for_the_broker_to_say(c
 def test_an_edit_that_cannot_be_leaves_the_messages_alone(connect, node, name):
     fill(connect, name, 1)
     seqs = numbers(node, name)
-    wrong = Edit({"message-id": "x"}).to_json()
+    wrong = MessageEdit({"message-id": "x"}).to_json()
     with pytest.raises(RequestRefused, match="is no property"):
         node.ask(lambda admin: admin.step("edit", queue(name), seqs, None, "ada", wrong))
     with pytest.raises(RequestRefused, match="needs an edit"):
         step(node, "edit", name, seqs)
-    edit = Edit({"a": "1"}).to_json()
+    edit = MessageEdit({"a": "1"}).to_json()
     topic = Destination.topic(f"{name}.nobody.>")
     with pytest.raises(RequestRefused, match="makes a pattern"):
         node.ask(lambda admin: admin.step("edit", queue(name), seqs, topic, "ada", edit))
@@ -279,8 +279,12 @@ def test_an_edit_that_cannot_be_leaves_the_messages_alone(connect, node, name):
 
 
 def test_a_test_message_goes_the_way_of_any_and_says_which(connect, node, name):
-    node.define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.a")), Leg(queue(f"{name}.b"), "n > 5"))))
-    message = TestSend(f"/queue/{name}.in", {"n": "7"}, b"x", priority=8).to_json()
+    node.define(
+        CompositeDestination(
+            queue(f"{name}.in"), (ForwardTarget(queue(f"{name}.a")), ForwardTarget(queue(f"{name}.b"), "n > 5"))
+        )
+    )
+    message = OperatorMessage(f"/queue/{name}.in", {"n": "7"}, b"x", priority=8).to_json()
     answer = node.ask(lambda admin: admin.send(message, 3, "ada"))
     assert answer["count"] == 3
     assert answer["queues"] == [f"queue://{name}.a", f"queue://{name}.b"]
@@ -292,12 +296,12 @@ def test_a_test_message_goes_the_way_of_any_and_says_which(connect, node, name):
 
 
 def test_a_test_message_may_wait_and_a_wrong_one_is_refused(node, name):
-    delayed = TestSend(f"/queue/{name}", {"AMQ_SCHEDULED_DELAY": "3600000"}, b"later").to_json()
+    delayed = OperatorMessage(f"/queue/{name}", {"AMQ_SCHEDULED_DELAY": "3600000"}, b"later").to_json()
     id = node.ask(lambda admin: admin.send(delayed))["id"]
     _, waiting = node.ask(lambda admin: admin.waiting())
     assert id in [each.job for each in waiting]
     node.ask(lambda admin: admin.forget_waiting(id))
-    wrong = TestSend(f"/queue/{name}", {"AMQ_SCHEDULED_CRON": "every now and then"}, b"").to_json()
+    wrong = OperatorMessage(f"/queue/{name}", {"AMQ_SCHEDULED_CRON": "every now and then"}, b"").to_json()
     with pytest.raises(RequestRefused, match="five fields"):
         node.ask(lambda admin: admin.send(wrong))
 

@@ -18,10 +18,10 @@ from brokerapp.errors import (
     RequestRefused,
     SelectorSyntaxError,
 )
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from brokerapp.store.server.embedded import EmbeddedStore
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from tests.protocol.running_node import RunningNode, until
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -236,13 +236,13 @@ def test_browsing_pages_through_messages_larger_than_one_answer_of_the_store(con
 def test_a_definition_that_cannot_work_is_refused_and_nothing_changes(node, name):
     before = node.ask(lambda admin: admin.definitions())
     there_and_back = (
-        Composite(queue(f"{name}.a"), (Leg(queue(f"{name}.b")),)),
-        Composite(queue(f"{name}.b"), (Leg(queue(f"{name}.a")),)),
+        CompositeDestination(queue(f"{name}.a"), (ForwardTarget(queue(f"{name}.b")),)),
+        CompositeDestination(queue(f"{name}.b"), (ForwardTarget(queue(f"{name}.a")),)),
     )
     with pytest.raises(DefinitionRefused, match="round for ever"):
         node.define(*there_and_back)
     with pytest.raises(DefinitionRefused, match="is wrong at position"):
-        node.define(Composite(queue(name), (Leg(queue(f"{name}.b"), "a ="),)))
+        node.define(CompositeDestination(queue(name), (ForwardTarget(queue(f"{name}.b"), "a ="),)))
     with pytest.raises(DefinitionRefused, match="defined twice"):
         node.define(there_and_back[0], there_and_back[0])
     assert node.ask(lambda admin: admin.definitions()) == before
@@ -265,7 +265,7 @@ def test_of_two_changes_at_once_one_is_told_to_read_again(node):
 @pytest.fixture(scope="module")
 def brokerctl(tmp_path_factory):
     """A data folder with its store running, a node on it, and brokerctl as a function of its words."""
-    data = DataFolder(tmp_path_factory.mktemp("data"))
+    data = DataDirectory(tmp_path_factory.mktemp("data"))
     with EmbeddedStore(data.store) as own_store:
         data.remember("controlled")
 

@@ -6,7 +6,7 @@ import pytest
 
 from brokerapp.engine.routing.route_walk import MAX_HOPS
 from brokerapp.errors import BrokerError, RequestRefused, SelectorSyntaxError
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from tests.protocol.running_node import until
 
@@ -137,7 +137,7 @@ def test_what_consumers_hold_is_left_to_them(connect, node, name):
 
 def test_a_transfer_ends_also_where_its_messages_come_back(connect, node, name):
     fill(connect(), name, 3)
-    node.define(Composite(queue(f"{name}.to"), (Leg(queue(name)),)))
+    node.define(CompositeDestination(queue(f"{name}.to"), (ForwardTarget(queue(name)),)))
     assert node.ask(lambda admin: admin.move(queue(name), queue(f"{name}.to"))) == 3
     assert node.bodies(name) == ["0", "1", "2"]
 
@@ -211,7 +211,7 @@ def test_a_way_that_turns_out_to_have_no_end_is_told_and_nothing_is_taken_nor_do
 ):
     fill(connect(), name, 2)
     chain = [queue(f"{name}.{number}") for number in range(MAX_HOPS + 3)]
-    node.define(*(Composite(each, (Leg(after),)) for each, after in itertools.pairwise(chain)))
+    node.define(*(CompositeDestination(each, (ForwardTarget(after),)) for each, after in itertools.pairwise(chain)))
     with pytest.raises(RequestRefused, match="forwards"):
         node.ask(lambda admin: getattr(admin, verb)(queue(name), chain[0]))
     assert node.ask(lambda admin: admin.purge(queue(name))) == 2, "nothing is held, and the node still answers"
@@ -220,7 +220,11 @@ def test_a_way_that_turns_out_to_have_no_end_is_told_and_nothing_is_taken_nor_do
 @pytest.mark.parametrize("verb", ["move", "copy"])
 def test_a_message_that_would_come_nowhere_stays(connect, node, name, verb):
     fill(connect(), name, 1)
-    node.define(Composite(queue(f"{name}.to"), (Leg(queue(f"{name}.odd"), "parity = 'odd'"),), forward_only=True))
+    node.define(
+        CompositeDestination(
+            queue(f"{name}.to"), (ForwardTarget(queue(f"{name}.odd"), "parity = 'odd'"),), forward_only=True
+        )
+    )
     with pytest.raises(RequestRefused, match="come nowhere"):
         node.ask(lambda admin: getattr(admin, verb)(queue(name), queue(f"{name}.to")))
     assert node.bodies(name) == ["0"]

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.model.definitions import DeadLetterStrategy, Definitions, PolicyEntry, Redelivery, RedeliveryPolicy
+from brokerapp.model.definitions import (
+    DeadLetterStrategy,
+    Definitions,
+    PolicyEntry,
+    RedeliveryPolicy,
+    RedeliverySettings,
+)
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode, until
@@ -15,7 +21,7 @@ from tests.protocol.running_node import RunningNode, until
 queue = Destination.queue
 topic = Destination.topic
 DLQ = "ActiveMQ.DLQ"
-REDELIVERY = Redelivery(
+REDELIVERY = RedeliverySettings(
     (
         RedeliveryPolicy(queue("twice.>"), 2, initial_redelivery_delay=150, redelivery_delay=150),
         RedeliveryPolicy(queue("twice.slow.>"), 2, initial_redelivery_delay=600_000),

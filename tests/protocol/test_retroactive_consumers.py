@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, PolicyEntry, RecoveryPolicy
+from brokerapp.model.definitions import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeDestination,
+    ForwardTarget,
+    PolicyEntry,
+    RecoveryPolicy,
+)
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import PATIENCE
 
@@ -134,7 +140,7 @@ def test_the_first_consumer_of_a_consumer_queue_gets_the_past_of_its_virtual_top
 
 
 def test_the_first_consumer_of_an_open_composites_queue_may_ask_for_its_past(policies, connect, producer, name):
-    composite = Composite(topic(f"{name}.in"), (Leg(queue(f"{name}.out")),), forward_only=False)
+    composite = CompositeDestination(topic(f"{name}.in"), (ForwardTarget(queue(f"{name}.out")),), forward_only=False)
     policies(last(f"{name}.in"), virtual_destinations=(composite,))
     producer.send(f"/topic/{name}.in", "m")
     client = connect()

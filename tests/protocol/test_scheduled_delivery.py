@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
@@ -31,7 +31,7 @@ def soon(node, name):
     async def hasten():
         store = RedisStore(node.redis_url, node.name)
         for each in await store.jobs(0, 10**15, 0, 1000):
-            if Job.load(each.record).to == f"/queue/{name}":
+            if ScheduledJob.load(each.record).to == f"/queue/{name}":
                 await store._do("ZADD", store.keys.due, now_ms(), each.id)
         await store.close()
 
@@ -239,12 +239,12 @@ def test_nothing_is_kept_for_a_temporary_destination_that_never_was(connect, nod
 def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node, name, monkeypatch, caplog):
     client, does = connect(), node.node.broker.jobs.does
 
-    def deliver(id, due_ms, job, well=does[Purpose.SEND]):
+    def deliver(id, due_ms, job, well=does[JobPurpose.SEND]):
         if job.to.endswith(".bad"):
             raise ZeroDivisionError
         well(id, due_ms, job)
 
-    monkeypatch.setitem(does, Purpose.SEND, deliver)
+    monkeypatch.setitem(does, JobPurpose.SEND, deliver)
     client.subscribe(f"/queue/{name}")
     for to in (f"{name}.bad", name):
         client.send(f"/queue/{to}", "later", AMQ_SCHEDULED_DELAY="100")
@@ -273,9 +273,9 @@ def test_without_scheduler_support_the_headers_are_properties(connect, node, nam
 
 
 def type_of_send():
-    from brokerapp.model.commands import Send
+    from brokerapp.model.commands import SendCommand
 
-    return Send
+    return SendCommand
 
 
 # -- management

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from tests.protocol.clients import PATIENCE
 from tests.protocol.running_node import until
 
@@ -198,4 +198,8 @@ def test_sharing_needs_a_name(connect, name):
 def logs_of(node, name):
     """The logs that the store has for a test's subscriptions."""
     _, stats, _ = node.ask(lambda admin: admin.stats())
-    return [each for each in stats if each.destination.kind is Kind.SUBSCRIPTION and name in each.destination.name]
+    return [
+        each
+        for each in stats
+        if each.destination.kind is DestinationKind.SUBSCRIPTION and name in each.destination.name
+    ]

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from brokerapp.config import default_config
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.model.definitions import DeadLetterStrategy, PolicyEntry
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from tests.protocol.clients import PATIENCE
 from tests.protocol.running_node import RunningNode, until
 
@@ -56,14 +56,14 @@ def test_subscriptions_are_listed_with_their_numbers_online_and_offline(durable,
         connect().send(f"/topic/{name}", "m", n=str(number))
     until(lambda: [each.numbers.QueueSize for each in found(node, name)] == [2], "it keeps two")
     [each] = found(node, name)
-    assert each.subscription == NamedSubscription(name, "sub", (topic(name),), "n > 1", groups=("anonymous",))
+    assert each.subscription == SubscriptionIdentity(name, "sub", (topic(name),), "n > 1", groups=("anonymous",))
     assert (each.numbers.ConsumerCount, each.numbers.EnqueueCount) == (0, 2)
     assert node.numbers(topic(name)).ConsumerCount == 0
 
 
 @pytest.mark.scenario("DU-01", "AD-01", "DU-02", "VT-23")
 def test_they_are_created_browsed_purged_and_deleted_from_outside(durable, connect, node, name):
-    wanted = NamedSubscription(name, "sub", (topic(name),))
+    wanted = SubscriptionIdentity(name, "sub", (topic(name),))
     assert node.ask(lambda admin: admin.create_subscription(wanted)) == log_of(name)
     with pytest.raises(RequestRefused, match="already"):
         node.ask(lambda admin: admin.create_subscription(wanted))
@@ -98,7 +98,7 @@ def test_they_are_created_browsed_purged_and_deleted_from_outside(durable, conne
     ],
 )
 def test_what_cannot_be_created_is_refused(node, name, changed, error):
-    wanted = replace(NamedSubscription(name, "sub", (topic(name),)), **changed)
+    wanted = replace(SubscriptionIdentity(name, "sub", (topic(name),)), **changed)
     with pytest.raises(error):
         node.ask(lambda admin: admin.create_subscription(wanted))
     assert found(node, name) == []
@@ -220,7 +220,7 @@ def test_a_shared_one_that_is_not_durable_does_not_outlive_the_node(restartable,
     kinds = [
         each.destination.kind for each in node.ask(lambda admin: admin.stats())[1] if name in str(each.destination)
     ]
-    assert Kind.SUBSCRIPTION not in kinds
+    assert DestinationKind.SUBSCRIPTION not in kinds
 
 
 @pytest.mark.scenario("DU-03")

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, MirroredQueue
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, named, until
 
@@ -257,7 +257,9 @@ def test_none_survives_a_restart(store):
         assert again.depth("plain") == 1
         assert not temporaries(again)
         assert not [
-            each for each in again.look(lambda: again.node.broker.stats.known()) if each.kind is Kind.TEMP_QUEUE
+            each
+            for each in again.look(lambda: again.node.broker.stats.known())
+            if each.kind is DestinationKind.TEMP_QUEUE
         ]
     finally:
         again.stop()

@@ -2,7 +2,13 @@
 
 import pytest
 
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue, VirtualTopic
+from brokerapp.model.definitions import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeDestination,
+    ForwardTarget,
+    MirroredQueue,
+    VirtualTopic,
+)
 from brokerapp.model.destination import Destination
 
 queue, topic = Destination.queue, Destination.topic
@@ -51,7 +57,11 @@ def test_topic_subscribers_filter_by_selector(connect, name):
 def test_selectors_look_into_bodies_of_xml_wherever_they_stand(connect, define, name):
     orders = queue(f"{name}.orders")
     urgent, durable = "XPATH '/order[@urgent]'", "XPATH '/order/item'"
-    define(Composite(orders, (Leg(queue(f"{name}.urgent"), urgent), Leg(queue(f"{name}.items"), durable))))
+    define(
+        CompositeDestination(
+            orders, (ForwardTarget(queue(f"{name}.urgent"), urgent), ForwardTarget(queue(f"{name}.items"), durable))
+        )
+    )
     client, subscriber = connect(), connect(**{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", id="durable", selector=durable, **{"activemq.subscriptionName": "s"})
     subscriber.subscribe(f"/queue/{name}.urgent", id="selective", selector="XPATH 'count(//item) = 2'")
@@ -156,7 +166,11 @@ def test_without_original_destination_the_copy_names_the_topic(connect, define, 
 
 @pytest.mark.scenario("CD-01", "CD-20", "X01")
 def test_a_forward_only_composite_queue_forwards_and_keeps_nothing(connect, node, define, name):
-    define(Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.a")), Leg(topic(f"{name}.b")))))
+    define(
+        CompositeDestination(
+            queue(f"{name}.in"), (ForwardTarget(queue(f"{name}.a")), ForwardTarget(topic(f"{name}.b")))
+        )
+    )
     client = connect()
     client.subscribe(f"/topic/{name}.b")
     client.subscribe(f"/queue/{name}.in", id="own")
@@ -171,7 +185,7 @@ def test_a_forward_only_composite_queue_forwards_and_keeps_nothing(connect, node
 
 @pytest.mark.scenario("CD-02")
 def test_an_open_composite_topic_reaches_its_own_subscribers_too(connect, node, define, name):
-    define(Composite(topic(f"{name}.in"), (Leg(queue(f"{name}.a")),), forward_only=False))
+    define(CompositeDestination(topic(f"{name}.in"), (ForwardTarget(queue(f"{name}.a")),), forward_only=False))
     client = connect()
     client.subscribe(f"/topic/{name}.in")
     client.send(f"/topic/{name}.in", "x")
@@ -181,8 +195,8 @@ def test_an_open_composite_topic_reaches_its_own_subscribers_too(connect, node, 
 
 @pytest.mark.scenario("CD-03", "CD-05", "X03")
 def test_filtered_legs_take_what_their_selector_matches(connect, node, define, name):
-    legs = (Leg(queue(f"{name}.odd"), "odd = 'yes'"), Leg(queue(f"{name}.five"), "i = 5"))
-    define(Composite(queue(f"{name}.in"), legs, send_when_not_matched=True))
+    legs = (ForwardTarget(queue(f"{name}.odd"), "odd = 'yes'"), ForwardTarget(queue(f"{name}.five"), "i = 5"))
+    define(CompositeDestination(queue(f"{name}.in"), legs, send_when_not_matched=True))
     client = connect()
     for number in range(10):
         client.send(f"/queue/{name}.in", str(number), i=str(number), odd="yes" if number % 2 else "no")
@@ -194,7 +208,7 @@ def test_filtered_legs_take_what_their_selector_matches(connect, node, define, n
 @pytest.mark.scenario("CD-18", "X12")
 def test_a_composite_may_feed_a_virtual_topic(connect, node, define, name):
     virtual = f"VirtualTopic.{name}"
-    define(DEFAULT_VIRTUAL_TOPIC, Composite(queue(name), (Leg(topic(virtual)),)))
+    define(DEFAULT_VIRTUAL_TOPIC, CompositeDestination(queue(name), (ForwardTarget(topic(virtual)),)))
     client = connect()
     client.subscribe(f"/queue/Consumer.A.{virtual}")
     client.send(f"/queue/{name}", "x")
@@ -243,7 +257,7 @@ def test_definitions_that_change_while_messages_flow_lose_none(connect, node, de
     producer = connect()
     for place in ("in", *"abcd"):
         node.ask(lambda admin, place=place: admin.create(queue(f"{name}.{place}")))
-    composites = [Composite(queue(way), (Leg(queue(f"{name}.{target}")),)) for target in "abcd"]
+    composites = [CompositeDestination(queue(way), (ForwardTarget(queue(f"{name}.{target}")),)) for target in "abcd"]
     sent = 0
     for composite in composites:
         for _ in range(50):

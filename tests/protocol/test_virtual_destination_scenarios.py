@@ -4,7 +4,13 @@ import threading
 
 import pytest
 
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, MirroredQueue, VirtualTopic
+from brokerapp.model.definitions import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeDestination,
+    ForwardTarget,
+    MirroredQueue,
+    VirtualTopic,
+)
 from brokerapp.model.destination import Destination
 
 queue, topic = Destination.queue, Destination.topic
@@ -215,7 +221,7 @@ def test_a_section_of_ones_own_hides_the_built_in_one(connect, node, define, nam
 
 @pytest.mark.scenario("VT-39", "CD-22")
 def test_an_aborted_transaction_leaves_no_copies_and_no_forwards(connect, node, define, name):
-    define(DEFAULT_VIRTUAL_TOPIC, Composite(queue(f"{name}.in"), (Leg(queue(f"{name}.out")),)))
+    define(DEFAULT_VIRTUAL_TOPIC, CompositeDestination(queue(f"{name}.in"), (ForwardTarget(queue(f"{name}.out")),)))
     node.ask(lambda admin: admin.create(queue(f"Consumer.A.VirtualTopic.{name}")))
     node.ask(lambda admin: admin.create(queue(f"{name}.out")))
     client = connect()
@@ -250,7 +256,7 @@ def test_a_mirror_nobody_listens_to_keeps_nothing(connect, node, define, name):
 @pytest.mark.scenario("CD-11")
 def test_a_composite_with_slow_targets_gives_its_room_back(connect, node, define, name):
     targets, before = [f"{name}.{each}" for each in "abc"], node.stored_payloads()
-    define(Composite(queue(f"{name}.in"), tuple(Leg(queue(each)) for each in targets)))
+    define(CompositeDestination(queue(f"{name}.in"), tuple(ForwardTarget(queue(each)) for each in targets)))
     publish(connect(), f"/queue/{name}.in", persistent="true")
     assert node.stored_payloads() == before + SENT
     for each in targets:
@@ -265,8 +271,8 @@ def test_a_composite_with_slow_targets_gives_its_room_back(connect, node, define
 
 @pytest.mark.scenario("CD-21", "X02", "X05")
 def test_an_open_composite_queue_keeps_its_own_copy_beside_those_of_its_targets(connect, node, define, name):
-    legs = (Leg(queue(f"{name}.a")), Leg(queue(f"{name}.b")))
-    define(Composite(queue(f"{name}.in"), legs, forward_only=False))
+    legs = (ForwardTarget(queue(f"{name}.a")), ForwardTarget(queue(f"{name}.b")))
+    define(CompositeDestination(queue(f"{name}.in"), legs, forward_only=False))
     publish(connect(), f"/queue/{name}.in")
     assert [node.bodies(f"{name}.{each}") for each in ("a", "b", "in")] == [NUMBERS] * 3
 

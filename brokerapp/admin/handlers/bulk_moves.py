@@ -14,26 +14,26 @@ from itertools import islice
 from types import MappingProxyType
 
 from brokerapp.core.broker import Broker
-from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.dispatch_window import PAGE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import selector_headers
 from brokerapp.engine.editing.resubmit_target import came_from
 from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.broker_headers import ORIGIN, signed
 from brokerapp.engine.policy.dead_letters import way_from
 from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
 from brokerapp.selectors import compile_selector
 from brokerapp.store import PendingWrite, StoredLogEntry
 from brokerapp.tracing.schema import MOVE, REMOVE
 
 #: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
-Target = Callable[[Entry], Destination | None]
+Target = Callable[[LogEntry], Destination | None]
 #: A message with the way it will take; None when it is to go.
-Way = tuple[Entry, Placed | None]
+Way = tuple[LogEntry, RoutedMessage | None]
 #: No headers changed.
 NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
@@ -55,7 +55,7 @@ class Selection:
         """How many more it wants; None: all there are."""
         return None if self.limit is None else max(0, self.limit - self.done)
 
-    def takes(self, entry: Entry, queue: Destination) -> bool:
+    def takes(self, entry: LogEntry, queue: Destination) -> bool:
         """Whether this message is one of them."""
         if self.ids is not None and entry.message.id not in self.ids:
             return False
@@ -95,7 +95,7 @@ class Transfers:
     def log_of(self, queue: str) -> MessageLog:
         """The log of this queue. Raises RequestRefused, DestinationNotFound."""
         wanted = Destination.parse(queue)
-        if not wanted.is_queue or wanted.kind is Kind.SUBSCRIPTION:
+        if not wanted.is_queue or wanted.kind is DestinationKind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is no queue")
         return self._broker.queues.find(wanted)
 
@@ -104,7 +104,7 @@ class Transfers:
         to = Destination.parse(target)
         if to.physical == log.destination:
             raise RequestRefused(f"{to} is where the messages are already")
-        if to.kind is Kind.SUBSCRIPTION:
+        if to.kind is DestinationKind.SUBSCRIPTION:
             raise RequestRefused(f"{to} is a subscription. Choose a queue or topic as the target.")
         self._broker.creation.check_named(to)
         self._reachable(to)
@@ -118,7 +118,7 @@ class Transfers:
             self._broker.queues.ensure(to)
         return to
 
-    def came_from(self, entry: Entry) -> Destination | None:
+    def came_from(self, entry: LogEntry) -> Destination | None:
         """Where a dead letter failed; None when nobody can say, or it was temporary."""
         origin = came_from(entry.message.headers.get(ORIGIN))
         return None if origin is None else self._reachable(origin)
@@ -173,7 +173,9 @@ class Transfers:
             if (page := await answer) is not None:
                 return page
 
-    def _chosen(self, log: MessageLog, selection: Selection, entries: list[Entry], target: Target | None) -> list[Way]:
+    def _chosen(
+        self, log: MessageLog, selection: Selection, entries: list[LogEntry], target: Target | None
+    ) -> list[Way]:
         """Those of these messages that are wanted, with their ways. Raises RequestRefused, before anything is taken."""
 
         def ways() -> Iterator[Way]:
@@ -192,7 +194,7 @@ class Transfers:
         self.leave(log, entries, REMOVE, "removed by an operator")
         self._broker.committer.settle(entries)
 
-    def leave(self, log: MessageLog, entries: list[Entry], kind: int, why: str) -> None:
+    def leave(self, log: MessageLog, entries: list[LogEntry], kind: int, why: str) -> None:
         """These are in the log no more: they were moved, or removed; that is recorded as this kind of event."""
         now_us = time.time_ns() // 1000
         for entry in entries:
@@ -210,8 +212,8 @@ class Transfers:
         return self.submit([placed for _, placed in ways], ())
 
     def placed(
-        self, log: MessageLog, entry: Entry, target: Destination, headers: Mapping[str, str | None] = NOTHING
-    ) -> Placed:
+        self, log: MessageLog, entry: LogEntry, target: Destination, headers: Mapping[str, str | None] = NOTHING
+    ) -> RoutedMessage:
         """The message on its way to another destination, with these headers changed.
 
         Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
@@ -221,17 +223,17 @@ class Transfers:
         changed = signed(message.headers, {ORIGIN: here.stomp, **way, **headers})
         return self.on_its_way(message.with_headers(changed), target)
 
-    def on_its_way(self, message: Message, target: Destination) -> Placed:
+    def on_its_way(self, message: Message, target: Destination) -> RoutedMessage:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
         message, found = self._broker.publishing.way(message, target, is_moved=True)
         if not (found.groups or found.topics):
             raise RequestRefused(
                 f"by way of {target} the message {message.id} would come nowhere: no definition wants it"
             )
-        return Placed(message, message.stored(), target, found)
+        return RoutedMessage(message, message.stored(), target, found)
 
     def submit(
-        self, placed: list[Placed], settles: list[Entry] | tuple[()], are_new: bool = False
+        self, placed: list[RoutedMessage], settles: list[LogEntry] | tuple[()], are_new: bool = False
     ) -> asyncio.Future[str]:
         """Let it be stored; what stands in the way, or nothing. `are_new`: that they came is recorded, too."""
         done = asyncio.get_running_loop().create_future()

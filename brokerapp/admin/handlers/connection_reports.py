@@ -12,7 +12,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import RequestRefused
-from brokerapp.model.stats_records import ConnectionStats, ConsumerStats, PeerStats
+from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats
 from brokerapp.system import clock
 
 #: Connections told of in one answer; their consumers, of which the last connection may make more; and destinations of
@@ -61,10 +61,10 @@ def _consumed(client: Client) -> Iterator[str]:
     return (each.stomp for subscription in client.subscriptions.values() for each in subscription.destinations)
 
 
-def peer_of(client: Client) -> PeerStats:
+def peer_of(client: Client) -> ConnectionDetails:
     """A connection in full."""
     pulse = client.sink.pulse()
-    return PeerStats(
+    return ConnectionDetails(
         connection=connection_of(client).to_json(),
         consumers=[asdict(consumer_of(client, each)) for each in client.subscriptions.values()],
         producing_to=sorted(map(str, client.producing_to))[:MAX_PRODUCING],

@@ -16,15 +16,15 @@ from typing import Any
 from brokerapp.admin.handlers.bulk_moves import NOTHING, Transfers, check_here
 from brokerapp.core.broker import Broker
 from brokerapp.core.redelivery.dead_lettering import DAMAGED
-from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.dispatch_window import PAGE
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.editing.message_edit import Edit
+from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.engine.editing.message_properties import NOT_SET, check
-from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.editing.resubmit_target import home_of
 from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.broker_headers import (
     ACTOR,
     COUNT,
@@ -36,7 +36,7 @@ from brokerapp.engine.policy.broker_headers import (
     failure_history,
 )
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
 from brokerapp.store import STORE, StoredLogEntry
 from brokerapp.system import clock
@@ -52,7 +52,7 @@ DONE, HELD, GONE, REFUSED = "done", "held", "gone", "refused"
 
 
 #: What takes the place of a message that goes there.
-Anew = Callable[[Entry, Destination], TestSend]
+Anew = Callable[[LogEntry, Destination], OperatorMessage]
 
 
 @dataclass
@@ -61,14 +61,14 @@ class Deal:
 
     log: MessageLog
     action: str
-    target: Callable[[Entry], Destination | None] | None
+    target: Callable[[LogEntry], Destination | None] | None
     actor: str
     anew: Anew | None = None  #: of an edit
     takes: bool = True  #: whether messages leave the queue
     page: int = PAGE  #: messages that are dealt with in one unit of the store, at most
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
     ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of those that were found
-    edited: dict[int, Placed] = field(default_factory=dict)  #: by number: what edited ones became
+    edited: dict[int, RoutedMessage] = field(default_factory=dict)  #: by number: what edited ones became
     used: dict[str, int] = field(default_factory=dict)  #: of an edit: bytes that each log holds
 
     def new_id(self, seq: int) -> str:
@@ -108,7 +108,7 @@ class Steps:
 
         Raises RequestRefused when it is not there to be replaced.
         """
-        wanted = TestSend.from_json(message)
+        wanted = OperatorMessage.from_json(message)
         check(wanted.properties)
         log = self._transfers.log_of(queue)
         deal = Deal(log, EDIT, self._edited_target(log, wanted.destination), actor, lambda *_: wanted)
@@ -140,16 +140,16 @@ class Steps:
             raise RequestRefused(f"to {action} messages needs a target")
         return self._transfers.checked(log, target)
 
-    def _edited_target(self, log: MessageLog, target: str | None) -> Callable[[Entry], Destination]:
+    def _edited_target(self, log: MessageLog, target: str | None) -> Callable[[LogEntry], Destination]:
         """Where edited messages go, which may be the queue they are in. Raises RequestRefused."""
         check = self._broker.publishing.check
         to = Destination.parse(target) if target else None
-        if to is not None and to.kind is Kind.SUBSCRIPTION:
+        if to is not None and to.kind is DestinationKind.SUBSCRIPTION:
             raise RequestRefused(f"{to} is a subscription. Choose a queue or topic as the target.")
         if to is not None:
             self._broker.creation.check_named(to)
 
-        def of(entry: Entry) -> Destination:
+        def of(entry: LogEntry) -> Destination:
             headers = entry.message.headers
             goal = to or home_of(headers, headers.get(ORIGIN), log.destination)
             check(goal)
@@ -220,9 +220,9 @@ class Steps:
         placed = {seq: place for seq, place in ways.items() if place is not None}
         return asyncio.ensure_future(self._stored(deal, placed, taken if deal.takes else ()))
 
-    def _ways(self, deal: Deal, entries: Iterable[Entry]) -> dict[int, Placed | None]:
+    def _ways(self, deal: Deal, entries: Iterable[LogEntry]) -> dict[int, RoutedMessage | None]:
         """By number, the way each takes; what has none is refused."""
-        ways: dict[int, Placed | None] = {}
+        ways: dict[int, RoutedMessage | None] = {}
         for entry in entries:
             try:
                 ways[entry.seq] = self._way(deal, entry)
@@ -230,7 +230,7 @@ class Steps:
                 deal.outcomes[entry.seq] = REFUSED, str(error)
         return ways
 
-    def _way(self, deal: Deal, entry: Entry) -> Placed | None:
+    def _way(self, deal: Deal, entry: LogEntry) -> RoutedMessage | None:
         """The way a message takes; raises RequestRefused when it has none."""
         if deal.target is None:
             return None
@@ -244,7 +244,7 @@ class Steps:
         headers = self._resubmitted(entry, deal.actor) if deal.action == RETRY else NOTHING
         return self._transfers.placed(deal.log, entry, target, headers)
 
-    def _full_by(self, deal: Deal, taken: Sequence[Entry], ways: Mapping[int, Placed | None]) -> str:
+    def _full_by(self, deal: Deal, taken: Sequence[LogEntry], ways: Mapping[int, RoutedMessage | None]) -> str:
         """Why these cannot be stored in the place of what they are made of, which no limit stands in the way of; "".
 
         What is moved takes the room that it had. What is edited may take more: of the store, and of each queue that its
@@ -267,7 +267,7 @@ class Steps:
             deal.used[name] = deal.used.get(name, 0) + size
         return ""
 
-    def _anew(self, entry: Entry, wanted: TestSend, actor: str) -> Message:
+    def _anew(self, entry: LogEntry, wanted: OperatorMessage, actor: str) -> Message:
         """The edited message, under an id of its own: it says of which one it was made, and who sent that."""
         said = {name: value for name, value in entry.message.headers.items() if name in NOT_SET}
         marks = {**said, **self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
@@ -276,18 +276,18 @@ class Steps:
         )
 
     @staticmethod
-    def _resubmitted(entry: Entry, actor: str) -> Mapping[str, str | None]:
+    def _resubmitted(entry: LogEntry, actor: str) -> Mapping[str, str | None]:
         headers = entry.message.headers
         times = int(brokers_word(headers).get(COUNT, "0")) + 1
         marks = {COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
         return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
-    def _remove(self, deal: Deal, entries: list[Entry]) -> None:
+    def _remove(self, deal: Deal, entries: list[LogEntry]) -> None:
         self._broker.committer.settle(entries)
         for entry in entries:
             deal.outcomes[entry.seq] = DONE, ""
 
-    async def _stored(self, deal: Deal, placed: dict[int, Placed], settles: list[Entry] | tuple[()]) -> None:
+    async def _stored(self, deal: Deal, placed: dict[int, RoutedMessage], settles: list[LogEntry] | tuple[()]) -> None:
         is_edit = deal.anew is not None
         refused = await self._transfers.submit(list(placed.values()), settles, are_new=is_edit)
         for seq, place in placed.items():
@@ -296,26 +296,26 @@ class Steps:
             deal.edited |= placed
 
 
-def _edited_by(edit: Edit) -> Anew:
+def _edited_by(edit: MessageEdit) -> Anew:
     """What this edit makes of messages."""
 
-    def anew(entry: Entry, target: Destination) -> TestSend:
+    def anew(entry: LogEntry, target: Destination) -> OperatorMessage:
         return edit.applied(entry.message.headers, entry.message.body, target.stomp, clock.now_ms())
 
     return anew
 
 
-def _edit(action: str, edit: dict[str, Any] | None) -> Edit | None:
+def _edit(action: str, edit: dict[str, Any] | None) -> MessageEdit | None:
     """What is to be changed. Raises RequestRefused."""
     if (action == EDIT) != (edit is not None):
         raise RequestRefused("to edit messages needs an edit, and nothing else takes one")
-    found = Edit.from_json(edit) if edit is not None else None
+    found = MessageEdit.from_json(edit) if edit is not None else None
     if found is not None:
         found.check()
     return found
 
 
-def _places(placed: Placed) -> list[str]:
+def _places(placed: RoutedMessage) -> list[str]:
     """Where a message came to: the logs that keep it, and topics."""
     logs = [log.name for group in placed.route.groups for log in group.logs]
     return logs + [str(copy.destination) for copy in placed.route.topics]

@@ -14,11 +14,11 @@ from typing import Any
 from brokerapp.core.broker import Broker
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.editing import message_properties
-from brokerapp.engine.editing.operator_message import TestSend, portion, weight
+from brokerapp.engine.editing.operator_message import OperatorMessage, portion, weight
 from brokerapp.engine.policy.broker_headers import SENT_BY
 from brokerapp.engine.routing.route_walk import explain
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
-from brokerapp.model.commands import Send
+from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
 
 #: Messages alike that one request may send.
@@ -44,7 +44,7 @@ class Sending:
 
     async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
         """Send so many messages alike. The first one's id, how many were sent, and where messages like it come now."""
-        wanted = TestSend.from_json(message)
+        wanted = OperatorMessage.from_json(message)
         message_properties.check(wanted.properties, may_wait=True)
         for each in Destination.parse_list(wanted.destination):
             self._broker.creation.check_named(each)
@@ -76,7 +76,7 @@ class Sending:
                 found.append({"queues": [], "topics": [], "error": str(error)})
         return found
 
-    def _give(self, send: Send) -> asyncio.Future[None]:
+    def _give(self, send: SendCommand) -> asyncio.Future[None]:
         receipt = str(next(self._numbers))
         self._waiting[receipt] = done = asyncio.get_running_loop().create_future()
         done.add_done_callback(lambda _done: self._waiting.pop(receipt, None))

@@ -19,8 +19,8 @@ from brokerapp.core.publishing.group_commit import Committer
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.store import StoredLogEntry
 from brokerapp.tracing.schema import REMOVE
 
@@ -134,7 +134,7 @@ class Desk:
     async def create(self, destination: str) -> bool:
         """Let a queue or topic exist until it is deleted; whether it did not before."""
         wanted = Destination.parse(destination)
-        if wanted.kind is Kind.SUBSCRIPTION:
+        if wanted.kind is DestinationKind.SUBSCRIPTION:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
         self._broker.creation.check_named(wanted)
         is_new = not self._broker.creation.exists(wanted)
@@ -145,7 +145,7 @@ class Desk:
 
     async def create_subscription(self, attributes: dict[str, Any]) -> str:
         """Let a named subscription exist; the native name of its log."""
-        wanted = NamedSubscription.from_attributes(attributes)
+        wanted = SubscriptionIdentity.from_attributes(attributes)
         if not wanted.durable:
             raise RequestRefused(f"a {wanted} is there while it has consumers")
         self._broker.durables.check_free(wanted)
@@ -171,7 +171,7 @@ class Desk:
         if not wanted.is_queue:
             return await self._delete_topic(wanted)
         log = self._broker.queues.find(wanted)
-        if wanted.kind is Kind.SUBSCRIPTION:
+        if wanted.kind is DestinationKind.SUBSCRIPTION:
             return await self._delete_subscription(log)
         return await self._delete_queue(log)
 
@@ -242,7 +242,7 @@ class Desk:
             self._broker.subscribing.dismiss(log, RequestRefused(f"{destination} was deleted by an operator"))
             await self._remove(log)
 
-    async def set_subscription(self, wanted: NamedSubscription, exists: bool) -> None:
+    async def set_subscription(self, wanted: SubscriptionIdentity, exists: bool) -> None:
         """Let a durable subscription exist as it is wanted, or no longer, whoever consumes it."""
         durable = self._broker.durables.known_as(wanted)
         if durable is not None and not (exists and durable.subscription.keeps_the_same_as(wanted)):

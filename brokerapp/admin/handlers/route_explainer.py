@@ -7,12 +7,12 @@ from typing import Any
 
 from brokerapp.core.broker import Broker
 from brokerapp.engine.routing.consumer_queues import topic_behind
-from brokerapp.engine.routing.route_walk import Hop, Route, examine
-from brokerapp.engine.routing.routing_context import Circumstances, Kept
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.route_walk import Route, RouteHop, examine
+from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.model.definition_codec import from_json
 from brokerapp.model.definitions import Definitions, VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 
 #: Hops and places that are told of: what a person reads, and what fits into an answer.
 MAX_TOLD = 500
@@ -43,12 +43,17 @@ class Explaining:
     async def circumstances(self, definitions: dict[str, Any] | None = None) -> dict[str, Any]:
         """What ways depend on beside definitions, as it is now: by those in force, and by these proposed ones."""
         every = [self._broker.topology.definitions, *([] if definitions is None else [from_json(definitions)])]
-        queues = [each.destination.name for each in self._broker.queues if each.destination.kind is Kind.QUEUE]
-        kept = [Kept(each.subscription, each.log.name, each.feed.persistent_only) for each in self._broker.durables]
+        queues = [
+            each.destination.name for each in self._broker.queues if each.destination.kind is DestinationKind.QUEUE
+        ]
+        kept = [
+            SubscriptionLog(each.subscription, each.log.name, each.feed.persistent_only)
+            for each in self._broker.durables
+        ]
         wanted = {name: self._wanted(name) for name in _asked(queues, every)}
         bindings = tuple(self._broker.topology.bindings)
-        listened = tuple(self._broker.homes.known.listened(Kind.TOPIC))
-        return Circumstances(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
+        listened = tuple(self._broker.homes.known.listened(DestinationKind.TOPIC))
+        return RoutingContext(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
 
     def _wanted(self, queue: str) -> tuple[str | None, ...]:
         """The selectors of a queue's consumers, present and remembered."""
@@ -56,11 +61,11 @@ class Explaining:
         present = {each.selector.text if each.selector is not None else None for each in log.consumers}
         return (*present, *(each for each in self._broker.queues.remembering.entries_of(log.name)))
 
-    def _topology(self, definitions: dict[str, Any] | None) -> Topology:
+    def _topology(self, definitions: dict[str, Any] | None) -> RoutingTable:
         present = self._broker.topology
         if definitions is None:
             return present
-        return Topology(from_json(definitions), present.interest, present.queues, present.feeds, present.bindings)
+        return RoutingTable(from_json(definitions), present.interest, present.queues, present.feeds, present.bindings)
 
 
 def _asked(queues: Iterable[str], every: Iterable[Definitions]) -> list[str]:
@@ -79,7 +84,7 @@ def _places(found: Route) -> list[list[str]]:
     return [[str(each.destination), str(each.shown or each.destination)] for each in (*found.queues, *found.topics)]
 
 
-def _told(hop: Hop) -> dict[str, Any]:
+def _told(hop: RouteHop) -> dict[str, Any]:
     return {
         "at": str(hop.at),
         "definition": hop.definition,

@@ -13,7 +13,7 @@ from brokerapp.config.parsing.broker_config import TransportConnector
 from brokerapp.engine.routing.bindings import RoutingType
 from brokerapp.engine.routing.consumer_mappings import DEFAULT_REMEMBERED, ConsumerMappings, parse_mappings
 from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCARDS
-from brokerapp.engine.routing.naming_conventions import Conventions
+from brokerapp.engine.routing.naming_conventions import NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import ClientAuth, ConnectionLimits, TlsOptions
 
@@ -167,7 +167,7 @@ def tls_options_of(connector: TransportConnector) -> TlsOptions:
     return TlsOptions(client_auth, protocols)
 
 
-def conventions_of(connector: TransportConnector) -> tuple[Conventions, list[str]]:
+def conventions_of(connector: TransportConnector) -> tuple[NamingConventions, list[str]]:
     """How clients of the connector name destinations, and what is odd in that. Raises ConfigurationRefused."""
     options = dict(connector.options)
     prefixes = [
@@ -179,7 +179,7 @@ def conventions_of(connector: TransportConnector) -> tuple[Conventions, list[str
     prefixes.sort(key=lambda each: len(each[0]), reverse=True)  # of several that fit, the longest is meant
     mappings, warnings = parse_mappings(options.get(CONSUMER_WILDCARDS, ""))
     remembered = _read(_REMEMBERED, options.get(_REMEMBERED, str(DEFAULT_REMEMBERED)), _whole)
-    return Conventions(tuple(prefixes), ConsumerMappings(mappings, remembered) if mappings else None), warnings
+    return NamingConventions(tuple(prefixes), ConsumerMappings(mappings, remembered) if mappings else None), warnings
 
 
 #: Where a connector announces its address to other brokers: an attribute of its element.

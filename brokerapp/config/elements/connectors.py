@@ -22,7 +22,7 @@ from brokerapp.config.parsing.document import Element
 from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.transport_connector import CARRIERS
+from brokerapp.model.transport_connector import TRANSPORTS
 from brokerapp.network.options.definition import written
 from brokerapp.network.options.destination_filter import twice
 from brokerapp.network.options.options import terms_of, without_effect
@@ -50,7 +50,7 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
             child.note(*_unused(attribute, why))
         connector = _transport_connector(child, name, uri, attributes)
         if connector is not None:
-            if connector.scheme in CARRIERS:
+            if connector.scheme in TRANSPORTS:
                 child.note(ImportOutcome.TAKEN, f"{name} at {uri}")
             else:
                 why = f"not served: {connector.scheme}:// speaks another protocol than STOMP"
@@ -79,7 +79,7 @@ def _transport_connector(
         raise element.refused(f"{uri!r} is not a uri such as stomp://0.0.0.0:61613")
     options = tuple(_options(element, parts.query))
     connector = TransportConnector(name, parts.scheme, parts.hostname or "", port or 0, options, attributes)
-    if connector.scheme in CARRIERS:  # who knows what others do with their options
+    if connector.scheme in TRANSPORTS:  # who knows what others do with their options
         _check_options(element, connector)
     return connector
 

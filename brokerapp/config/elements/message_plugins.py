@@ -11,12 +11,12 @@ from lxml import etree
 from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
-from brokerapp.model.settings import Discarding
+from brokerapp.model.settings import DiscardingSettings
 
 DISCARDING = "discardingDLQBrokerPlugin"
 
 
-def read_discarding(element: Element) -> Discarding:
+def read_discarding(element: Element) -> DiscardingSettings:
     """Which dead letters are dropped."""
     patterns = tuple((element.take("dropOnly") or "").split())
     for each in patterns:
@@ -24,12 +24,12 @@ def read_discarding(element: Element) -> Discarding:
             re.compile(each)
         except re.error as wrong:
             raise element.refused(f"dropOnly: {each!r} is no regular expression: {wrong}") from wrong
-    return Discarding(drop_only=patterns, **_read(element, Discarding))
+    return DiscardingSettings(drop_only=patterns, **_read(element, DiscardingSettings))
 
 
-def write_discarding(plugin: Discarding) -> etree._Element:
+def write_discarding(plugin: DiscardingSettings) -> etree._Element:
     """`<discardingDLQBrokerPlugin>`."""
-    element = etree.Element(DISCARDING, written_fields(plugin, _plain_fields(Discarding)))
+    element = etree.Element(DISCARDING, written_fields(plugin, _plain_fields(DiscardingSettings)))
     if plugin.drop_only:
         element.set("dropOnly", " ".join(plugin.drop_only))
     return element

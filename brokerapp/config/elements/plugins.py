@@ -33,9 +33,9 @@ from brokerapp.config.parsing.broker_config import (
 from brokerapp.config.parsing.document import Element
 from brokerapp.config.parsing.unsupported import why_plugin
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.model.definitions import Redelivery
+from brokerapp.model.definitions import RedeliverySettings
 from brokerapp.model.destination import NAMED_KINDS
-from brokerapp.model.settings import Discarding, SelectorCacheSettings, TimeStamping
+from brokerapp.model.settings import DiscardingSettings, SelectorCacheSettings, TimestampSettings
 
 _RIGHTS = ("read", "write", "admin")
 
@@ -62,11 +62,11 @@ class PluginSettings:
 
     authentication: Authentication | None = None
     authorization: tuple[ConfiguredGrant, ...] | None = None
-    redelivery: Redelivery = field(default_factory=Redelivery)
-    discarding: Discarding | None = None
+    redelivery: RedeliverySettings = field(default_factory=RedeliverySettings)
+    discarding: DiscardingSettings | None = None
     others: list[Plugin] = field(default_factory=list)
     selector_cache: SelectorCacheSettings | None = None
-    time_stamping: TimeStamping | None = None
+    time_stamping: TimestampSettings | None = None
     force_persistency: bool | None = None
     path_separator: str = ""
 
@@ -118,15 +118,15 @@ def _selector_cache(element: Element) -> SelectorCacheSettings:
     return SelectorCacheSettings(**values)
 
 
-def _time_stamping(element: Element) -> TimeStamping:
+def _time_stamping(element: Element) -> TimestampSettings:
     element.note(ImportOutcome.TAKEN, "the broker's clock counts")
-    values = read_fields(element, TimeStamping, [each.name for each in fields(TimeStamping)])
+    values = read_fields(element, TimestampSettings, [each.name for each in fields(TimestampSettings)])
     if element.take("processNetworkMessages") is not None:
         element.note(
             ImportOutcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages"
         )
     element.note_rest()
-    return TimeStamping(**values)
+    return TimestampSettings(**values)
 
 
 def _force_persistency(element: Element) -> bool:
@@ -235,7 +235,7 @@ def write_plugins(config: BrokerConfig) -> etree._Element:
     element = etree.Element("plugins")
     for plugin in config.plugins:
         etree.SubElement(element, plugin.name, dict(plugin.options))
-    if config.definitions.redelivery != Redelivery():
+    if config.definitions.redelivery != RedeliverySettings():
         element.append(write_redelivery(config.definitions.redelivery))
     if config.discarding is not None:
         element.append(write_discarding(config.discarding))

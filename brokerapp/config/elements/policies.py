@@ -17,10 +17,10 @@ from brokerapp.config.parsing.attributes import FIELD_TYPES, read_fields, writte
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.config.parsing.unsupported import MEMORY_LIMIT_OF_QUEUE, why_option
-from brokerapp.engine.dispatch.message_groups import group_map
+from brokerapp.engine.dispatch.message_groups import parse_group_map
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import MOST_ONE_IN, VM_CURSOR, DeadLetterStrategy, PolicyEntry
-from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination, DestinationKind
 
 #: Attributes that have a field of their own: whatever a PolicyEntry holds that fits into one.
 _FIELDS = tuple(each.name for each in fields(PolicyEntry) if each.type in FIELD_TYPES and each.name != "queue_cursor")
@@ -47,7 +47,7 @@ _NESTED = frozenset((
 ))  # fmt: skip
 
 #: What says that an entry is for all temporary destinations of a kind.
-_TEMPORARY = {"tempQueue": Kind.TEMP_QUEUE, "tempTopic": Kind.TEMP_TOPIC}
+_TEMPORARY = {"tempQueue": DestinationKind.TEMP_QUEUE, "tempTopic": DestinationKind.TEMP_TOPIC}
 
 _DEAD_LETTER_COMMON = ("process_expired", "process_non_persistent", "enable_audit", "expiration")
 _DEAD_LETTER_NAMES = (
@@ -113,7 +113,7 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     if (factory := element.child(GROUP_MAP)) is not None and (text := read_group_map(factory)) is not None:
         values["message_group_map_factory_type"] = text
     try:
-        group_map(values.get("message_group_map_factory_type"))
+        parse_group_map(values.get("message_group_map_factory_type"))
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
     if not 0 <= values.get("record_one_in", 1) <= MOST_ONE_IN:
@@ -177,12 +177,12 @@ def _dead_letter_queue(strategy: Element) -> str | None:
         found = [each for child in nested.named("queue", "topic") for each in read_destination(child)]
     else:
         text = strategy.take("deadLetterQueue")
-        found = list(destinations(strategy, text, Kind.QUEUE)) if text else []
+        found = list(destinations(strategy, text, DestinationKind.QUEUE)) if text else []
     if not found:
         return None
     if len(found) > 1 or found[0].kind not in NAMED_KINDS:
         raise strategy.refused("dead letters go to one queue, or topic")
-    return found[0].name if found[0].kind is Kind.QUEUE else str(found[0])
+    return found[0].name if found[0].kind is DestinationKind.QUEUE else str(found[0])
 
 
 # -- writing

@@ -10,7 +10,7 @@ from brokerapp.config.elements.virtual_destinations import entry_targets
 from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
-from brokerapp.model.definitions import Redelivery, RedeliveryPolicy
+from brokerapp.model.definitions import RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination
 
 PLUGIN = "redeliveryPlugin"
@@ -26,9 +26,9 @@ _FROM_MINUS_ONE = ("maximum_redeliveries", "maximum_redelivery_delay")
 _FROM_ZERO = ("initial_redelivery_delay", "redelivery_delay", "back_off_multiplier", "collision_avoidance_percent")
 
 
-def read_redelivery(element: Element) -> Redelivery:
+def read_redelivery(element: Element) -> RedeliverySettings:
     """What the plugin declares; of several policies for one destination the last counts."""
-    values = read_fields(element, Redelivery, _PLUGIN_FIELDS)
+    values = read_fields(element, RedeliverySettings, _PLUGIN_FIELDS)
     element.note_rest(_MAP)
     found: dict[Destination, RedeliveryPolicy] = {}
     for policy_map in (inner for outer in element.named(_MAP) for inner in outer.named(_MAP)):
@@ -41,7 +41,7 @@ def read_redelivery(element: Element) -> Redelivery:
                 else:
                     found |= {each.destination: each for each in policies}
     element.note(ImportOutcome.TAKEN, f"{len(found)} redelivery policies")
-    return Redelivery(tuple(found.values()), **values)
+    return RedeliverySettings(tuple(found.values()), **values)
 
 
 def _default(element: Element) -> Iterator[RedeliveryPolicy]:
@@ -71,7 +71,7 @@ def _values(element: Element) -> dict:
     return values
 
 
-def write_redelivery(redelivery: Redelivery) -> etree._Element:
+def write_redelivery(redelivery: RedeliverySettings) -> etree._Element:
     """`<redeliveryPlugin>` with these policies."""
     plugin = etree.Element(PLUGIN, written_fields(redelivery, _PLUGIN_FIELDS))
     inner = etree.SubElement(etree.SubElement(plugin, _MAP), _MAP)

@@ -11,8 +11,14 @@ from brokerapp.config.parsing.attributes import attribute_name, read_fields, wri
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.errors import InvalidDestination, SelectorSyntaxError
-from brokerapp.model.definitions import Composite, Leg, MirroredQueue, VirtualDestination, VirtualTopic
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.definitions import (
+    CompositeDestination,
+    ForwardTarget,
+    MirroredQueue,
+    VirtualDestination,
+    VirtualTopic,
+)
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.selectors import compile_selector
 
 _VIRTUAL_TOPIC = (
@@ -29,12 +35,12 @@ _WITHOUT_EFFECT = {
     "copy_message": "messages are never changed, so copies share them",
 }
 
-COMPOSITES = {"compositeQueue": Kind.QUEUE, "compositeTopic": Kind.TOPIC}
+COMPOSITES = {"compositeQueue": DestinationKind.QUEUE, "compositeTopic": DestinationKind.TOPIC}
 
 #: The elements that stand for one virtual destination.
 ELEMENTS = ("virtualTopic", *COMPOSITES, "mirroredQueue")
 
-_LEGS = {"queue": Kind.QUEUE, "topic": Kind.TOPIC}
+_LEGS = {"queue": DestinationKind.QUEUE, "topic": DestinationKind.TOPIC}
 
 
 # -- reading
@@ -85,13 +91,13 @@ def _virtual_topics(element: Element) -> Iterator[VirtualTopic]:
     element.refuse_rest()
     name = values.pop("name", VirtualTopic().name)
     _taken(element, name, values)
-    for topic in destinations(element, name, Kind.TOPIC):
+    for topic in destinations(element, name, DestinationKind.TOPIC):
         yield VirtualTopic(name=topic.name, **values)
 
 
-def _composites(element: Element) -> Iterator[Composite]:
+def _composites(element: Element) -> Iterator[CompositeDestination]:
     name, kind = element.need("name"), COMPOSITES[element.tag]
-    values = read_fields(element, Composite, _COMPOSITE)
+    values = read_fields(element, CompositeDestination, _COMPOSITE)
     element.refuse_rest("forwardTo")
     forward_to = element.child("forwardTo")
     if forward_to is None:
@@ -99,7 +105,7 @@ def _composites(element: Element) -> Iterator[Composite]:
     legs = tuple(leg for child in forward_to.children for leg in _legs(child))
     _taken(element, name, values)
     for destination in destinations(element, name, kind):
-        yield Composite(destination, legs, **values)
+        yield CompositeDestination(destination, legs, **values)
 
 
 def _mirrored_queue(element: Element) -> MirroredQueue:
@@ -109,19 +115,19 @@ def _mirrored_queue(element: Element) -> MirroredQueue:
     return MirroredQueue(**values)
 
 
-def _legs(element: Element) -> Iterator[Leg]:
+def _legs(element: Element) -> Iterator[ForwardTarget]:
     """The legs of one entry in forwardTo; several when it names a list."""
     match element.tag:
         case "queue" | "topic":
             for destination in read_destination(element):
-                yield Leg(destination)
+                yield ForwardTarget(destination)
         case "filteredDestination":
             yield from _filtered(element)
         case _:
             raise element.refused("forwardTo takes queue, topic and filteredDestination")
 
 
-def _filtered(element: Element) -> Iterator[Leg]:
+def _filtered(element: Element) -> Iterator[ForwardTarget]:
     selector = element.take("selector")
     targets = [(kind, element.take(kind)) for kind in ("queue", "topic", "destination")]
     element.refuse_rest()
@@ -136,8 +142,8 @@ def _filtered(element: Element) -> Iterator[Leg]:
         compile_selector(selector)
     except SelectorSyntaxError as wrong:
         raise element.refused(str(wrong)) from wrong
-    for destination in destinations(element, name, _LEGS.get(kind, Kind.QUEUE)):
-        yield Leg(destination, selector)
+    for destination in destinations(element, name, _LEGS.get(kind, DestinationKind.QUEUE)):
+        yield ForwardTarget(destination, selector)
 
 
 def _taken(element: Element, name: str, values: dict) -> None:
@@ -162,13 +168,13 @@ def entry_targets(element: Element) -> list[Destination]:
     return targets
 
 
-def _named(element: Element) -> Iterator[tuple[Kind, str]]:
+def _named(element: Element) -> Iterator[tuple[DestinationKind, str]]:
     for kind in NAMED_KINDS:
         if names := element.take(kind):
             yield kind, names
 
 
-def destinations(element: Element, names: str, kind: Kind) -> tuple[Destination, ...]:
+def destinations(element: Element, names: str, kind: DestinationKind) -> tuple[Destination, ...]:
     """The destinations of a list of names, separated by commas. Refused when a name is empty."""
     try:
         return tuple(Destination.parse(name.strip(), kind) for name in names.split(","))
@@ -201,7 +207,7 @@ def write_interceptors(definitions: tuple[VirtualDestination, ...]) -> etree._El
     return element
 
 
-def _write_group(interceptors: etree._Element, definitions: Iterable[VirtualTopic | Composite]) -> None:
+def _write_group(interceptors: etree._Element, definitions: Iterable[VirtualTopic | CompositeDestination]) -> None:
     group = etree.SubElement(etree.SubElement(interceptors, "virtualDestinationInterceptor"), "virtualDestinations")
     for each in definitions:
         if isinstance(each, VirtualTopic):
@@ -210,7 +216,7 @@ def _write_group(interceptors: etree._Element, definitions: Iterable[VirtualTopi
             _write_composite(group, each)
 
 
-def _write_composite(group: etree._Element, composite: Composite) -> None:
+def _write_composite(group: etree._Element, composite: CompositeDestination) -> None:
     attributes = {"name": composite.destination.name, **written_fields(composite, _COMPOSITE)}
     forward_to = etree.SubElement(etree.SubElement(group, composite.kind, attributes), "forwardTo")
     for leg in composite.legs:

@@ -10,7 +10,7 @@ from brokerapp.cluster.settings import ClusterTerms
 from brokerapp.engine.policy.life_cycles import RECONNECT_WINDOW_MS
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
-from brokerapp.model.settings import MAX_SCHEDULER_REPEAT, Discarding, SelectorCacheSettings, TimeStamping
+from brokerapp.model.settings import MAX_SCHEDULER_REPEAT, DiscardingSettings, SelectorCacheSettings, TimestampSettings
 from brokerapp.model.transport_connector import NO_STORES, TlsStores
 from brokerapp.network.options.definition import NetworkConnector
 
@@ -133,11 +133,11 @@ class BrokerConfig:
     authentication: Authentication | None = None  #: None: everybody may connect
     authorization: tuple[ConfiguredGrant, ...] | None = None  #: None: everybody may do everything
     plugins: tuple[Plugin, ...] = ()  #: those without effect
-    discarding: Discarding | None = None
+    discarding: DiscardingSettings | None = None
     tls: TlsStores = NO_STORES
     force_persistency: bool | None = None  #: as its plugin says, which is among `plugins` too
     path_separator: str = ""  #: of names as clients write them, as its plugin says, which is among `plugins` too
-    time_stamping: TimeStamping | None = None  #: as its plugin says, which is among `plugins` too
+    time_stamping: TimestampSettings | None = None  #: as its plugin says, which is among `plugins` too
     selector_cache: SelectorCacheSettings | None = None  #: as its plugin says, which is among `plugins` too
     system_usage: SystemUsage = SystemUsage()
     persistent: bool = True  #: else each start begins with an empty store

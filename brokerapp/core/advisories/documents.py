@@ -14,9 +14,9 @@ from typing import Any
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 Document = dict[str, Any]
 
@@ -30,10 +30,10 @@ _UNKNOWN = -2
 _NO_SESSION = -1
 
 _CLASSES = {
-    Kind.QUEUE: "ActiveMQQueue",
-    Kind.TOPIC: "ActiveMQTopic",
-    Kind.TEMP_QUEUE: "ActiveMQTempQueue",
-    Kind.TEMP_TOPIC: "ActiveMQTempTopic",
+    DestinationKind.QUEUE: "ActiveMQQueue",
+    DestinationKind.TOPIC: "ActiveMQTopic",
+    DestinationKind.TEMP_QUEUE: "ActiveMQTempQueue",
+    DestinationKind.TEMP_TOPIC: "ActiveMQTempTopic",
 }
 #: Headers of a message that have fields of their own; all others are its properties.
 _FIELDS = frozenset((
@@ -147,7 +147,7 @@ def _consumer_id(text: str) -> Document:
     return {"connectionId": connection, "sessionId": _whole(session), "value": _whole(value)}
 
 
-def offline(named: NamedSubscription, topic: Destination, broker_id: str) -> Document:
+def offline(named: SubscriptionIdentity, topic: Destination, broker_id: str) -> Document:
     """A durable subscription that nobody consumes, for bridges: it is to get what is sent to its topic elsewhere."""
     return {"ConsumerInfo": {
         "consumerId": {"connectionId": f"{broker_id} durable {named.client_id}", "sessionId": -1, "value": 1},

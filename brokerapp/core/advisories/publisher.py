@@ -19,13 +19,13 @@ from brokerapp.core.advisories.replay import Existing
 from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.destination_trie import matches, overlap
 from brokerapp.model.definitions import PolicyEntry
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.message import Copy, Message, escape
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.message import Message, RoutedCopy, escape
 from brokerapp.model.transformations import ADVISORY_JSON, HEADER
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ class Advisories:
 
     def consumer_started(self, subscription: Subscription) -> None:
         """A subscription is served from now on. When it is one to advisories, it is told what exists."""
-        if any(overlap(each.name, topics.ALL) for each in subscription.destinations if each.kind is Kind.TOPIC):
+        if any(
+            overlap(each.name, topics.ALL) for each in subscription.destinations if each.kind is DestinationKind.TOPIC
+        ):
             self._replay(subscription)
         self._tell_consumer(subscription, lambda: documents.consumer_info(subscription, self._broker.name))
         self._virtual.started(subscription)
@@ -194,7 +196,7 @@ class Advisories:
 
     def delivered(self, place: Destination, messages: Iterable[Message], *, heard: bool = True) -> None:
         """Messages reached their destination. Non-persistent ones are told of as they are where nobody hears them."""
-        if place.kind is Kind.SUBSCRIPTION:  # its topic is where they were delivered
+        if place.kind is DestinationKind.SUBSCRIPTION:  # its topic is where they were delivered
             return
         if not heard and self._asks_for(topics.NO_CONSUMER, place):
             for message in messages:
@@ -203,24 +205,24 @@ class Advisories:
         for message in messages:
             self._tell_of_message(topics.DELIVERED, place, message)
 
-    def dispatched(self, place: Destination, entries: Iterable[Entry]) -> None:
+    def dispatched(self, place: Destination, entries: Iterable[LogEntry]) -> None:
         """Messages were handed to a consumer."""
         self._tell_of_messages(topics.DISPATCHED, place, entries)
 
-    def consumed(self, place: Destination, entries: Iterable[Entry]) -> None:
+    def consumed(self, place: Destination, entries: Iterable[LogEntry]) -> None:
         """A consumer is done with messages."""
         self._tell_of_messages(topics.CONSUMED, place, entries)
 
-    def discarded(self, subscription: Subscription, entry: Entry) -> None:
+    def discarded(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic was dropped for a subscriber that is too slow."""
         consumer = documents.id_text(documents.consumer_id(subscription, self._broker.name))
         about = {"consumerId": consumer, "discardedCount": subscription.discarded}
         self._tell_of_message(topics.DISCARDED, Destination.parse(entry.shown), entry.message, about)
 
-    def _tell_of_messages(self, event: str, place: Destination, entries: Iterable[Entry]) -> None:
+    def _tell_of_messages(self, event: str, place: Destination, entries: Iterable[LogEntry]) -> None:
         """Something happened to messages in the log of a queue or of a named subscription, or straight from a topic."""
         for entry in entries:
-            destination = Destination.parse(entry.shown) if place.kind is Kind.SUBSCRIPTION else place
+            destination = Destination.parse(entry.shown) if place.kind is DestinationKind.SUBSCRIPTION else place
             self._tell_of_message(event, destination, entry.message)
 
     def _tell_of_message(
@@ -289,7 +291,7 @@ class Advisories:
         """Tell this subscription, and nobody else, what exists of what it wants to hear of."""
         if not self._broker.settings.advisory_support:
             return
-        wanted = [each for each in listener.destinations if each.kind is Kind.TOPIC]
+        wanted = [each for each in listener.destinations if each.kind is DestinationKind.TOPIC]
         told, is_bridge = 0, bool(listener.client.bridge)
         for family, existing in self._existing.news(to_bridge=is_bridge).items():
             if not any(overlap(each.name, family) for each in wanted):
@@ -297,7 +299,7 @@ class Advisories:
             for name, headers, document in existing():
                 topic = Destination.topic(name)
                 if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
-                    self._broker.delivery.tell(listener, self._message(headers, document), Copy(topic))
+                    self._broker.delivery.tell(listener, self._message(headers, document), RoutedCopy(topic))
                     told += 1
         self.elsewhere.listen(wanted, lambda: self._tell_all_told(listener, told))
 
@@ -306,12 +308,12 @@ class Advisories:
         client = listener.client
         if client.bridge and client.subscriptions.get(listener.name) is listener:
             message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
-            self._broker.delivery.tell(listener, message, Copy(Destination.topic(topic)))
+            self._broker.delivery.tell(listener, message, RoutedCopy(Destination.topic(topic)))
             self._broker.homes.pump()
 
     def _tell_here(self, topic: str, document: Document) -> None:
         """Tell listeners at this node, and nobody else."""
-        self._broker.delivery.spread(self._message({}, document), Copy(Destination.topic(topic)), None)
+        self._broker.delivery.spread(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
 
     # -- publishing
 

@@ -13,7 +13,7 @@ from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.broker_path import BRIDGE_DURABLES
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -46,7 +46,7 @@ class Existing:
         for client in self._broker.clients.values():
             yield topics.CONNECTION, {}, documents.connection_info(client, self._broker.name)
 
-    def _destinations(self, kind: Kind) -> Iterator[News]:
+    def _destinations(self, kind: DestinationKind) -> Iterator[News]:
         for each in self._broker.stats.known():
             if each.kind is kind and not is_advisory(each):
                 yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)

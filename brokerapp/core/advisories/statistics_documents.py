@@ -13,7 +13,7 @@ from brokerapp.core.advisories.documents import connection_id
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def of_destination(broker: Broker, destination: Destination, told: Told) -> Numb
 
 def of_broker(broker: Broker, told: Told) -> Numbers:
     """The sums over all destinations, what is used, and where clients reach the broker."""
-    named = [each for each in broker.stats.known() if each.kind is not Kind.SUBSCRIPTION]
+    named = [each for each in broker.stats.known() if each.kind is not DestinationKind.SUBSCRIPTION]
     every = [measured(broker, each, told) for each in named]
     held = [_held(broker, each) for each in named]
     handed_out = [each for each in every if each.DispatchCount]

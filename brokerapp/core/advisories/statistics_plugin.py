@@ -25,10 +25,10 @@ from brokerapp.core.advisories.statistics_documents import (
 )
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.message import Message, escape
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.transformations import HEADER, MAP_JSON
@@ -69,7 +69,7 @@ class Statistics:
 
     # -- as a sink
 
-    def deliver(self, _subscription: Subscription, entries: Sequence[Entry], _ack_ids: Sequence[str]) -> None:
+    def deliver(self, _subscription: Subscription, entries: Sequence[LogEntry], _ack_ids: Sequence[str]) -> None:
         """Requests."""
         for entry in entries:
             self._answer(entry.message, Destination.parse(entry.shown or entry.log))
@@ -113,7 +113,7 @@ class Statistics:
         """The destinations whose numbers the answers are made of."""
         known, what = self._broker.stats.known(), asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
-            return [each for each in known if each.kind is not Kind.SUBSCRIPTION]
+            return [each for each in known if each.kind is not DestinationKind.SUBSCRIPTION]
         if not what.startswith(DESTINATION):
             return []
         wanted = what.removeprefix(DESTINATION).removeprefix(".")

@@ -17,7 +17,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.consumer_queues import virtual_destinations_behind
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -58,12 +58,12 @@ class VirtualConsumers:
 
     def added(self, destination: Destination) -> None:
         """A queue came to exist."""
-        if self._on_creation and destination.kind is Kind.QUEUE:
+        if self._on_creation and destination.kind is DestinationKind.QUEUE:
             self._begin(self._queue(destination))
 
     def removed(self, destination: Destination) -> None:
         """A queue exists no more."""
-        if self._on_creation and destination.kind is Kind.QUEUE:
+        if self._on_creation and destination.kind is DestinationKind.QUEUE:
             self._end(self._queue(destination))
 
     def forgotten(self, client_id: str, name: str, topic: Destination) -> None:
@@ -103,7 +103,7 @@ class VirtualConsumers:
             served = (each for each in client.subscriptions.values() if not self._broker.rivals.rests(each))
             yield from map(self._of, served)
         if self._on_creation:
-            yield from [self._queue(each) for each in self._broker.stats.known() if each.kind is Kind.QUEUE]
+            yield from [self._queue(each) for each in self._broker.stats.known() if each.kind is DestinationKind.QUEUE]
             for durable in self._broker.durables:
                 named = durable.subscription
                 yield self._durable(named.client_id, named.name, named.topics)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.engine.routing.bridge_eligibility import Tally
+from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
 from brokerapp.errors import AuthenticationFailed
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.model.network_stats import IncomingStats
+from brokerapp.model.network_stats import InboundBridgeStats
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -59,7 +59,7 @@ class Bridging:
 
     def came(self, client: Client, broker: str, *, duplex: bool) -> None:
         """A client is the bridge of that broker."""
-        client.bridge, client.tally = broker, Tally()
+        client.bridge, client.tally = broker, BridgeFilterCounts()
         if duplex:  # it takes messages to there, too
             self._broker.advisories.bridge_started(client.id, broker, client.remote_address, by_duplex=True)
 
@@ -90,14 +90,14 @@ class Bridging:
             self._heard.popitem(last=False)
         return False
 
-    def incoming(self) -> list[IncomingStats]:
+    def incoming(self) -> list[InboundBridgeStats]:
         """Those that are here now."""
         return list(self._incoming())
 
-    def _incoming(self) -> Iterator[IncomingStats]:
+    def _incoming(self) -> Iterator[InboundBridgeStats]:
         for each in self._broker.clients.values():
             if each.bridge and each.tally is not None and not each.internal:
-                yield IncomingStats(
+                yield InboundBridgeStats(
                     each.bridge, each.id, each.client_id, each.remote_address, each.principal.name, each.connected_ms,
                     received=each.sent, duplicates=each.tally.repeated, given=each.delivered,
                     dropped_by_ttl=each.tally.too_far,

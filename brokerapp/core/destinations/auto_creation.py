@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import LimitExceeded, RequestRefused
-from brokerapp.model.definitions import Composite, PolicyEntry
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind, check_one
+from brokerapp.model.definitions import CompositeDestination, PolicyEntry
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind, check_one
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -48,7 +48,7 @@ class Creation:
         if not destination.is_queue and (is_advisory(destination) or destination in self._broker.stats):
             return True
         found = self._broker.topology.virtual_destinations_for(destination)
-        return any(isinstance(each, Composite) for each in found)
+        return any(isinstance(each, CompositeDestination) for each in found)
 
     def _check_number(self, policy: PolicyEntry) -> None:
         most = policy.max_destinations
@@ -59,7 +59,9 @@ class Creation:
         """Destinations that match a pattern, whatever other policy they may have."""
         if pattern.is_queue:
             return len(self._broker.topology.queues.find(pattern.name))
-        known = (each for each in self._broker.stats.known() if each.kind is Kind.TOPIC and not is_advisory(each))
+        known = (
+            each for each in self._broker.stats.known() if each.kind is DestinationKind.TOPIC and not is_advisory(each)
+        )
         return sum(matches(pattern.name, each.name) for each in known)
 
     # -- by operators
@@ -81,7 +83,7 @@ class Creation:
         if destination.is_queue:
             self._broker.queues.declare(destination)
         elif destination not in self._topics:
-            self._broker.committer.create(str(destination), json.dumps({"kind": Kind.TOPIC}))
+            self._broker.committer.create(str(destination), json.dumps({"kind": DestinationKind.TOPIC}))
             self.recover(destination)
 
     def recover(self, topic: Destination) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.policy.life_cycles import Origin, Use, ends_at_restart, ends_when_idle
+from brokerapp.engine.policy.life_cycles import DestinationOrigin, DestinationUsage, ends_at_restart, ends_when_idle
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.model.definitions import VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.system import clock
 
@@ -82,11 +82,11 @@ class Inactivity:
         if by_policy:
             timeout = policy.inactive_timeout_before_gc
             return idle_ms >= (DEFAULT_TIMEOUT_MS if timeout is None else timeout)
-        use = Use(producers=self._numbers(destination).ProducerCount)
+        use = DestinationUsage(producers=self._numbers(destination).ProducerCount)
         if not use.is_none:
             self._idle.pop(destination, None)
         kept, limit = self._is_subscription(destination), self._broker.settings.auto_destroy_after
-        return not kept and ends_when_idle(Origin.AUTO, use, idle_ms, limit)
+        return not kept and ends_when_idle(DestinationOrigin.AUTO, use, idle_ms, limit)
 
     def _idle_ms(self, destination: Destination) -> int:
         """Since when it was found idle, and nothing sent there."""
@@ -113,10 +113,10 @@ class Inactivity:
     def recovered(self, log: MessageLog) -> None:
         """A queue as it is after a restart, without what was not persistent: an empty one goes if clients made it."""
         destination = log.destination
-        if not self._broker.settings.auto_destroy_after or destination.kind is not Kind.QUEUE:
+        if not self._broker.settings.auto_destroy_after or destination.kind is not DestinationKind.QUEUE:
             return
         declared = self._broker.creation.is_declared(destination)
-        origin = Origin.ADMIN if declared else Origin.AUTO
+        origin = DestinationOrigin.ADMIN if declared else DestinationOrigin.AUTO
         is_subscription = self._is_subscription(destination)
         if ends_at_restart(origin, log.depth, is_subscription=is_subscription) and self._is_idle(destination):
             self._remove(destination)
@@ -126,11 +126,11 @@ class Inactivity:
             return False
         if not self._broker.homes.is_here(str(destination)):
             return False
-        if destination.kind is Kind.TOPIC:
+        if destination.kind is DestinationKind.TOPIC:
             subscribers = self._broker.delivery.subscribers(destination)
             subscribers = subscribers or self._broker.homes.known.listeners_elsewhere(destination)
             return not (subscribers or self._broker.topology.feeds_of(destination.name))
-        if destination.kind is not Kind.QUEUE:
+        if destination.kind is not DestinationKind.QUEUE:
             return False
         log = self._broker.queues.get(str(destination))
         if log is None:  # a composite that only forwards
@@ -147,7 +147,7 @@ class Inactivity:
 
     def bound_topics(self) -> None:
         """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
-        topics = [each for each in self._broker.stats.known() if each.kind is Kind.TOPIC]
+        topics = [each for each in self._broker.stats.known() if each.kind is DestinationKind.TOPIC]
         too_many = len(topics) - self._broker.stats.bound
         if too_many > 0:
             idle = itertools.islice(filter(self._is_idle, topics), too_many)

@@ -12,11 +12,11 @@ from typing import Any
 from brokerapp.core.dispatch.counters import Stats
 from brokerapp.core.dispatch.dispatcher import Delivery
 from brokerapp.core.publishing.group_commit import Committer
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules, rules_of
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy, dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
 from brokerapp.engine.routing.bindings import is_at
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
 from brokerapp.store import LogState
@@ -31,7 +31,7 @@ class Logs:
     def __init__(self, committer: Committer, delivery: Delivery, stats: Stats) -> None:
         self._committer, self._delivery, self._stats = committer, delivery, stats
         self._logs: dict[str, MessageLog] = {}
-        self.topology: Topology
+        self.topology: RoutingTable
         #: Says of a log that came to be known whether it is at home here.
         self.placed: Callable[[MessageLog], None] = lambda _log: None
 
@@ -82,7 +82,7 @@ class Logs:
         self._committer.create(log.name, json.dumps(attributes))
 
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
-        rules = rules_of(self.topology.policy_for(destination))
+        rules = dispatch_policy_of(self.topology.policy_for(destination))
         log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
         self.placed(log)
         return log
@@ -95,7 +95,7 @@ class Logs:
 
     # -- the rules they give out messages by
 
-    def tune(self, log: MessageLog, rules: DispatchRules, attributes: Callable[[], Mapping[str, Any]]) -> None:
+    def tune(self, log: MessageLog, rules: DispatchPolicy, attributes: Callable[[], Mapping[str, Any]]) -> None:
         """Give out a log's messages by these rules from now on; the store keeps it with the attributes it has then."""
         was_prioritized = log.rules.prioritized
         log.tune(rules)

@@ -11,12 +11,12 @@ from brokerapp.core.dispatch.counters import Stats
 from brokerapp.core.dispatch.dispatcher import Delivery
 from brokerapp.core.publishing.group_commit import Committer
 from brokerapp.core.subscriptions.selector_memory import Remembering
-from brokerapp.engine.dispatch.dispatch_policy import rules_of
+from brokerapp.engine.dispatch.dispatch_policy import dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selector_cache import SelectorCache
 from brokerapp.engine.routing.bindings import Binding, RoutingType, new_binding
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store import LogState
 
 
@@ -73,7 +73,7 @@ class Queues(Logs):
 
         None when the subscription is gone.
         """
-        if destination.kind is Kind.SUBSCRIPTION:
+        if destination.kind is DestinationKind.SUBSCRIPTION:
             return self._logs.get(str(destination))
         return self.ensure(destination)
 
@@ -148,7 +148,7 @@ class Queues(Logs):
             attributes["declared"] = True
         if paused:
             attributes["paused"] = True
-        if rules_of(self.topology.policy_for(queue)).prioritized:
+        if dispatch_policy_of(self.topology.policy_for(queue)).prioritized:
             attributes["prioritized"] = True
         if self._stats.of(queue).DLQ:
             attributes["dlq"] = True
@@ -176,14 +176,14 @@ class Queues(Logs):
             return
         log.counts.DLQ = True
         self._stats.changed.add(log.counts)
-        if log.destination.kind is not Kind.SUBSCRIPTION:
+        if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             self._describe(log)
 
     def retune(self) -> None:
         """Give out messages by the policies that are in force."""
         for log in self._logs.values():
-            if log.destination.kind is not Kind.SUBSCRIPTION:
-                rules = rules_of(self.topology.policy_for(log.destination))
+            if log.destination.kind is not DestinationKind.SUBSCRIPTION:
+                rules = dispatch_policy_of(self.topology.policy_for(log.destination))
                 self.tune(log, rules, partial(self._attributes, log.destination, log.paused))
 
     # -- how they go

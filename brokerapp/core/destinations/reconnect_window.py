@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.policy.life_cycles import Origin, is_kept_over_restarts
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.engine.policy.life_cycles import DestinationOrigin, is_kept_over_restarts
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 
@@ -37,7 +37,7 @@ class Belonging:
 
     client_id: str
     user: str
-    kind: Kind
+    kind: DestinationKind
     name: str  #: the client's own
     window_ms: int  #: how long it waits for the client; 0: it does not
 
@@ -48,7 +48,7 @@ class Belonging:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Belonging:
         """The inverse of to_json."""
-        return Belonging(**{**data, "kind": Kind(data["kind"])})
+        return Belonging(**{**data, "kind": DestinationKind(data["kind"])})
 
     def is_of(self, client: Client) -> bool:
         """Whether it is this client's."""
@@ -56,7 +56,7 @@ class Belonging:
         return mine and (client.client_id, client.principal.name) == (self.client_id, self.user)
 
 
-def belonging(client: Client, kind: Kind, name: str) -> Belonging:
+def belonging(client: Client, kind: DestinationKind, name: str) -> Belonging:
     """Whose a new temporary destination of a client is."""
     return Belonging(client.client_id, client.principal.name, kind, name, client.reconnect_ms)
 
@@ -77,7 +77,7 @@ class Reconnecting:
 
     def keep(self, destination: Destination, belongs: Belonging) -> None:
         """Let it outlive this node, which has it, if its client may reconnect."""
-        if not is_kept_over_restarts(Origin.TEMPORARY, belongs.window_ms):
+        if not is_kept_over_restarts(DestinationOrigin.TEMPORARY, belongs.window_ms):
             return
         attributes = {BELONGS: belongs.to_json(), AT: self._broker.session}
         if destination.is_queue:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.core.advisories.statistics_plugin import Statistics
 from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY, Belonging
 from brokerapp.core.redelivery.stale_nonpersistent import Leftovers
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SUBSCRIPTION
 from brokerapp.nodes.membership.ownership import owner_of
 from brokerapp.store import DISCARDED, LogState
@@ -39,7 +39,7 @@ class Restoring:
             self._broker.durables.recover(state, last)
         elif destination.is_temporary:
             self._recover_temporary(destination, state, last)
-        elif kind == Kind.TOPIC:
+        elif kind == DestinationKind.TOPIC:
             self._broker.creation.recover(destination)
         else:
             self._broker.queues.recover(state, last)
@@ -73,12 +73,12 @@ class Restoring:
         """Another node declared a log, or described it anew; or it is gone (None)."""
         described = json.loads(attributes) if attributes else {"kind": DISCARDED}
         kind, log = described.get("kind"), self._broker.queues.get(name)
-        is_subscription = Destination.parse(name).kind is Kind.SUBSCRIPTION
+        is_subscription = Destination.parse(name).kind is DestinationKind.SUBSCRIPTION
         if attributes is None and is_subscription:
             self._broker.durables.name_is_free(name)
         elif kind == DISCARDED:
             self._unlearn(name)
-        elif kind == Kind.TOPIC or log is None:
+        elif kind == DestinationKind.TOPIC or log is None:
             self._recover(LogState(name, described, 0, ""), 0)
         elif kind == SUBSCRIPTION:
             self._broker.durables.described(log, described)
@@ -90,7 +90,10 @@ class Restoring:
     def _unlearn(self, name: str) -> None:
         """Another node removed a log, or a topic that was declared."""
         destination, log = Destination.parse(name), self._broker.queues.get(name)
-        is_subscription, gets_ours = destination.kind is Kind.SUBSCRIPTION, self._broker.committer.brings_to(name)
+        is_subscription, gets_ours = (
+            destination.kind is DestinationKind.SUBSCRIPTION,
+            self._broker.committer.brings_to(name),
+        )
         self._broker.homes.lost(name)
         if log is None:
             part = self._broker.temporaries if destination.is_temporary else self._broker.creation

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.destinations.reconnect_window import AT, Belonging, belonging
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.policy.life_cycles import Ending, grace_ms
+from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
-from brokerapp.model.destination import Destination, Kind, check_name
+from brokerapp.model.destination import Destination, DestinationKind, check_name
 from brokerapp.nodes.membership.ownership import owner_of
 from brokerapp.nodes.ownership.orphaned_temporaries import Strangers
 
@@ -41,14 +41,14 @@ class Temporaries:
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._producers
 
-    def own(self, client: Client, kind: Kind, name: str) -> Destination:
+    def own(self, client: Client, kind: DestinationKind, name: str) -> Destination:
         """The client's temporary destination of this name, which exists from now on. Raises RequestRefused."""
         found = client.temporaries.get((kind, name))
         if found is None:
             found = self._create(client, kind, name)
         return found
 
-    def _create(self, client: Client, kind: Kind, name: str) -> Destination:
+    def _create(self, client: Client, kind: DestinationKind, name: str) -> Destination:
         check_name(name)
         number = len(client.temporaries) + 1
         if number > MAX_TEMPORARIES:
@@ -169,7 +169,7 @@ class Temporaries:
             belongs = self._belonging.get(destination)
             if belongs is None:  # its client came back somewhere else
                 continue
-            grace = grace_ms(Ending.LEFT if client.left else Ending.LOST, belongs.window_ms)
+            grace = grace_ms(ConnectionEnd.LEFT if client.left else ConnectionEnd.LOST, belongs.window_ms)
             if grace:
                 self._broker.reconnecting.wait(destination, belongs, grace)
             else:

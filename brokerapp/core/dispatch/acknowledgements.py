@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import from_log
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import Settle, SettleRun
+from brokerapp.model.commands import AckBatchCommand, SettleCommand
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.schema import BRIDGE_REFUSE, DROP
 
@@ -27,7 +27,7 @@ class Settling:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def settle(self, client: Client, settle: Settle) -> None:
+    def settle(self, client: Client, settle: SettleCommand) -> None:
         """ACK or NACK. Raises RequestRefused when the client does not hold the message.
 
         As in ActiveMQ it comes to nothing when the client unsubscribed meanwhile.
@@ -65,7 +65,9 @@ class Settling:
         self.account(settled)
         self._broker.committer.settle([entry for _, _, entry in settled])
 
-    def _held(self, client: Client, settle: Settle, transaction: Transaction | None) -> tuple[Subscription, str] | None:
+    def _held(
+        self, client: Client, settle: SettleCommand, transaction: Transaction | None
+    ) -> tuple[Subscription, str] | None:
         """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
 
         Before STOMP 1.2 what an open transaction acknowledged can be acknowledged again, as in ActiveMQ: in the same
@@ -85,8 +87,8 @@ class Settling:
         return found.subscription, found.key
 
     def _settle_abroad(
-        self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, Entry]]
-    ) -> list[tuple[Subscription, str, Entry]]:
+        self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, LogEntry]]
+    ) -> list[tuple[Subscription, str, LogEntry]]:
         """Let the store remove what is of logs at home elsewhere, and then their homes know; the rest."""
         queues = self._broker.queues
         away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
@@ -95,7 +97,7 @@ class Settling:
         known = set(map(id, away))
         return [each for each in settled if id(each[2]) not in known]
 
-    def settle_run(self, client: Client, run: SettleRun) -> None:
+    def settle_run(self, client: Client, run: AckBatchCommand) -> None:
         """ACKs that came one after the other: those of one subscription to one queue are dealt with at once."""
         ack_ids: Sequence[str] = run.ack_ids
         now_us = time.time_ns() // 1000
@@ -116,10 +118,10 @@ class Settling:
                 self._broker.delivery.acked(log, entries, client, now_us)
                 self._broker.committer.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
-        for each in SettleRun(ack_ids):
+        for each in AckBatchCommand(ack_ids):
             self._broker.attempt(client, self.settle, each)
 
-    def _give_back_credit(self, subscription: Subscription, entries: Sequence[Entry]) -> None:
+    def _give_back_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
         """It holds these messages no longer."""
         count = len(entries)
         if subscription.abroad:
@@ -129,7 +131,7 @@ class Settling:
         if subscription.credit <= count:  # it had none
             self._broker.delivery.resume(subscription)
 
-    def account(self, settled: Sequence[tuple[Subscription, str, Entry]]) -> None:
+    def account(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
         """These messages are done with."""
         now_us = time.time_ns() // 1000
         for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
@@ -142,13 +144,13 @@ class Settling:
                     self._broker.delivery.acked(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
-                if isinstance(entry, RemoteEntry):
+                if isinstance(entry, RemoteLogEntry):
                     entry.keeper.accepted(entry)
                     continue
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
                 self._broker.delivery.account_topic_ack(subscription, entry, now_us)
 
-    def _check_grave(self, entry: Entry) -> None:
+    def _check_grave(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
         log = self._broker.queues.get(entry.log)
         if from_log(entry) and log is not None and self._broker.failures.is_in_grave(log, entry):
@@ -180,14 +182,14 @@ class Settling:
         if from_log(entry):
             log, again = self._broker.queues[entry.log], not reason
             self._broker.redelivering.reject(log, entry, client.client_id, cause, again=again)
-        elif isinstance(entry, RemoteEntry):
+        elif isinstance(entry, RemoteLogEntry):
             entry.keeper.rejected(entry)
         else:
             self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
             self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
-def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, Entry]]:
+def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, LogEntry]]:
     """What an ACK settles: in mode `client` all up to the message, else the one."""
     if subscription.ack_mode != "client":
         return [(subscription, key, subscription.unacked.pop(key))]

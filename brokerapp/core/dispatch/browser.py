@@ -21,10 +21,10 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import selector_headers
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import entry_of, partition
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.message_order import by_number
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import Settle, Subscribe
+from brokerapp.model.commands import SettleCommand, SubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.store import StoredLogEntry
 from brokerapp.system import clock
@@ -45,7 +45,7 @@ class Browsing:
         self._broker = broker
 
     @staticmethod
-    def check(subscribe: Subscribe, targets: Iterable[Destination]) -> None:
+    def check(subscribe: SubscribeCommand, targets: Iterable[Destination]) -> None:
         """Raise RequestRefused for what cannot be browsed."""
         for each in targets:
             if not each.is_queue:
@@ -66,7 +66,7 @@ class Browsing:
                 self._broker.queues.ensure(target)
         subscription.browse = Browse(self._broker, subscription)
 
-    def settle(self, client: Client, subscription: Subscription, key: str, settle: Settle) -> None:
+    def settle(self, client: Client, subscription: Subscription, key: str, settle: SettleCommand) -> None:
         """An ACK makes room for more of the snapshot. Raises RequestRefused for a NACK: nothing was consumed."""
         if not settle.accepted:
             raise RequestRefused("a message that was browsed cannot be rejected (NACK)")
@@ -83,7 +83,7 @@ class Browse:
     def __init__(self, broker: Broker, subscription: Subscription) -> None:
         self._broker, self._subscription = broker, subscription
         self._logs: deque[MessageLog] = deque()  # not read to their end
-        self._page: deque[Entry] = deque()
+        self._page: deque[LogEntry] = deque()
         self._after = self._upto = 0
         self._place = by_number  # what orders the log that is read
         self._reading = self._over = False
@@ -165,7 +165,7 @@ class Browse:
             self._after = 0
         self.go_on()
 
-    def _shows(self, log: MessageLog, entry: Entry) -> bool:
+    def _shows(self, log: MessageLog, entry: LogEntry) -> bool:
         selector = self._subscription.condition
         entry.deliveries = log.deliveries_of(entry)
         return selector is None or selector.matches(selector_headers(entry, log.destination))

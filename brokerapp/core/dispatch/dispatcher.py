@@ -18,15 +18,15 @@ from brokerapp.core.publishing.group_commit import Committer
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.selective_dispatch import Wants
+from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import entry_of, native, partition, topic_entry
 from brokerapp.engine.entries.eviction import OLDEST, evict
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.entries.remote_entry import RemoteEntry
-from brokerapp.engine.routing.destination_trie import DestinationMap
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.message import Copy, Message, Sizes
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry
+from brokerapp.engine.routing.destination_trie import DestinationTrie
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
 from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.recorder import TraceRecorder
@@ -54,19 +54,21 @@ class Delivery:
         committer: Committer,
         recorder: TraceRecorder,
         stats: Stats,
-        expired: Callable[[MessageLog, Entry], None],
+        expired: Callable[[MessageLog, LogEntry], None],
         may: May,
     ) -> None:
         self._committer, self._recorder, self._stats = committer, recorder, stats
         self._expired, self._may = expired, may
-        self._topics: dict[Kind, DestinationMap[Subscription]] = {kind: DestinationMap() for kind in Kind}
+        self._topics: dict[DestinationKind, DestinationTrie[Subscription]] = {
+            kind: DestinationTrie() for kind in DestinationKind
+        }
         self._subscribers_of: dict[Destination, list[Subscription]] = {}
         self._remembered = 0  # subscribers in all of these
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
         #: Notes what reaches a topic; what its subscribers get of it.
-        self.remember: Callable[[Message, Copy], Message] = lambda message, _copy: message
+        self.remember: Callable[[Message, RoutedCopy], Message] = lambda message, _copy: message
         self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
         self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
         self.sound: Callable[[MessageLog, list[StoredLogEntry]], object] = lambda _log, found: (
@@ -130,7 +132,7 @@ class Delivery:
 
     # -- queues
 
-    def give(self, log: MessageLog, subscription: Subscription, entries: list[Entry]) -> None:
+    def give(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None:
         """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
         now_us = time.time_ns() // 1000  # not that of a tick, nor when they were born: latencies are told from it
         now_ms = now_us // 1000
@@ -159,17 +161,17 @@ class Delivery:
         self.acked(log, entries, client, time.time_ns() // 1000)
         self._committer.settle(entries)
 
-    def acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
+    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | Consumer, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
         self.count_acked(log, entries)
         self.told_acked(log, entries, client, now_us)
 
-    def count_acked(self, log: MessageLog, entries: Sequence[Entry]) -> None:
+    def count_acked(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
         log.counts.left([entry.message for entry in entries])
         self._stats.changed.add(log.counts)
 
-    def told_acked(self, log: MessageLog, entries: list[Entry], client: Client | Consumer, now_us: int) -> None:
+    def told_acked(self, log: MessageLog, entries: list[LogEntry], client: Client | Consumer, now_us: int) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
         log.settled(entries)
         self._stats.changed.add(log.counts)
@@ -179,14 +181,14 @@ class Delivery:
         if self.advisories.watching:
             self.advisories.consumed(log.destination, entries)
 
-    def _record(self, kind: int, log: MessageLog, entries: list[Entry], consumer: str, now_us: int) -> None:
+    def _record(self, kind: int, log: MessageLog, entries: list[LogEntry], consumer: str, now_us: int) -> None:
         for original, run in groupby(entries, _original):
             messages = [entry.message for entry in run]
             sent_to = native(original) if original else log.name
             self._recorder.run(kind, now_us, messages, (log.name,), sent_to, consumer)
 
     @staticmethod
-    def ack_ids(subscription: Subscription, entries: list[Entry]) -> list[str]:
+    def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]:
         """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
         client: Client = subscription.client
         if client.names_messages:
@@ -233,18 +235,18 @@ class Delivery:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
         return bool(self._topics[topic.kind].find(topic.name) or self.homes.known.listeners_elsewhere(topic))
 
-    def publish(self, message: Message, copy: Copy, sender: Client | None = None) -> None:
+    def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._stats.of(copy.destination)
-        stats.arrived(Sizes.of((message,)))
+        stats.arrived(BodySizes.of((message,)))
         self._stats.changed.add(stats)
         self.homes.known.pass_on(message, copy, bringer(message, sender))
         self.spread(message, copy, sender)
 
-    def spread(self, message: Message, copy: Copy, sender: Client | None) -> None:
+    def spread(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:
         """The same to those on this node."""
         message = self.remember(message, copy)
-        wants = Wants(topic_entry(message, copy), copy.destination)
+        wants = SelectorEvaluation(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)
         if self.advisories.watching:
             self.advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
@@ -257,14 +259,14 @@ class Delivery:
                 self._bound(subscription)
 
     def tell(
-        self, subscription: Subscription, message: Message, copy: Copy, queue: Destination | None = None,
-        wants: Wants | None = None,
+        self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None,
+        wants: SelectorEvaluation | None = None,
     ) -> None:  # fmt: skip
         """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
         gets copies of what the topic gets. `wants` remembers what selectors say of it.
         """
         entry = topic_entry(message, copy, queue)
-        wants = wants or Wants(entry, copy.destination)
+        wants = wants or SelectorEvaluation(entry, copy.destination)
         if subscription.selector is None or wants(subscription.selector):
             subscription.await_turn(entry)
             self.waiting[subscription] = None
@@ -276,7 +278,7 @@ class Delivery:
                 subscription.pending_bytes -= len(entry.message.body)
                 self._discard(subscription, entry)
 
-    def _discard(self, subscription: Subscription, entry: Entry) -> None:
+    def _discard(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic is not kept for a subscriber that is too slow."""
         topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
         stats = self._stats.of(topic)
@@ -291,7 +293,7 @@ class Delivery:
         pending = subscription.pending
         while pending and subscription.ready:
             entry = subscription.next_pending()
-            if isinstance(entry, RemoteEntry):
+            if isinstance(entry, RemoteLogEntry):
                 self._give_remote(subscription, entry, now_us // 1000)
                 continue
             if 0 < entry.message.expires <= now_us // 1000:
@@ -301,7 +303,7 @@ class Delivery:
         if not pending:
             self.waiting.pop(subscription, None)
 
-    def _give_remote(self, subscription: Subscription, entry: RemoteEntry, now_ms: int) -> None:
+    def _give_remote(self, subscription: Subscription, entry: RemoteLogEntry, now_ms: int) -> None:
         """Hand over what another broker keeps, counts and records."""
         if 0 < entry.message.expires <= now_ms:
             entry.keeper.late(entry)
@@ -310,7 +312,7 @@ class Delivery:
             entry.keeper.accepted(entry)
         self._hand_over(subscription, entry)
 
-    def _hand_over(self, subscription: Subscription, entry: Entry) -> None:
+    def _hand_over(self, subscription: Subscription, entry: LogEntry) -> None:
         """Let the client have what is in no log here; unless that is all, it holds it from now on."""
         client: Client = subscription.client
         ack_ids: Sequence[str] = ()
@@ -321,7 +323,7 @@ class Delivery:
         self.dirty[client] = None
         client.sink.deliver(subscription, (entry,), ack_ids)
 
-    def _give_from_topic(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+    def _give_from_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
         stats = self._stats.of(topic)
         stats.handed_out((entry.message.born_us,), now_us)
@@ -338,7 +340,7 @@ class Delivery:
         self._stats.changed.add(stats)
         self._hand_over(subscription, entry)
 
-    def account_topic_ack(self, subscription: Subscription, entry: Entry, now_us: int) -> None:
+    def account_topic_ack(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""
         topic = Destination.parse(entry.shown)
         stats = self._stats.of(topic)

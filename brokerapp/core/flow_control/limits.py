@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.clients.client import Placed
-from brokerapp.engine.policy.send_timeout import Bound, bound_of, topic_bound_of
+from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.policy.send_timeout import ByteLimit, bound_of, topic_bound_of
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.definitions import PolicyEntry
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store import SHARED, STORE, TEMP
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ class Bounds:
         """Other policies are in force."""
         policies = self._broker.topology.definitions.policies
         self._of_logs.clear()
-        self.of_topics = any(each.destination.kind is Kind.TOPIC and topic_bound_of(each).bytes for each in policies)
+        self.of_topics = any(
+            each.destination.kind is DestinationKind.TOPIC and topic_bound_of(each).bytes for each in policies
+        )
 
     def policy_of(self, name: str) -> PolicyEntry | None:
         """The policy of a log or topic; that of a named subscription is its first topic's. An odd name has none."""
@@ -47,7 +49,7 @@ class Bounds:
             destination = Destination.parse(name)
         except InvalidDestination:  # whoever asks is in the middle of a batch, and is not to fail for a name
             return None
-        if destination.kind is Kind.SUBSCRIPTION:
+        if destination.kind is DestinationKind.SUBSCRIPTION:
             durable = self._broker.durables.known(name)
             if durable is None:
                 return None
@@ -85,7 +87,7 @@ class Bounds:
         bound = topic_bound_of(self._broker.topology.policy_for(destination)).bytes
         return bound - self._waiting(destination) if bound else float("inf")
 
-    def full_topic(self, placed: Sequence[Placed]) -> str | None:
+    def full_topic(self, placed: Sequence[RoutedMessage]) -> str | None:
         """The first topic on the way of these messages that is full."""
         topics = (copy.destination for each in placed for copy in each.route.topics)
         return next((str(topic) for topic in topics if self.is_full(topic)), None)
@@ -106,6 +108,6 @@ class Bounds:
         bound = self._bound(place)
         return f"{place} is full ({bound.name} {bound.bytes} bytes)"
 
-    def _bound(self, place: str) -> Bound:
+    def _bound(self, place: str) -> ByteLimit:
         is_queue = Destination.parse(place).is_queue
         return (bound_of if is_queue else topic_bound_of)(self.policy_of(place))

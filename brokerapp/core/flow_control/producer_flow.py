@@ -20,7 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from brokerapp.core.flow_control.wait_queue import FullPlace, Waiting
-from brokerapp.engine.clients.client import Client, Placed
+from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.policy.send_timeout import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -67,7 +67,7 @@ class FlowControl:
         """Whether sends are to come by here, rather than go to the store at once."""
         return bool(self.places) or self._broker.bounds.of_topics or self._broker.bounds.is_disk_low
 
-    def is_free(self, placed: Sequence[Placed]) -> bool:
+    def is_free(self, placed: Sequence[RoutedMessage]) -> bool:
         """Whether no topic on the way of these messages is full, nor waited for."""
         if not self.watchful:
             return True
@@ -149,7 +149,7 @@ class FlowControl:
             return self.places[TEMP]
         return self.places.get(STORE) if ways else None
 
-    def _topic_in_row(self, placed: Sequence[Placed]) -> FullPlace | None:
+    def _topic_in_row(self, placed: Sequence[RoutedMessage]) -> FullPlace | None:
         """The first topic on the way of these messages at which others wait."""
         names = (str(copy.destination) for each in placed for copy in each.route.topics)
         return next((self.places[name] for name in names if name in self.places), None)

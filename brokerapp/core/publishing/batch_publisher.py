@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING
 from brokerapp.core.publishing.pending_write import ClientUnit
 from brokerapp.core.publishing.scheduler import MARK as SCHEDULED
-from brokerapp.engine.clients.client import Client, Placed
+from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.routing.route_walk import Route
-from brokerapp.model.commands import Send, SendRun
+from brokerapp.model.commands import SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, stored_alike
 from brokerapp.store import BatchWrite
@@ -59,12 +59,12 @@ class Runs:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def send(self, client: Client, run: SendRun) -> None:
+    def send(self, client: Client, run: SendBatchCommand) -> None:
         """Publish. Raises RequestRefused, which holds for all; the receipts follow when the messages are stored."""
         way = self._way(client, run)
         if way is None:
             for send in run:
-                self._broker.attempt(client, self._broker.perform[Send], send)
+                self._broker.attempt(client, self._broker.perform[SendCommand], send)
             return
         destination, route = way
         self._broker.require(client, "write", destination)
@@ -85,7 +85,7 @@ class Runs:
             client.started_unit(unit.size)
             self._broker.committer.submit(unit, unit.given)
 
-    def _way(self, client: Client, run: SendRun) -> tuple[Destination, Route] | None:
+    def _way(self, client: Client, run: SendBatchCommand) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
         like = run.like
         if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
@@ -129,7 +129,7 @@ class Runs:
         """These messages of a run, each in a unit of its own."""
         storing, units = self._broker.storing, []
         for place in places:
-            placed = [Placed(run.messages[place], run.stored[place], run.destination, run.route)]
+            placed = [RoutedMessage(run.messages[place], run.stored[place], run.destination, run.route)]
             appends = [(run.stored[place], run.rows)]
             given = {log: [entries[place]] for log, entries in run.given.items()}
             units.append(ClientUnit(storing, run.client, placed, appends, (), (), run.receipts[place], None, given))

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.dispatch.append_group import Group
+from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.log_entry import COMING, Entry
-from brokerapp.model.message import Message, Sizes
+from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
+from brokerapp.model.message import BodySizes, Message
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_COPIES = 200
 
 #: What was given early of a unit's messages: all of them, in order, by the name of the log.
-Given = Mapping[str, Sequence[Entry]]
+Given = Mapping[str, Sequence[LogEntry]]
 NOTHING: Given = {}
 
 
@@ -37,7 +37,7 @@ class EarlyDelivery:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[Group]) -> Given:
+    def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[AppendGroup]) -> Given:
         """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
         if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable:
             return NOTHING
@@ -57,15 +57,17 @@ class EarlyDelivery:
 
     def _give(
         self, log: MessageLog, row: tuple[str, str, str], messages: Sequence[Message], sizes: Sequence[int]
-    ) -> Sequence[Entry]:
+    ) -> Sequence[LogEntry]:
         name, original, shown = row
         deliveries = messages[0].deliveries
         facts = zip(messages, sizes, strict=True)
-        entries = [Entry(name, COMING, message, 0, size, original, shown, deliveries) for message, size in facts]
+        entries = [
+            LogEntry(name, UNCOMMITTED, message, 0, size, original, shown, deliveries) for message, size in facts
+        ]
         taken = log.give_early(entries)
         if not taken:
             return ()
-        self._broker.storing.arrived(log, messages, Sizes.of(messages))
+        self._broker.storing.arrived(log, messages, BodySizes.of(messages))
         for consumer, theirs in taken:
             self._broker.delivery.give(log, consumer, theirs)
         return entries
@@ -93,7 +95,7 @@ class EarlyDelivery:
         return held is not None and not committer.brings_to(log.name) and held + log.coming + size <= limit
 
     def stored(
-        self, log: MessageLog, entries: Sequence[Entry], numbers: Iterable[int], payloads: Iterable[int]
+        self, log: MessageLog, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]
     ) -> None:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)

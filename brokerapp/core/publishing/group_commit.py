@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.core.publishing.commit_port import CommitStore
-from brokerapp.engine.entries.log_entry import COMING
+from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.store import (
     DISCARDED,
@@ -310,15 +310,15 @@ class Committer:
 
     def _known(self, settles: Sequence[SettledEntry]) -> Sequence[SettledEntry]:
         """Those that the store has already; the others are settled when it does."""
-        known = [entry for entry in settles if 0 < entry.seq < COMING]
+        known = [entry for entry in settles if 0 < entry.seq < UNCOMMITTED]
         if len(known) < len(settles):
-            self._hasty += [entry for entry in settles if entry.seq == COMING]
+            self._hasty += [entry for entry in settles if entry.seq == UNCOMMITTED]
         return known
 
     def _settle_hasty(self) -> None:
         """What is stored by now can be settled."""
-        self._settles += [entry for entry in self._hasty if 0 < entry.seq < COMING]
-        self._hasty = [entry for entry in self._hasty if entry.seq == COMING]
+        self._settles += [entry for entry in self._hasty if 0 < entry.seq < UNCOMMITTED]
+        self._hasty = [entry for entry in self._hasty if entry.seq == UNCOMMITTED]
 
     async def _until_answered(self, call):
         while True:
@@ -364,7 +364,7 @@ def _size(batch: CommitBatch) -> int:
 
 def _is_hasty(unit: PendingWrite | BatchWrite) -> bool:
     """Whether it settles what is on its way to the store."""
-    return bool(unit.settles) and any(entry.seq == COMING for entry in unit.settles)
+    return bool(unit.settles) and any(entry.seq == UNCOMMITTED for entry in unit.settles)
 
 
 def _writes(batch: CommitBatch) -> bool:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
 from brokerapp.core.publishing.pending_write import ClientUnit, HandoverUnit, SchedulingUnit, appends_of
-from brokerapp.engine.clients.client import Client, Placed
-from brokerapp.engine.dispatch.append_group import Group
+from brokerapp.engine.clients.client import Client, RoutedMessage
+from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import LimitExceeded
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Message, Sizes
+from brokerapp.model.message import BodySizes, Message
 from brokerapp.store import ScheduledJobChange
 from brokerapp.tracing.schema import DROP, FORWARD
 
@@ -41,8 +41,8 @@ class Storing:
     def submit(
         self,
         client: Client,
-        placed: Sequence[Placed],
-        settled: Sequence[tuple[Subscription, str, Entry]],
+        placed: Sequence[RoutedMessage],
+        settled: Sequence[tuple[Subscription, str, LogEntry]],
         receipt: str | None,
         undo: Callable[[], None] | None = None,
         jobs: Sequence[ScheduledJobChange] = (),
@@ -102,7 +102,7 @@ class Storing:
         self.happened(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
         self._broker.confirm(client, request.receipt)
 
-    def _committed(self, placed: Sequence[Placed]) -> int:
+    def _committed(self, placed: Sequence[RoutedMessage]) -> int:
         """Record that the messages of a transaction were sent, now, which is when copies of them are stored."""
         now_us = time.time_ns() // 1000
         self._broker.publishing.record_sent(placed, now_us)
@@ -138,7 +138,7 @@ class Storing:
         if self.restore_queues(request.placed):
             request.appends = appends_of(request.placed)
 
-    def restore_queues(self, placed: Sequence[Placed]) -> bool:
+    def restore_queues(self, placed: Sequence[RoutedMessage]) -> bool:
         """Let queues exist that these messages go to and that were deleted since; whether there were any.
 
         Raises RequestRefused when one cannot come back: it was temporary.
@@ -160,7 +160,7 @@ class Storing:
         self._broker.jobs.note(min([each.due_ms for each in jobs]))
 
     def happened(
-        self, placed: Sequence[Placed], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
+        self, placed: Sequence[RoutedMessage], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
     ) -> None:
         """The store did it. `given` was given early, of one message; `moved_us`: when, if not at its birth.
 
@@ -182,7 +182,7 @@ class Storing:
         self,
         messages: Sequence[Message],
         sizes: Sequence[int],
-        group: Group,
+        group: AppendGroup,
         sent_to: str,
         seq: int,
         given: Given = NOTHING,
@@ -193,7 +193,7 @@ class Storing:
 
         To those who were `given` them early they are only numbered.
         """
-        count, bodies = len(messages), Sizes.of(messages)
+        count, bodies = len(messages), BodySizes.of(messages)
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
@@ -206,7 +206,7 @@ class Storing:
             entries = ()
             if deposits.is_followed(name) if log.away else log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
-                entries = [Entry(name, *each, original, shown, deliveries) for each in facts]
+                entries = [LogEntry(name, *each, original, shown, deliveries) for each in facts]
             if log.away:
                 self._count(log, bodies)
                 deposits.note(log, count, numbers[-1], entries, before.get(name))
@@ -220,7 +220,7 @@ class Storing:
         self._record_stored(messages, group, sent_to, given, moved_us or messages[0].born_us, kind)
 
     def _record_stored(
-        self, messages: Sequence[Message], group: Group, sent_to: str, given: Given, ts_us: int, kind: int
+        self, messages: Sequence[Message], group: AppendGroup, sent_to: str, given: Given, ts_us: int, kind: int
     ) -> None:
         """Record the copies. Logs count those that were given early from that moment on."""
         recorder = self._broker.recorder
@@ -232,19 +232,19 @@ class Storing:
         if len(early) < len(group.names):
             recorder.run(FORWARD, ts_us, messages, [name for name in group.names if name not in given], sent_to)
 
-    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: Sizes) -> None:
+    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
         self._count(log, sizes)
         if self._broker.advisories.watching:
             self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
 
-    def _count(self, log: MessageLog, sizes: Sizes) -> None:
+    def _count(self, log: MessageLog, sizes: BodySizes) -> None:
         """Each node counts what it stored, see nodes/shares.py."""
         log.counts.arrived(sizes)
         self._broker.stats.changed.add(log.counts)
 
     def _leave_out(
-        self, placed: Sequence[Placed], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
+        self, placed: Sequence[RoutedMessage], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
     ) -> None:
         """Of these copies, see Unit, some found their queues full, and their virtual topics want them dropped then.
 
@@ -262,7 +262,7 @@ class Storing:
                 groups.append(group.without(full | known) if full or known else group)
             each.route = replace(each.route, groups=groups, topics=[] if all_repeated else each.route.topics)
 
-    def _drop(self, placed: Placed, log: MessageLog) -> None:
+    def _drop(self, placed: RoutedMessage, log: MessageLog) -> None:
         log.counts.DroppedCount += 1
         self._broker.stats.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
-from brokerapp.engine.clients.client import Client, Placed
+from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class ClientUnit(PendingWrite):
         self,
         storing: Storing,
         client: Client,
-        placed: Sequence[Placed],
+        placed: Sequence[RoutedMessage],
         appends: list[tuple[bytes, list[tuple[str, str, str]]]],
-        settled: Sequence[tuple[Subscription, str, Entry]],
-        settles: Sequence[Entry],
+        settled: Sequence[tuple[Subscription, str, LogEntry]],
+        settles: Sequence[LogEntry],
         receipt: str | None,
         undo: Callable[[], None] | None,
         given: Given = NOTHING,
@@ -71,12 +71,12 @@ class HandoverUnit(ClientUnit):
     __slots__ = ("handover", "repeated")
 
 
-def appends_of(placed: Sequence[Placed]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
+def appends_of(placed: Sequence[RoutedMessage]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
     """The copies as a unit asks the store for them, see Unit."""
     return [(each.stored, group.rows) for each in placed for group in each.route.groups]
 
 
-def _droppable(placed: Sequence[Placed]) -> list[tuple[int, int, int]]:
+def _droppable(placed: Sequence[RoutedMessage]) -> list[tuple[int, int, int]]:
     """The copies that are rather dropped than refused, see Unit."""
     groups = [group for each in placed for group in each.route.groups]
     return [(number, *each) for number, group in enumerate(groups, start=1) for each in group.droppable]

@@ -12,17 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
-from brokerapp.engine.clients.client import Client, Placed, Transaction
-from brokerapp.engine.dispatch.append_group import Group
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
+from brokerapp.engine.dispatch.append_group import AppendGroup
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.persistency import forced_persistency
 from brokerapp.engine.policy.time_stamping import stamped
 from brokerapp.engine.routing.route_walk import Route, route, sparing, telling, without
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.broker_path import write_path
-from brokerapp.model.commands import Send
+from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
-from brokerapp.model.message import Copy, Message, Sizes, escape
+from brokerapp.model.message import BodySizes, Message, RoutedCopy, escape
 from brokerapp.store import PendingWrite
 from brokerapp.tracing.schema import BRIDGE_RECEIVE, FORWARD, ROLLBACK
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def handover_key(send: Send) -> str:
+def handover_key(send: SendCommand) -> str:
     """What tells a message that another broker hands over from all others, however often it does; "": it is new here.
 
     To a queue it may come again by a longer path, when it went back and forth: that is no repetition. To a topic it is.
@@ -53,7 +53,7 @@ class Publishing:
         self._first_line = f"message-id:{escape(self._prefix)}"
         self._messages = 0
 
-    def send(self, client: Client, send: Send) -> None:
+    def send(self, client: Client, send: SendCommand) -> None:
         """Publish. Raises RequestRefused; the receipt follows when the message is stored."""
         if send.transaction is not None:
             self._send_in(client.transaction(send.transaction), client, send)
@@ -68,7 +68,7 @@ class Publishing:
         if message.expires:
             self._broker.expiry.arrived(placed)
 
-    def _placed(self, client: Client, send: Send) -> tuple[Message, list[Placed]]:
+    def _placed(self, client: Client, send: SendCommand) -> tuple[Message, list[RoutedMessage]]:
         """What a client sends, as a message with its ways."""
         message = self.message(send)
         targets = Destination.parse_list(send.destination)
@@ -79,7 +79,7 @@ class Publishing:
         client.sent += 1
         return message, placed
 
-    def _send_in(self, transaction: Transaction, client: Client, send: Send) -> None:
+    def _send_in(self, transaction: Transaction, client: Client, send: SendCommand) -> None:
         """Publish in a transaction: nobody sees it before COMMIT.
 
         A client that asks no receipt may not notice what was refused, so it cannot commit the rest, as in ActiveMQ.
@@ -98,12 +98,12 @@ class Publishing:
         transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
         self._broker.confirm(client, send.receipt)
 
-    def _give_early(self, placed: Placed) -> Given:
+    def _give_early(self, placed: RoutedMessage) -> Given:
         if not self._broker.flow.is_free((placed,)):
             return NOTHING
         return self._broker.early.give([placed.message], [len(placed.stored)], placed.route.groups)
 
-    def _passed_through(self, placed: Sequence[Placed]) -> bool:
+    def _passed_through(self, placed: Sequence[RoutedMessage]) -> bool:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
         first = placed[0]
         groups = first.route.groups
@@ -111,13 +111,13 @@ class Publishing:
             return False
         return self.pass_through((first.message,), groups[0], str(first.destination))
 
-    def pass_through(self, messages: Sequence[Message], group: Group, sent_to: str) -> bool:
+    def pass_through(self, messages: Sequence[Message], group: AppendGroup, sent_to: str) -> bool:
         """Give messages for one queue straight to those who wait there for just such, if they take them all."""
         [log], [(name, original, shown)] = group.logs, group.rows
-        given = log.pass_through([Entry(name, 0, message, original=original, shown=shown) for message in messages])
+        given = log.pass_through([LogEntry(name, 0, message, original=original, shown=shown) for message in messages])
         if not given:
             return False
-        self._broker.storing.arrived(log, messages, Sizes.of(messages))
+        self._broker.storing.arrived(log, messages, BodySizes.of(messages))
         self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
         for consumer, entries in given:
             self._broker.delivery.give(log, consumer, entries)
@@ -133,7 +133,7 @@ class Publishing:
         self._messages += 1
         return f"{self._prefix}{self._messages}"
 
-    def message(self, send: Send) -> Message:
+    def message(self, send: SendCommand) -> Message:
         """What a client sends, as a message; what another broker passes on keeps its id and its path."""
         [made] = self.messages(send, (send.body,))
         passed_on = send.handover
@@ -146,7 +146,7 @@ class Publishing:
             made.grouped, path=passed_on.path, held=passed_on.held,
         )  # fmt: skip
 
-    def messages(self, send: Send, bodies: Sequence[bytes]) -> list[Message]:
+    def messages(self, send: SendCommand, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
         if (rules := self._broker.settings.time_stamping) is not None and send.handover is None:
@@ -167,7 +167,7 @@ class Publishing:
             made.append(Message(id, head, body, persistent, send.priority, send.expires, now_us, grouped))
         return made
 
-    def _is_persistent(self, send: Send) -> bool:
+    def _is_persistent(self, send: SendCommand) -> bool:
         """As its sender has it, unless the broker or, before that, the policy of where it is sent says otherwise."""
         topology, forced = self._broker.topology, self._broker.settings.force_persistency
         if topology.forces_persistency:
@@ -182,7 +182,7 @@ class Publishing:
         sent_to: Destination | None = None,
         *,
         noted: bool = True,
-    ) -> Placed:
+    ) -> RoutedMessage:
         """Find the message's way, and let the queues on it exist. `sent_to` is the list it is an element of.
 
         Unless it is `noted`, that it was sent is recorded later: see record_sent.
@@ -210,16 +210,16 @@ class Publishing:
         sender: Client | None = None,
         *,
         noted: bool = True,
-    ) -> Placed:
+    ) -> RoutedMessage:
         """The way of a message; its queues exist from now on. Without a sender no client sends it right now."""
         by = sender.client_id if sender is not None else ""
         if noted:
             self._record_sent(message, destination, sender, message.born_us)
         held = message.held if sender is not None and sender.bridge else ()
         message, found = self.way(message, destination, sent_to, by, held)
-        return Placed(message, message.stored() if found.groups else b"", destination, found, sender)
+        return RoutedMessage(message, message.stored() if found.groups else b"", destination, found, sender)
 
-    def record_sent(self, placed: Sequence[Placed], now_us: int) -> None:
+    def record_sent(self, placed: Sequence[RoutedMessage], now_us: int) -> None:
         """Record that these were sent: those of a transaction, when it is committed."""
         for each in placed:
             self._record_sent(each.message, each.destination, each.sender, now_us)
@@ -230,7 +230,7 @@ class Publishing:
             recorder.event(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
         recorder.enqueue(ts_us, (message,), sent_to, by or None)
 
-    def record_rolled_back(self, placed: Sequence[Placed], why: str) -> None:
+    def record_rolled_back(self, placed: Sequence[RoutedMessage], why: str) -> None:
         """Record that these were sent in a transaction of which nothing came."""
         now_us = time.time_ns() // 1000
         for each in placed:
@@ -269,14 +269,14 @@ class Publishing:
         except BrokerError as error:
             logger.warning("%s was not published to %s: %s", message.id, destination, error)
 
-    def put(self, message: Message, copy: Copy) -> None:
+    def put(self, message: Message, copy: RoutedCopy) -> None:
         """Let a log have a copy of a message that was published before."""
         self._by_itself(message, copy.destination, Route(queues=[copy]))
 
     def _by_itself(self, message: Message, destination: Destination, found: Route) -> None:
         if found.groups is None:
             found.groups = self.groups(found)
-        placed = Placed(message, message.stored() if found.groups else b"", destination, found)
+        placed = RoutedMessage(message, message.stored() if found.groups else b"", destination, found)
         if not found.groups:
             self._broker.storing.happened([placed], 0)
             return
@@ -287,15 +287,15 @@ class Publishing:
 
         self._broker.committer.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
 
-    def groups(self, found: Route) -> list[Group]:
+    def groups(self, found: Route) -> list[AppendGroup]:
         """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
-        groups: list[Group] = []
+        groups: list[AppendGroup] = []
         for copy in found.queues:
             log = self._broker.queues.receiving(copy.destination)
             if log is None:
                 continue
             group = next((each for each in groups if log not in each.logs), None)
             if group is None:
-                groups.append(group := Group())
+                groups.append(group := AppendGroup())
             group.add(log, copy, bool(found.dropping) and copy in found.dropping)
         return groups

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
@@ -62,7 +62,7 @@ class Jobs:
         self._timer: Timer | None = None
         self._under_way = False
         self._put_off = 0  # of those that are due: they stay where they are
-        self.does: dict[Purpose, Callable[[str, int, Job], None]] = {}
+        self.does: dict[JobPurpose, Callable[[str, int, ScheduledJob], None]] = {}
 
     def start(self) -> None:
         """Find out when the first job is due."""
@@ -105,7 +105,7 @@ class Jobs:
         self._next_page()
 
     def _do(self, due: StoredJob) -> None:
-        job = Job.load(due.record)
+        job = ScheduledJob.load(due.record)
         if job.message.damaged:
             self._fail(due.id, job)
             return
@@ -131,7 +131,7 @@ class Jobs:
         self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
         self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], moves=True))
 
-    def _fail(self, id: str, job: Job) -> None:
+    def _fail(self, id: str, job: ScheduledJob) -> None:
         """Let the damaged message of a job be a dead letter instead."""
         placed = self._broker.failures.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
 

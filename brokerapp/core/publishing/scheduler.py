@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.scheduled_jobs import PAGE, JobUnit
-from brokerapp.engine.clients.client import Client, Placed, Transaction
+from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
 from brokerapp.engine.policy.broker_headers import ORIGIN, signed
-from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, Schedule, read_schedule
-from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, DeliverySchedule, read_schedule
+from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import Send
+from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
 from brokerapp.model.message import Message, unescape
 from brokerapp.store import ScheduledJobChange, StoredJob
@@ -36,9 +36,9 @@ class Scheduling:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        broker.jobs.does[Purpose.SEND] = self._deliver
+        broker.jobs.does[JobPurpose.SEND] = self._deliver
 
-    def send(self, client: Client, send: Send) -> None:
+    def send(self, client: Client, send: SendCommand) -> None:
         """Publish now, or keep for later what asks for that. Raises RequestRefused."""
         if MARK not in send.properties:
             self._broker.publishing.send(client, send)
@@ -52,7 +52,7 @@ class Scheduling:
 
     # -- keeping
 
-    def _kept(self, client: Client, send: Send, headers: Mapping[str, str]) -> bool:
+    def _kept(self, client: Client, send: SendCommand, headers: Mapping[str, str]) -> bool:
         """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         try:
@@ -65,14 +65,16 @@ class Scheduling:
             raise
         return schedule is not None
 
-    def _keep(self, client: Client, send: Send, schedule: Schedule, transaction: Transaction | None) -> None:
+    def _keep(
+        self, client: Client, send: SendCommand, schedule: DeliverySchedule, transaction: Transaction | None
+    ) -> None:
         """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
             self._broker.require(client, "write", each)
             self._broker.publishing.check(each)
         schedule.first(clock.now_ms())  # raises when that is never
         message = self._broker.publishing.message(replace(send, properties=_without_schedule(send.properties)))
-        job = Job(Purpose.SEND, send.destination, message, schedule)
+        job = ScheduledJob(JobPurpose.SEND, send.destination, message, schedule)
         record = job.record()
 
         def change() -> ScheduledJobChange:
@@ -90,7 +92,7 @@ class Scheduling:
 
     # -- delivering
 
-    def _deliver(self, id: str, due_ms: int, job: Job) -> None:
+    def _deliver(self, id: str, due_ms: int, job: ScheduledJob) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
         now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._broker.publishing
         everywhere = Destination.parse_list(job.to)
@@ -114,7 +116,7 @@ class Scheduling:
         placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 
-    def _submit(self, changes: list[ScheduledJobChange], placed: list[Placed], moves: bool = False) -> None:
+    def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedMessage], moves: bool = False) -> None:
         jobs = self._broker.jobs
 
         def then(seq: int, refused: str) -> None:
@@ -125,7 +127,7 @@ class Scheduling:
 
     # -- management by messages
 
-    def _manage(self, client: Client, send: Send, headers: Mapping[str, str]) -> None:
+    def _manage(self, client: Client, send: SendCommand, headers: Mapping[str, str]) -> None:
         """What ActiveMQ's clients ask of the scheduler. Its outcome is final when the receipt comes."""
         action, window = headers[ACTION], _window(headers)
 
@@ -168,7 +170,7 @@ class Scheduling:
             if not jobs:
                 done()
                 return
-            scheduled = [each for each in jobs if Job.purpose_of(each.record) is Purpose.SEND]
+            scheduled = [each for each in jobs if ScheduledJob.purpose_of(each.record) is JobPurpose.SEND]
             gone = sum([step(each) for each in scheduled])
             self._each(window, step, done, skip + len(jobs) - gone)
 
@@ -176,7 +178,7 @@ class Scheduling:
 
     def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
-        job = Job.load(stored.record)
+        job = ScheduledJob.load(stored.record)
         id, publishing = self._broker.publishing.next_id(), self._broker.publishing
         headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
         told = signed(job.message.headers, headers | job.schedule.headers())

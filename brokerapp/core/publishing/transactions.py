@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import from_log
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import Abort, Begin, Commit
+from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Transactions:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def begin(self, client: Client, begin: Begin) -> None:
+    def begin(self, client: Client, begin: BeginCommand) -> None:
         """Open a transaction. Raises RequestRefused."""
         if begin.transaction in client.transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
@@ -43,7 +43,7 @@ class Transactions:
         client.transactions[begin.transaction] = Transaction(limit=limit)
         self._broker.confirm(client, begin.receipt)
 
-    def commit(self, client: Client, commit: Commit) -> None:
+    def commit(self, client: Client, commit: CommitCommand) -> None:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = self._take(client, commit.transaction)
         try:
@@ -65,7 +65,7 @@ class Transactions:
         self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
         self._broker.expiry.arrived(transaction.placed)
 
-    def _is_there(self, entry: Entry) -> bool:
+    def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
         return not from_log(entry) or self._broker.queues.get(entry.log) is not None
 
@@ -81,7 +81,7 @@ class Transactions:
         for name in list(client.transactions):
             self.roll_back(client, self._take(client, name), "the connection ended")
 
-    def abort(self, client: Client, abort: Abort) -> None:
+    def abort(self, client: Client, abort: AbortCommand) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
         self.roll_back(client, self._take(client, abort.transaction), "ABORT")
         self._broker.barrier(client, abort.receipt)
@@ -110,20 +110,20 @@ class Transactions:
     def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
         self._broker.publishing.record_rolled_back(transaction.placed, why)
-        held: dict[Subscription, dict[str, Entry]] = {}
-        homeless: list[Entry] = []
+        held: dict[Subscription, dict[str, LogEntry]] = {}
+        homeless: list[LogEntry] = []
         for subscription, key, entry in transaction.settled:
             if client.by_key.get(subscription.key) is subscription:
                 held.setdefault(subscription, {})[key] = entry
             elif from_log(entry):
                 homeless.append(entry)
-            elif not isinstance(entry, RemoteEntry):  # which goes back where it is kept
+            elif not isinstance(entry, RemoteLogEntry):  # which goes back where it is kept
                 self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             self._hold_again(subscription, entries)
         self._broker.consuming.take_back(homeless)
 
-    def _hold_again(self, subscription: Subscription, entries: Mapping[str, Entry]) -> None:
+    def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.hold_again(entries)
         if subscription.abroad:
             self._broker.homes.abroad.take_credit(subscription, entries.values())

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.dead_letters import (
     DEFAULT_STRATEGY,
-    Death,
+    DeadLetterInfo,
     dead_letter,
     dead_letter_destination,
     is_dead_letter_queue,
@@ -21,7 +21,7 @@ from brokerapp.engine.policy.dead_letters import (
 )
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.model.definitions import DeadLetterStrategy
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
 from brokerapp.store import PendingWrite, StoredLogEntry
 from brokerapp.tracing.schema import DEAD_LETTER, DROP, EXPIRE
@@ -50,7 +50,7 @@ class Failures:
         self._discarded = 0
         self._lost: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
-    def expire(self, log: MessageLog, entry: Entry, consumer: str | None = None) -> None:
+    def expire(self, log: MessageLog, entry: LogEntry, consumer: str | None = None) -> None:
         """A message in flight is past its time; `consumer` held it, if one did."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, consumer, EXPIRED)
@@ -70,12 +70,12 @@ class Failures:
                 self.fail_damaged(log, entry_of(log.name, each))
         return [each for each in found if not each.message.damaged]
 
-    def fail_damaged(self, log: MessageLog, entry: Entry) -> None:
+    def fail_damaged(self, log: MessageLog, entry: LogEntry) -> None:
         """Let a damaged message in flight be a dead letter."""
         logger.error("message %d of %s is damaged in the store", entry.seq, log.name)
         self.fail(log, entry, DAMAGED, None)
 
-    def damaged_job(self, message: Message, source: Destination) -> Placed | None:
+    def damaged_job(self, message: Message, source: Destination) -> RoutedMessage | None:
         """A damaged message that waited as a job, on its way to the dead letters; None where they are dropped."""
         strategy = self._strategy(source)
         target = self._target(strategy, source, "", message, False)
@@ -84,9 +84,13 @@ class Failures:
             return None
         now_us = time.time_ns() // 1000
         self._broker.recorder.event(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
-        return self._placed(dead_letter(message, Death(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target)
+        return self._placed(
+            dead_letter(message, DeadLetterInfo(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target
+        )
 
-    def fail(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None, *, expired: bool = False) -> None:
+    def fail(
+        self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None, *, expired: bool = False
+    ) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
         source, durable = self.source(log, entry)
         strategy = self._strategy(source)
@@ -106,10 +110,10 @@ class Failures:
         deliveries = entry.deliveries if expired or entry.message.damaged else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         blamed = "" if expired else consumer or ""
-        death = Death(cause, source, sent_to, now_us // 1000, deliveries, blamed)
+        death = DeadLetterInfo(cause, source, sent_to, now_us // 1000, deliveries, blamed)
         self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
 
-    def gone(self, log: MessageLog, entry: Entry) -> Callable[[], None]:
+    def gone(self, log: MessageLog, entry: LogEntry) -> Callable[[], None]:
         """A message in flight leaves its log otherwise than by an ACK, which is counted here, wherever that is at home.
 
         Returns what follows as soon as the store has removed it: its home is not told before.
@@ -122,7 +126,7 @@ class Failures:
         return _nothing
 
     def _bury(
-        self, message: Message, target: Destination, settles: Sequence[Entry], gone: Callable[[], None] = _nothing
+        self, message: Message, target: Destination, settles: Sequence[LogEntry], gone: Callable[[], None] = _nothing
     ) -> None:
         """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
         placed = self._placed(message, target)
@@ -134,15 +138,15 @@ class Failures:
 
         self._broker.committer.submit(PendingWrite(appends, settles, moves=True, then=buried))
 
-    def _placed(self, message: Message, target: Destination) -> Placed:
+    def _placed(self, message: Message, target: Destination) -> RoutedMessage:
         """A dead letter on its way."""
         message, found = self._broker.publishing.way(message, target)
         for group in found.groups:
             for each in group.logs:
                 self._broker.queues.takes_dead_letters(each)
-        return Placed(message, message.stored(), target, found)
+        return RoutedMessage(message, message.stored(), target, found)
 
-    def lose(self, entry: Entry, cause: str, consumer: str, *, expired: bool = False) -> None:
+    def lose(self, entry: LogEntry, cause: str, consumer: str, *, expired: bool = False) -> None:
         """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.
 
         As in ActiveMQ it is a dead letter where its policy says so, once, however many subscribers miss it. Of each
@@ -165,7 +169,7 @@ class Failures:
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         self._broker.advisories.dead_lettered(topic, entry.message)
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
-        death = Death(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
+        death = DeadLetterInfo(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
         self._bury(dead_letter(entry.message, death, strategy), target, ())
 
     def _is_new(self, id: str, target: Destination) -> bool:
@@ -177,7 +181,7 @@ class Failures:
             del self._lost[next(iter(self._lost))]
         return True
 
-    def drop(self, log: MessageLog, entry: Entry, cause: str, consumer: str | None) -> None:
+    def drop(self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None) -> None:
         """A message in flight goes nowhere: that is counted, and recorded with its cause."""
         self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
         log.counts.DroppedCount += 1
@@ -201,18 +205,18 @@ class Failures:
             return None
         return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
 
-    def is_in_grave(self, log: MessageLog, entry: Entry) -> bool:
+    def is_in_grave(self, log: MessageLog, entry: LogEntry) -> bool:
         """Whether it lies where dead letters do: when it fails there again it is dropped."""
         source, _ = self.source(log, entry)
         return is_dead_letter_queue(self._strategy(source), source)
 
-    def source(self, log: MessageLog, entry: Entry) -> tuple[Destination, str]:
+    def source(self, log: MessageLog, entry: LogEntry) -> tuple[Destination, str]:
         """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
-        if log.destination.kind is not Kind.SUBSCRIPTION:
+        if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             return log.destination, ""
         return Destination.parse(entry.shown), self._broker.durables.of_log(log).subscription.short_name
 
-    def record(self, kind: int, now_us: int, entry: Entry, consumer: str | None, reason: str | None) -> None:
+    def record(self, kind: int, now_us: int, entry: LogEntry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""
         original = entry.original or entry.message.headers.get("original-destination") or entry.shown
         sent_to = str(Destination.parse(original)) if original else entry.log

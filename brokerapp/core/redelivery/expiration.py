@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.model.definitions import PolicyEntry
@@ -69,7 +69,7 @@ class Expiry:
         policy_for = self._broker.topology.policy_for
         self.sweep(log for log in logs if self._period(policy_for(log.destination)) == period)
 
-    def arrived(self, placed: Iterable[Placed]) -> None:
+    def arrived(self, placed: Iterable[RoutedMessage]) -> None:
         """These messages are about to be stored: those that come past their time do not wait for the next sweep."""
         late = [each for each in placed if 0 < each.message.expires <= each.message.born_us // 1000]
         self.sweep(dict.fromkeys(log for each in late for group in each.route.groups for log in group.logs))

@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.scheduled_jobs import JobUnit
-from brokerapp.engine.clients.client import Placed
+from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.redelivery import UNLIMITED, delay_ms, may_be_redelivered
 from brokerapp.engine.routing.route_walk import Route
-from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy
+from brokerapp.model.message import RoutedCopy
 from brokerapp.store import ScheduledJobChange
 from brokerapp.system import clock
 from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
@@ -35,9 +35,9 @@ class Redelivering:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        broker.jobs.does[Purpose.RETURN] = self._come_back
+        broker.jobs.does[JobPurpose.RETURN] = self._come_back
 
-    def reject(self, log: MessageLog, entry: Entry, consumer: str, cause: str, *, again: bool) -> None:
+    def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, again: bool) -> None:
         """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
         now_ms = clock.now_ms()
         failures = self._broker.failures
@@ -55,7 +55,7 @@ class Redelivering:
         else:
             failures.drop(log, entry, cause, consumer)
 
-    def left_behind(self, log: MessageLog, entries: Sequence[Entry]) -> Sequence[Entry]:
+    def left_behind(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
         source, _ = self._broker.failures.source(log, entries[0])
         policy = self._broker.topology.redelivery_for(source)
@@ -71,20 +71,20 @@ class Redelivering:
                 self._give_up(log, entry, f"delivered {deliveries} times, and its consumers went away without an ACK")
         return kept
 
-    def _give_up(self, log: MessageLog, entry: Entry, cause: str) -> None:
+    def _give_up(self, log: MessageLog, entry: LogEntry, cause: str) -> None:
         failures = self._broker.failures
         if self._broker.topology.definitions.redelivery.send_to_dlq_if_max_retries_exceeded:
             failures.fail(log, entry, cause, None)
         else:
             failures.drop(log, entry, cause, None)
 
-    def _put_off(self, log: MessageLog, entry: Entry, due_ms: int, reason: str, consumer: str) -> None:
+    def _put_off(self, log: MessageLog, entry: LogEntry, due_ms: int, reason: str, consumer: str) -> None:
         """The message leaves its queue until then, in one step."""
         now_us = time.time_ns() // 1000
         self._broker.failures.record(REDELIVER, now_us, entry, consumer, reason)
         self._broker.failures.record(DELAY, now_us, entry, None, None)
         message = replace(entry.message, deliveries=entry.deliveries + 1)
-        job = Job(Purpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
+        job = ScheduledJob(JobPurpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
         change = ScheduledJobChange(self._broker.publishing.next_id(), due_ms, job.record(), new=True)
         log.counts.RedeliveredCount += 1
         gone = self._broker.failures.gone(log, entry)
@@ -96,16 +96,16 @@ class Redelivering:
         settles = [entry] if entry.seq else ()
         self._broker.committer.submit(JobUnit([change], settles=settles, moves=True, then=put_off))
 
-    def _come_back(self, id: str, _due_ms: int, job: Job) -> None:
+    def _come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Its delay is over: it returns to its queue, at the end."""
         queue, broker = Destination.parse(job.to), self._broker
         if broker.temporaries.is_gone(queue):
             broker.jobs.lose(id, job.message, queue, job.original or job.shown or job.to)
             return
         original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
-        way = Route(queues=[Copy(queue, original, shown)])
+        way = Route(queues=[RoutedCopy(queue, original, shown)])
         way.groups = broker.publishing.groups(way)
-        placed = Placed(job.message, job.message.stored(), queue, way)
+        placed = RoutedMessage(job.message, job.message.stored(), queue, way)
 
         def then(seq: int, refused: str) -> None:
             broker.jobs.outcome(

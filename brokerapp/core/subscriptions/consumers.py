@@ -10,14 +10,14 @@ from brokerapp.core.destinations.queue_registry import Queues
 from brokerapp.core.dispatch.counters import Stats
 from brokerapp.core.dispatch.dispatcher import Delivery, May
 from brokerapp.core.publishing.group_commit import Committer
-from brokerapp.engine.dispatch.bridge_rate_filter import Gate
+from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import closing_mark, open_mark
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import COMING, Entry
-from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.engine.routing.consumer_queues import topic_behind
-from brokerapp.engine.routing.destination_trie import DestinationMap, matches
+from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
@@ -38,14 +38,14 @@ class Consuming:
     ) -> None:
         self._queues, self._committer, self._delivery, self._stats = queues, committer, delivery, stats
         self._may, self._timers = may, timers
-        self._patterns: DestinationMap[Subscription] = DestinationMap()
+        self._patterns: DestinationTrie[Subscription] = DestinationTrie()
         queues.came = self._welcome
         self.abroad: Abroad  #: the broker's
         self.holders: Callable[[str], Iterable[str]] = lambda _log: ()  #: other nodes whose clients hold some of a log
         #: Told when consumers of a log came or went that are clients of ours.
         self.changed: Callable[[MessageLog], None] = lambda _log: None
         #: Which of the entries that return to a log may: some are given up instead.
-        self.left_behind: Callable[[MessageLog, Sequence[Entry]], Sequence[Entry]] = lambda _log, entries: entries
+        self.left_behind: Callable[[MessageLog, Sequence[LogEntry]], Sequence[LogEntry]] = lambda _log, entries: entries
 
     # -- who begins
 
@@ -120,8 +120,8 @@ class Consuming:
         self._delivery.touched[log] = None
         if log.rules.patience_ms:
             self._gather(log)
-        if log.gate is None and isinstance(subscription.selector, Crossing):
-            log.gate = Gate(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
+        if log.gate is None and isinstance(subscription.selector, BridgeEligibility):
+            log.gate = BridgeRateFilter(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
         self._queues.remembering.came(subscription, log)
 
     def _offer_later(self, log: MessageLog, at_ms: int) -> None:
@@ -202,9 +202,9 @@ class Consuming:
         self._stats.changed.add(log.counts)
         self._delivery.touched[log] = None
 
-    def take_back(self, entries: Iterable[Entry]) -> None:
+    def take_back(self, entries: Iterable[LogEntry]) -> None:
         """Entries in flight return to their queues, flagged as redelivered."""
-        by_log: dict[str, list[Entry]] = {}
+        by_log: dict[str, list[LogEntry]] = {}
         for entry in entries:
             by_log.setdefault(entry.log, []).append(entry)
         for name, back in by_log.items():
@@ -216,10 +216,10 @@ class Consuming:
                 self._delivery.touched[log] = None
                 self._stats.changed.add(log.counts)
 
-    def _take_back(self, log: MessageLog, entries: Sequence[Entry]) -> None:
-        back = [entry for entry in entries if 0 < entry.seq < COMING]
+    def _take_back(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
+        back = [entry for entry in entries if 0 < entry.seq < UNCOMMITTED]
         if len(back) < len(entries):
-            log.stranded += [entry for entry in entries if entry.seq == COMING]
+            log.stranded += [entry for entry in entries if entry.seq == UNCOMMITTED]
             log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
             log.take_back(self.left_behind(log, back))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.protocol import Word
 
@@ -77,7 +77,7 @@ class Rivals:
         self._follow(target, serving)
         return standing.serves
 
-    def is_for(self, subscription: Subscription, crossing: Crossing, priority: int) -> None:
+    def is_for(self, subscription: Subscription, crossing: BridgeEligibility, priority: int) -> None:
         """The consumers that a bridge's is there for are others now, and perhaps nearer, or farther away.
 
         Whoever listens is told, but for what rests: of that they are told when it does so no longer.

@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
-from brokerapp.engine.dispatch.durable_subscription import Durable, may_read
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
+from brokerapp.engine.dispatch.durable_subscription import DurableSubscription, may_read
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import BRIDGE_DURABLES
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.store import DISCARDED, LogState
 from brokerapp.system import clock
 
@@ -38,18 +38,18 @@ class Durables:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._by_key: dict[tuple[str, str, bool], Durable] = {}
-        self._by_log: dict[str, Durable] = {}
+        self._by_key: dict[tuple[str, str, bool], DurableSubscription] = {}
+        self._by_log: dict[str, DurableSubscription] = {}
         self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
         self._discarded: set[str] = set()  # names of logs that are not gone yet, whoever discards them
         if broker.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
             broker.timers.every(period, self._remove_abandoned, clock.now_ms())
 
-    def __iter__(self) -> Iterator[Durable]:
+    def __iter__(self) -> Iterator[DurableSubscription]:
         return iter(self._by_key.values())
 
-    def find(self, client_id: str, name: str) -> Durable:
+    def find(self, client_id: str, name: str) -> DurableSubscription:
         """The durable subscription of this identity; raises RequestRefused."""
         try:
             return self._by_key[client_id, name, True]
@@ -57,15 +57,15 @@ class Durables:
             of = f" of client-id {client_id!r}" if client_id else ""
             raise RequestRefused(f"there is no durable subscription {name!r}{of}") from None
 
-    def of_log(self, log: MessageLog) -> Durable:
+    def of_log(self, log: MessageLog) -> DurableSubscription:
         """The one whose messages are in this log."""
         return self._by_log[log.name]
 
-    def known(self, log: str) -> Durable | None:
+    def known(self, log: str) -> DurableSubscription | None:
         """The one whose messages are in the log of this name, if there is one."""
         return self._by_log.get(log)
 
-    def of_topic(self, topic: Destination) -> list[Durable]:
+    def of_topic(self, topic: Destination) -> list[DurableSubscription]:
         """Those that keep messages of this topic, online or not."""
         feeds = self._broker.topology.feeds_of(topic.name)
         return [self._by_key[feed.subscription.key] for feed in feeds]
@@ -81,16 +81,16 @@ class Durables:
         if state.attributes["kind"] != DISCARDED and not state.attributes["topics"]:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
-            subscription = NamedSubscription.from_attributes(state.attributes)
+            subscription = SubscriptionIdentity.from_attributes(state.attributes)
             if subscription.durable or self._broker.homes.others:
                 log = self._broker.queues.restore(state, last)
-                durable = self._add(Feed(subscription, log.destination, self._may_read), log)
+                durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
                 if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
                     self._broker.queues.describe(log, self._attributes(durable))
                 return
         self.discard(state.name)
 
-    def claim(self, wanted: NamedSubscription, retroactive: bool = False) -> Durable:
+    def claim(self, wanted: SubscriptionIdentity, retroactive: bool = False) -> DurableSubscription:
         """The subscription as its next consumer, which joins it next, wants it; created when it is not there.
 
         A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
@@ -109,7 +109,7 @@ class Durables:
             self._broker.recovery.created(durable)
         return durable
 
-    def in_the_way(self, wanted: NamedSubscription) -> Durable | None:
+    def in_the_way(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
         """The one that must go before there is one as it is wanted, if that is for its home to say, another node.
 
         Raises what `claim` raises.
@@ -117,7 +117,7 @@ class Durables:
         found = self._by_key.get(wanted.key)
         return found if found is not None and found.log.away and self._must_go(found, wanted) else None
 
-    def refusal(self, wanted: NamedSubscription) -> RequestRefused | None:
+    def refusal(self, wanted: SubscriptionIdentity) -> RequestRefused | None:
         """Why `claim` would refuse this; None where it would not."""
         found = self._by_key.get(wanted.key)
         try:
@@ -127,37 +127,37 @@ class Durables:
             return error
         return None
 
-    def _must_go(self, found: Durable, wanted: NamedSubscription) -> bool:
+    def _must_go(self, found: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
         return found.must_go(wanted, self._broker.access)
 
-    def known_as(self, wanted: NamedSubscription) -> Durable | None:
+    def known_as(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
         """The one of this identity, whatever it keeps."""
         return self._by_key.get(wanted.key)
 
-    def check_free(self, subscription: NamedSubscription) -> None:
+    def check_free(self, subscription: SubscriptionIdentity) -> None:
         """Raise RequestRefused when there is one of this identity."""
         if subscription.key in self._by_key:
             raise RequestRefused(f"there is a {subscription} already")
 
-    def would_change(self, wanted: NamedSubscription) -> bool:
+    def would_change(self, wanted: SubscriptionIdentity) -> bool:
         """Whether claiming it makes one, or one that keeps something else. Raises RequestRefused as `claim` does."""
         if wanted.durable and self._broker.settings.reject_durable_consumers:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         return found is None or not found.keeps(wanted)
 
-    def create(self, subscription: NamedSubscription) -> Durable:
+    def create(self, subscription: SubscriptionIdentity) -> DurableSubscription:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
         self.check_free(subscription)
         queues = self._broker.queues
         names = (subscription.log(generation) for generation in itertools.count(1))
         free = next(each for each in names if each not in queues and str(each) not in self._discarded)
-        feed = Feed(subscription, free, self._may_read)
+        feed = SubscriptionFeed(subscription, free, self._may_read)
         return self._add(feed, queues.open(free, subscription.attributes()))
 
-    def _add(self, feed: Feed, log: MessageLog) -> Durable:
+    def _add(self, feed: SubscriptionFeed, log: MessageLog) -> DurableSubscription:
         subscription = feed.subscription
-        durable = Durable(log, feed, clock.now_ms(), self._broker.homes.guests.may_consume)
+        durable = DurableSubscription(log, feed, clock.now_ms(), self._broker.homes.guests.may_consume)
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._broker.topology.add_feed(feed)
@@ -171,22 +171,22 @@ class Durables:
         for durable in self:
             self._tune(durable)
 
-    def _tune(self, durable: Durable) -> None:
+    def _tune(self, durable: DurableSubscription) -> None:
         """In order of priority where the policy of its topic says so; its other rules are for queues."""
         policy = self._broker.bounds.policy_of(durable.log.name)
-        rules = DispatchRules(prioritized=bool(policy and policy.prioritized_messages))
+        rules = DispatchPolicy(prioritized=bool(policy and policy.prioritized_messages))
         self._broker.queues.tune(durable.log, rules, partial(self._attributes, durable))
 
     @staticmethod
-    def _attributes(durable: Durable) -> dict[str, Any]:
+    def _attributes(durable: DurableSubscription) -> dict[str, Any]:
         attributes = durable.subscription.attributes()
         return {**attributes, "prioritized": True} if durable.log.rules.prioritized else attributes
 
-    def _may_read(self, subscription: NamedSubscription, topic: Destination) -> bool:
+    def _may_read(self, subscription: SubscriptionIdentity, topic: Destination) -> bool:
         """Whether its user may read a topic, of those that its pattern matches."""
         return may_read(subscription, topic, self._broker.access)
 
-    def adopt(self, durable: Durable, subscription: Subscription) -> None:
+    def adopt(self, durable: DurableSubscription, subscription: Subscription) -> None:
         """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""
         wanted, subscription.claim = subscription.claim, None
         if wanted is not None and not durable.active and self._leave_to(durable, wanted):
@@ -194,9 +194,9 @@ class Durables:
 
     def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
         """What the store knows of one that another node described anew."""
-        self._leave_to(self.of_log(log), NamedSubscription.from_attributes(attributes))
+        self._leave_to(self.of_log(log), SubscriptionIdentity.from_attributes(attributes))
 
-    def _leave_to(self, durable: Durable, wanted: NamedSubscription) -> bool:
+    def _leave_to(self, durable: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
         """Let it be for this user, or bridge; whether it was for another."""
         known = durable.subscription
         if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
@@ -207,14 +207,14 @@ class Durables:
         self._broker.topology.plans.clear()
         return True
 
-    def _lead(self, durable: Durable) -> None:
+    def _lead(self, durable: DurableSubscription) -> None:
         if to := durable.subscription.leads_to:
             self._leading.setdefault(to, set()).add(durable.log.destination)
 
-    def _lead_nowhere(self, durable: Durable) -> None:
+    def _lead_nowhere(self, durable: DurableSubscription) -> None:
         self._leading.get(durable.subscription.leads_to, set()).discard(durable.log.destination)
 
-    def remove(self, durable: Durable) -> None:
+    def remove(self, durable: DurableSubscription) -> None:
         """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
         if durable.active:
             raise RequestRefused(f"the {durable.subscription} is in use: its consumers unsubscribe first")
@@ -229,7 +229,7 @@ class Durables:
                 logger.info("%s is not needed any more: it goes", named)
                 self._broker.homes.dropping.drop(durable, lambda _in_use: None)
 
-    def _discard_log(self, durable: Durable) -> None:
+    def _discard_log(self, durable: DurableSubscription) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
         self._lead_nowhere(durable)
         self._broker.topology.remove_feed(durable.feed)
@@ -266,7 +266,7 @@ class Durables:
 
     # -- consumers
 
-    def join(self, subscription: Subscription, durable: Durable) -> None:
+    def join(self, subscription: Subscription, durable: DurableSubscription) -> None:
         """One more consumes it. Whether it is the first is known at its home."""
         subscription.durable = durable
         if subscription.guest_of or not durable.log.away:
@@ -275,7 +275,7 @@ class Durables:
         self._only_persistent(durable)
         self._note_topics(durable)
 
-    def parted(self, durable: Durable) -> None:
+    def parted(self, durable: DurableSubscription) -> None:
         """One consumes it no longer."""
         self._note_topics(durable)
         if durable.active or durable.log.away:
@@ -296,11 +296,11 @@ class Durables:
         if not (log.away or log.consumers or durable.subscription.durable):
             self.parted(durable)
 
-    def _note_topics(self, durable: Durable) -> None:
+    def _note_topics(self, durable: DurableSubscription) -> None:
         for topic in durable.subscription.topics:
             self._broker.subscribing.note_subscribers(topic)
 
-    def _only_persistent(self, durable: Durable) -> None:
+    def _only_persistent(self, durable: DurableSubscription) -> None:
         """Without keepDurableSubsActive one that is offline keeps persistent messages only."""
         may_be_active = durable.active or durable.log.away  # of one at home elsewhere that node knows
         only = not (may_be_active or self._broker.settings.keep_durable_subs_active)

@@ -11,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.dispatch.durable_subscription import Durable
+from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.policy.subscription_recovery import RETAIN, Kept, Memory
+from brokerapp.engine.policy.subscription_recovery import RETAIN, RetainedMessage, RetainedMessages
 from brokerapp.engine.routing.consumer_queues import topics_behind
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -36,18 +36,20 @@ class Recovery:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._memories: OrderedDict[Destination, Memory] = OrderedDict()  # those that got something last at the end
+        self._memories: OrderedDict[Destination, RetainedMessages] = (
+            OrderedDict()
+        )  # those that got something last at the end
         self._bytes = 0
         broker.timers.every(SWEEP_MS, self._sweep, clock.now_ms())
 
     # -- remembering
 
-    def published(self, message: Message, copy: Copy) -> Message:
+    def published(self, message: Message, copy: RoutedCopy) -> Message:
         """A message reached a topic; what its subscribers get of it: they do not see that it is retained."""
         if not self.keeps(message, copy.destination):
             return message
         policy = self._policy(copy.destination)
-        memory = self._memories.setdefault(copy.destination, Memory())
+        memory = self._memories.setdefault(copy.destination, RetainedMessages())
         self._memories.move_to_end(copy.destination)
         self._bytes -= memory.bytes
         memory.add(message, copy, policy, clock.now_ms())
@@ -84,7 +86,7 @@ class Recovery:
             if not memory.bytes:
                 del self._memories[topic]
 
-    def all(self) -> Iterator[tuple[Destination, Kept, bool]]:
+    def all(self) -> Iterator[tuple[Destination, RetainedMessage, bool]]:
         """All that is remembered, with its topic, and whether it is retained; topics may come and go meanwhile."""
         for topic in list(self._memories):
             memory = self._memories.get(topic)
@@ -93,16 +95,16 @@ class Recovery:
                 for kept in self._recalled(memory, self._policy(topic)):
                     yield topic, kept, kept is retained
 
-    def _recalled(self, memory: Memory, policy: RecoveryPolicy | None) -> list[Kept]:
+    def _recalled(self, memory: RetainedMessages, policy: RecoveryPolicy | None) -> list[RetainedMessage]:
         """What is remembered of a topic now: what is too old is forgotten."""
         self._bytes -= memory.bytes
         found = memory.messages(policy, clock.now_ms())
         self._bytes += memory.bytes
         return found
 
-    def learn(self, topic: Destination, retained: Kept | None, recent: Iterable[Kept]) -> None:
+    def learn(self, topic: Destination, retained: RetainedMessage | None, recent: Iterable[RetainedMessage]) -> None:
         """Another node remembers these of a topic, from before this one was there."""
-        memory = self._memories.setdefault(topic, Memory())
+        memory = self._memories.setdefault(topic, RetainedMessages())
         self._bytes -= memory.bytes
         memory.learn(retained, recent)
         memory.trim(self._policy(topic), clock.now_ms())
@@ -122,12 +124,12 @@ class Recovery:
                     if self._broker.may(subscription, "read", kept.copy.destination):  # a pattern matches all topics
                         self._broker.delivery.tell(subscription, kept.message, kept.copy)
 
-    def created(self, durable: Durable) -> None:
+    def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
         feed = durable.feed
         for topic in durable.subscription.topics:
             for kept in self._remembered(topic, asks=True):
-                copy = Copy(feed.target, kept.copy.original, kept.copy.destination)
+                copy = RoutedCopy(feed.target, kept.copy.original, kept.copy.destination)
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
                 goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
                 if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
@@ -143,7 +145,7 @@ class Recovery:
                 subscription.told = True
                 self._broker.delivery.tell(subscription, kept.message, kept.copy, queue=queue)
 
-    def _remembered(self, wanted: Destination, asks: bool) -> Iterator[Kept]:
+    def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:
         """What the topics of this name or pattern have for who asks, or for everybody."""
         found = [wanted]
         if wanted.is_pattern:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.dispatch.slow_consumer import Watch
+from brokerapp.engine.dispatch.slow_consumer import SlowConsumerState
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import ConsumerTooSlow
 from brokerapp.model.definitions import PolicyEntry
@@ -49,7 +49,7 @@ class SlowConsumers:
     def _look_at(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> None:
         watch = subscription.watch
         if watch is None:
-            watch = subscription.watch = Watch(now_ms, now_ms)
+            watch = subscription.watch = SlowConsumerState(now_ms, now_ms)
         if watch.look(subscription, strategy, now_ms):
             for destination in subscription.destinations:
                 self._broker.advisories.slow_consumer(subscription, destination)

@@ -22,13 +22,13 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import MAX_PENDING_BYTES, Subscription
 from brokerapp.engine.entries.entry_factory import from_log
 from brokerapp.engine.entries.eviction import pending_limit
-from brokerapp.engine.entries.remote_entry import RemoteEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.engine.policy.send_timeout import topic_bound_of
-from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import TO_HEADER
-from brokerapp.model.commands import Subscribe, Unsubscribe
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.commands import SubscribeCommand, UnsubscribeCommand
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.selectors import compile_selector
 from brokerapp.tracing.schema import REDELIVER
 
@@ -37,15 +37,19 @@ if TYPE_CHECKING:
 
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = {
-    Kind.QUEUE: 1000, Kind.TEMP_QUEUE: 1000, Kind.TOPIC: 32767, Kind.TEMP_TOPIC: 32767, Kind.SUBSCRIPTION: 100,
-}  # fmt: skip
+    DestinationKind.QUEUE: 1000,
+    DestinationKind.TEMP_QUEUE: 1000,
+    DestinationKind.TOPIC: 32767,
+    DestinationKind.TEMP_TOPIC: 32767,
+    DestinationKind.SUBSCRIPTION: 100,
+}
 #: Fields of a policy that replace it.
 _PREFETCH_FIELDS = {
-    Kind.QUEUE: "queue_prefetch",
-    Kind.TEMP_QUEUE: "queue_prefetch",
-    Kind.TOPIC: "topic_prefetch",
-    Kind.TEMP_TOPIC: "topic_prefetch",
-    Kind.SUBSCRIPTION: "durable_topic_prefetch",
+    DestinationKind.QUEUE: "queue_prefetch",
+    DestinationKind.TEMP_QUEUE: "queue_prefetch",
+    DestinationKind.TOPIC: "topic_prefetch",
+    DestinationKind.TEMP_TOPIC: "topic_prefetch",
+    DestinationKind.SUBSCRIPTION: "durable_topic_prefetch",
 }
 
 
@@ -55,7 +59,7 @@ class Subscribing:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def subscribe(self, client: Client, subscribe: Subscribe) -> None:
+    def subscribe(self, client: Client, subscribe: SubscribeCommand) -> None:
         """Consume. Raises RequestRefused; messages follow the receipt."""
         targets = self._sources(client, subscribe)
         if subscribe.browser:
@@ -111,7 +115,9 @@ class Subscribing:
             lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
         )
 
-    def _goes_on(self, old: Subscription, subscribe: Subscribe, targets: tuple, crossing: Crossing | None) -> bool:
+    def _goes_on(
+        self, old: Subscription, subscribe: SubscribeCommand, targets: tuple, crossing: BridgeEligibility | None
+    ) -> bool:
         """Whether a bridge's subscription of that name goes on, with other facts; any other ends: a new one begins."""
         same = crossing is not None and old.crossing is not None and targets == old.destinations
         if not (same and crossing.goes_on(old.crossing)):
@@ -161,7 +167,7 @@ class Subscribing:
             subscription.max_pending += bound // MESSAGE_BYTES
         subscription.eviction = policy.message_eviction if policy else None
 
-    def _sources(self, client: Client, subscribe: Subscribe) -> tuple[Destination, ...]:
+    def _sources(self, client: Client, subscribe: SubscribeCommand) -> tuple[Destination, ...]:
         """What it consumes from: all of it may be read. Raises RequestRefused."""
         targets = Destination.parse_list(subscribe.destination)
         for each in targets:
@@ -177,7 +183,7 @@ class Subscribing:
 
     def _prefetch(self, destination: Destination, is_named: bool) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
-        kind = Kind.SUBSCRIPTION if is_named else destination.kind
+        kind = DestinationKind.SUBSCRIPTION if is_named else destination.kind
         policy = self._broker.topology.policy_for(destination)
         by_policy = getattr(policy, _PREFETCH_FIELDS[kind]) if policy else None
         return DEFAULT_PREFETCH[kind] if by_policy is None else by_policy
@@ -187,7 +193,7 @@ class Subscribing:
         by_default = str(bool(policy and policy.all_consumers_exclusive_by_default))
         return options.get("exclusive", by_default).lower() == "true"
 
-    def unsubscribe(self, client: Client, unsubscribe: Unsubscribe) -> None:
+    def unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """End a subscription, what it holds goes back; or delete durable ones. Raises RequestRefused."""
         if unsubscribe.keep is not None:
             if client.is_broker:
@@ -219,7 +225,7 @@ class Subscribing:
             subscription.browse.stop()
             self._broker.advisories.consumer_stopped(subscription)
             return
-        held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteEntry)]
+        held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteLogEntry)]
         now_us = time.time_ns() // 1000
         for entry in held:
             log = self._broker.queues.get(entry.log)
@@ -267,12 +273,16 @@ class Subscribing:
         """Those of a topic, or of all that match a pattern, are others now."""
         if target.is_temporary and target not in self._broker.temporaries:
             return
-        names = [target] if not target.is_pattern else [d for d in self._broker.stats.known() if d.kind is Kind.TOPIC]
+        names = (
+            [target]
+            if not target.is_pattern
+            else [d for d in self._broker.stats.known() if d.kind is DestinationKind.TOPIC]
+        )
         self._broker.stats.changed.update(map(self._broker.stats.of, names))
         self._broker.advisories.listeners_changed()
 
 
-def _meant(client: Client, unsubscribe: Unsubscribe) -> Subscription:
+def _meant(client: Client, unsubscribe: UnsubscribeCommand) -> Subscription:
     """The subscription that an UNSUBSCRIBE names. Raises RequestRefused.
 
     STOMP 1.0 may name a destination alone: then it is the oldest subscription of that destination, as one without an id

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
-from brokerapp.engine.clients.quotas import Share
+from brokerapp.engine.clients.quotas import QuotaShare
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
-from brokerapp.engine.routing.bridge_eligibility import Tally
+from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
 
 #: Open transactions of one client, and what one may hold: bounds on what a peer can make us keep.
@@ -28,10 +28,10 @@ MAX_TRANSACTION_COPIES = 20_000
 MAX_BRIDGE_WAITING_BYTES = 8 * 1024 * 1024
 
 
-class Sink(Protocol):
+class ClientSink(Protocol):
     """Where a client is told things. Implemented by the protocol's connection; nothing here waits."""
 
-    def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
+    def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], ack_ids: Sequence[str]) -> None:
         """Messages, with what the client acknowledges each by; without ids it need not."""
 
     def end_of_browse(self, subscription: Subscription) -> None:
@@ -60,7 +60,7 @@ class Sink(Protocol):
 
 
 @dataclass(slots=True)
-class Placed:
+class RoutedMessage:
     """A message with the way it will take."""
 
     message: Message
@@ -74,8 +74,8 @@ class Placed:
 class Transaction:
     """What a client did in a transaction that is not ended."""
 
-    placed: list[Placed] = field(default_factory=list)
-    settled: list[tuple[Subscription, str, Entry]] = field(default_factory=list)
+    placed: list[RoutedMessage] = field(default_factory=list)
+    settled: list[tuple[Subscription, str, LogEntry]] = field(default_factory=list)
     jobs: list[Callable[[], Any]] = field(
         default_factory=list
     )  #: what makes a job of each message to be delivered later
@@ -102,7 +102,7 @@ class Client:
     """One connection's state in the broker."""
 
     id: str
-    sink: Sink
+    sink: ClientSink
     remote_address: str = ""
     client_id: str = ""
     named: bool = False  #: whether that is a name it gave itself
@@ -115,13 +115,13 @@ class Client:
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
     way: str = ""  #: of a bridge: which of its broker's ways to here it is
     copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
-    tally: Tally | None = None  #: of a bridge
+    tally: BridgeFilterCounts | None = None  #: of a bridge
     protocol_version: str = ""
     connected_ms: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
-    share: Share = field(default_factory=Share)  #: of what all may have under way
+    share: QuotaShare = field(default_factory=QuotaShare)  #: of what all may have under way
     patterns: int = 0  #: destinations with wildcards that it consumes from
     pending: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
@@ -133,7 +133,9 @@ class Client:
     sent: int = 0
     delivered: int = 0
     producing_to: set[Destination] = field(default_factory=set)
-    temporaries: dict[tuple[Kind, str], Destination] = field(default_factory=dict)  #: its own, by its names for them
+    temporaries: dict[tuple[DestinationKind, str], Destination] = field(
+        default_factory=dict
+    )  #: its own, by its names for them
     own_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
     ack_numbers: int = 0
     keys: int = 0

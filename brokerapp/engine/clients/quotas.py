@@ -26,7 +26,7 @@ BYTES = (8 * 1024 * 1024, 64 * 1024)
 
 
 @dataclass(slots=True)
-class Share:
+class QuotaShare:
     """What each client may have on its way to the store at a time."""
 
     units: int = UNITS[0]
@@ -39,7 +39,7 @@ class Quotas:
 
     def __init__(self, memory: int = 0) -> None:
         self.memory = memory or DEFAULT_MEMORY
-        self.share = Share()  #: all clients have this very object
+        self.share = QuotaShare()  #: all clients have this very object
         self.subscriptions = 0
         self.transactions = 0
         self.transaction_bytes = 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.engine.routing.bridge_eligibility import Crossing, Tally
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility, BridgeFilterCounts
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import (
     CONSUMERS_HEADER,
@@ -19,9 +19,9 @@ from brokerapp.model.broker_path import (
     TTL_HEADER,
     read_path,
 )
-from brokerapp.model.commands import Subscribe
+from brokerapp.model.commands import SubscribeCommand
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import Selector
 
 MAX_DIGITS = 9  #: of a number among the options
@@ -34,8 +34,8 @@ CLIENT_OPTION, USER_OPTION, GROUPS_OPTION = "sluice.clientId", "sluice.user", "s
 
 
 def named_subscription(
-    client: Client, subscribe: Subscribe, topics: tuple[Destination, ...]
-) -> NamedSubscription | None:
+    client: Client, subscribe: SubscribeCommand, topics: tuple[Destination, ...]
+) -> SubscriptionIdentity | None:
     """The named subscription that is to be consumed; None for one that has no name. Raises RequestRefused."""
     options = subscribe.options
     name = options.get("subscriptionName")
@@ -48,7 +48,7 @@ def named_subscription(
         if "shared" in options:
             raise RequestRefused("activemq.shared without activemq.subscriptionName: a shared subscription has a name")
         return None
-    return NamedSubscription(
+    return SubscriptionIdentity(
         client_id, name, topics, subscribe.selector,
         no_local=is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
         groups=tuple(sorted((behind(client, options) or client.principal).groups)),
@@ -63,14 +63,16 @@ def behind(client: Client, options: Mapping[str, str]) -> Principal | None:
     return Principal(options[USER_OPTION], frozenset(json.loads(options[GROUPS_OPTION])))
 
 
-def crossing_of(client: Client, options: Mapping[str, str], selector: Selector | None) -> Crossing | None:
+def crossing_of(client: Client, options: Mapping[str, str], selector: Selector | None) -> BridgeEligibility | None:
     """What the bridge of another broker takes; None for other consumers."""
     if TO_HEADER not in options or not client.is_broker:
         return None
     ttl, path = number_of(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
     consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
     yields, excepted = options.get(SUPPRESS_HEADER) == "true", read_path(options.get(EXCEPT_HEADER, ""))
-    return Crossing(options[TO_HEADER], ttl, path, selector, client.tally or Tally(), consumers, yields, excepted)
+    return BridgeEligibility(
+        options[TO_HEADER], ttl, path, selector, client.tally or BridgeFilterCounts(), consumers, yields, excepted
+    )
 
 
 def is_true(options: Mapping[str, str], name: str) -> bool:

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Collection
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.model.message import Copy
+from brokerapp.model.message import RoutedCopy
 
 
-class Group:
+class AppendGroup:
     """Queues that get a copy of the same message, each once: as the broker, the store and the recorder name them."""
 
     __slots__ = ("droppable", "logs", "names", "rows", "shared")
@@ -25,7 +25,7 @@ class Group:
         self.shared = False  #: the store keeps the message once for all of them
         self.droppable: list[tuple[int, int]] = []  #: first and last, from 1, of those that may be
 
-    def add(self, log: MessageLog, copy: Copy, droppable: bool) -> None:
+    def add(self, log: MessageLog, copy: RoutedCopy, droppable: bool) -> None:
         """One queue more."""
         self.logs[log] = None
         self.shared = len(self.logs) > 1
@@ -38,9 +38,9 @@ class Group:
         original, shown = (each.stomp if each else "" for each in (copy.original, copy.shown))
         self.rows.append((log.name, original, shown))
 
-    def without(self, numbers: Collection[int]) -> Group:
+    def without(self, numbers: Collection[int]) -> AppendGroup:
         """The same without those of these numbers (from 1)."""
-        rest = Group()
+        rest = AppendGroup()
         rest.shared = self.shared
         kept = [number not in numbers for number in range(1, len(self.rows) + 1)]
         rest.logs = dict.fromkeys(itertools.compress(self.logs, kept))

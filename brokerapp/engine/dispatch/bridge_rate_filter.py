@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.routing.bridge_eligibility import Asks, Crossing, Rate, Verdict
+from brokerapp.engine.routing.bridge_eligibility import Asks, BridgeDecision, BridgeEligibility, BridgeRate
 
 if TYPE_CHECKING:
     from brokerapp.engine.dispatch.subscription import Subscription
-    from brokerapp.engine.entries.log_entry import Entry
+    from brokerapp.engine.entries.log_entry import LogEntry
     from brokerapp.model.policy_strategies import NetworkBridgeFilter
 
 #: Milliseconds between two looks at what had to wait, at least: each goes through the window of the queue.
 LEAST_WAIT_MS = 50
 
 
-class Gate:
+class BridgeRateFilter:
     """That of one log. `later` is asked to offer everything again at a time (ms since the epoch)."""
 
     def __init__(
@@ -30,39 +30,39 @@ class Gate:
         self._log, self._consumers, self._now_ms, self._later = log, consumers, now_ms, later
         self._again_ms = 0  # when everything is offered again
 
-    def lets(self, crossing: Crossing, entry: Entry, asks: Asks, rules: NetworkBridgeFilter | None) -> bool:
+    def lets(self, crossing: BridgeEligibility, entry: LogEntry, asks: Asks, rules: NetworkBridgeFilter | None) -> bool:
         """Let it cross, or not now. What crosses counts."""
         found = self.verdict(crossing, entry, asks, rules)
         if rules is not None:
-            if found is Verdict.CROSSES:
+            if found is BridgeDecision.CROSSES:
                 crossing.rates[self._log].crossed += 1
-            elif found is Verdict.TOO_EARLY:
+            elif found is BridgeDecision.TOO_EARLY:
                 self._wait_until(_due_ms(entry, rules))
-            elif found is Verdict.TOO_FAST:
+            elif found is BridgeDecision.TOO_FAST:
                 self._wait_until(crossing.rates[self._log].until_ms)
-        return found is Verdict.CROSSES
+        return found is BridgeDecision.CROSSES
 
     def verdict(
-        self, crossing: Crossing, entry: Entry, asks: Asks, rules: NetworkBridgeFilter | None
-    ) -> Verdict:  # fmt: skip
+        self, crossing: BridgeEligibility, entry: LogEntry, asks: Asks, rules: NetworkBridgeFilter | None
+    ) -> BridgeDecision:  # fmt: skip
         """What becomes of it now."""
         path = entry.message.path
         if rules is None:
             return crossing.verdict(path, asks)
         found = crossing.verdict(path, asks, lambda: self._returning(entry, asks, rules))
-        if found is Verdict.CROSSES and self._is_too_fast(crossing, rules):
-            return Verdict.TOO_FAST
+        if found is BridgeDecision.CROSSES and self._is_too_fast(crossing, rules):
+            return BridgeDecision.TOO_FAST
         return found
 
-    def _returning(self, entry: Entry, asks: Asks, rules: NetworkBridgeFilter) -> Verdict:
+    def _returning(self, entry: LogEntry, asks: Asks, rules: NetworkBridgeFilter) -> BridgeDecision:
         if not rules.replay_when_no_consumers:
-            return Verdict.CAME_FROM_THERE
+            return BridgeDecision.CAME_FROM_THERE
         if any(_takes(each, asks, rules) for each in self._consumers):
-            return Verdict.CONSUMED_HERE
-        return Verdict.TOO_EARLY if _due_ms(entry, rules) > self._now_ms() else Verdict.CROSSES
+            return BridgeDecision.CONSUMED_HERE
+        return BridgeDecision.TOO_EARLY if _due_ms(entry, rules) > self._now_ms() else BridgeDecision.CROSSES
 
-    def _is_too_fast(self, crossing: Crossing, rules: NetworkBridgeFilter) -> bool:
-        rate, now = crossing.rates.setdefault(self._log, Rate()), self._now_ms()
+    def _is_too_fast(self, crossing: BridgeEligibility, rules: NetworkBridgeFilter) -> bool:
+        rate, now = crossing.rates.setdefault(self._log, BridgeRate()), self._now_ms()
         if rate.until_ms <= now:
             rate.until_ms, rate.crossed = now + rules.rate_duration, 0
         return 0 < rules.rate_limit <= rate.crossed
@@ -78,10 +78,10 @@ class Gate:
 def _takes(consumer: Subscription, asks: Asks, rules: NetworkBridgeFilter) -> bool:
     """Whether it is a consumer of this broker's own, and would take the message (if the policy cares for that)."""
     selector = consumer.selector
-    if isinstance(selector, Crossing):
+    if isinstance(selector, BridgeEligibility):
         return False
     return not rules.selector_aware or selector is None or asks(selector)
 
 
-def _due_ms(entry: Entry, rules: NetworkBridgeFilter) -> int:
+def _due_ms(entry: LogEntry, rules: NetworkBridgeFilter) -> int:
     return entry.message.born_us // 1000 + rules.replay_delay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.engine.dispatch.message_groups import CACHED, GroupMap, group_map
+from brokerapp.engine.dispatch.message_groups import CACHED, GroupMapSettings, parse_group_map
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.policy_strategies import NetworkBridgeFilter
 
@@ -13,7 +13,7 @@ PATIENCE_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class DispatchRules:
+class DispatchPolicy:
     """The rules of one queue."""
 
     prioritized: bool = False  #: messages of a higher JMSPriority overtake those of a lower one
@@ -21,7 +21,7 @@ class DispatchRules:
     consumer_priority: bool = True  #: consumers of a higher priority come first
     consumers_first: int = 0  #: consumers that must be there before the first message goes out
     wait_ms: int = 0  #: how long the first consumer waits for others
-    groups: GroupMap = CACHED
+    groups: GroupMapSettings = CACHED
     bridges: NetworkBridgeFilter | None = None  #: what they may take
 
     @property
@@ -34,19 +34,19 @@ class DispatchRules:
         return 0 < self.consumers_first <= consumers
 
 
-DEFAULT_RULES = DispatchRules()
+DEFAULT_DISPATCH_POLICY = DispatchPolicy()
 
 
-def rules_of(policy: PolicyEntry | None) -> DispatchRules:
+def dispatch_policy_of(policy: PolicyEntry | None) -> DispatchPolicy:
     """What a policy says about giving out messages."""
     if policy is None:
-        return DEFAULT_RULES
-    return DispatchRules(
+        return DEFAULT_DISPATCH_POLICY
+    return DispatchPolicy(
         prioritized=bool(policy.prioritized_messages),
         strict_order=bool(policy.strict_order_dispatch),
         consumer_priority=policy.use_consumer_priority is not False,
         consumers_first=policy.consumers_before_dispatch_starts or 0,
         wait_ms=policy.time_before_dispatch_starts or 0,
-        groups=group_map(policy.message_group_map_factory_type),
+        groups=parse_group_map(policy.message_group_map_factory_type),
         bridges=policy.network_bridge_filter,
     )

@@ -15,13 +15,13 @@ from bisect import insort_right
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.lookahead import Lookahead
 from brokerapp.engine.dispatch.message_groups import MessageGroups
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.entries.message_order import Stored, place_in
-from brokerapp.engine.entries.read_horizon import UNKNOWN, Horizon
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.message_order import OrderedMessage, place_in
+from brokerapp.engine.entries.read_horizon import UNKNOWN_SEQ, ReadHorizon
 
 #: Messages read from the store at once: a few hundred kilobytes at common sizes, one round trip.
 PAGE = 500
@@ -31,7 +31,7 @@ WINDOW = 2_000
 WINDOW_BYTES = 8 * 1024 * 1024
 
 
-class Window:
+class DispatchWindow:
     """The window of the log of this name, for its consumers."""
 
     __slots__ = (
@@ -39,7 +39,7 @@ class Window:
         "paging", "place", "ready", "ready_bytes", "returned", "rules", "unloaded", "unsure", "window",
     )  # fmt: skip
 
-    def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
+    def __init__(self, name: str, depth: int, suspect: int, rules: DispatchPolicy) -> None:
         self.name = name
         self.rules = rules
         self.consumers: list[Subscription] = []
@@ -48,11 +48,11 @@ class Window:
         self.unloaded = depth  #: of them, in the store alone
         self.unsure = False  #: the store may hold more than is known, until its end was read
         self.loaded = 0
-        self.ready: deque[Entry] = deque()
+        self.ready: deque[LogEntry] = deque()
         self.ready_bytes = 0
         self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
-        self.horizon = Horizon()
+        self.horizon = ReadHorizon()
         self.place = place_in(rules.prioritized)  #: what orders its messages
         self.groups: MessageGroups | None = None  #: None: no message had a group
         self.ahead = Lookahead(rules.prioritized)
@@ -63,7 +63,7 @@ class Window:
 
     # -- messages that are new
 
-    def offer(self, entry: Entry) -> None:
+    def offer(self, entry: LogEntry) -> None:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
         self.horizon.saw(entry.seq)
@@ -81,7 +81,7 @@ class Window:
                 self.ahead.loaded(entry.seq)
             self._note_group(entry)
 
-    def _take_place(self, entry: Entry) -> None:
+    def _take_place(self, entry: LogEntry) -> None:
         """A message takes its place by priority: in the window if that reaches so far, or to the end of the log."""
         place = self.place(entry)
         for consumer in self.consumers:
@@ -111,7 +111,7 @@ class Window:
         self.ahead.forget()
         self.window += 1
 
-    def offer_run(self, entries: Sequence[Entry]) -> None:
+    def offer_run(self, entries: Sequence[LogEntry]) -> None:
         """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW and self.ready_bytes + size <= WINDOW_BYTES
@@ -126,7 +126,7 @@ class Window:
         self.ready.extend(entries)
         self.ready_bytes += size
 
-    def offer_unseen(self, count: int = 1, upto: int = UNKNOWN) -> None:
+    def offer_unseen(self, count: int = 1, upto: int = UNKNOWN_SEQ) -> None:
         """Messages were stored, with numbers up to this one, and are read when they are wanted."""
         if upto <= self.horizon.begun:
             return
@@ -139,7 +139,7 @@ class Window:
         if self.rules.prioritized:  # who knows where they belong
             self._read_anew()
 
-    def _note_group(self, entry: Entry) -> None:
+    def _note_group(self, entry: LogEntry) -> None:
         if entry.message.grouped and self.groups is None:
             self.groups = MessageGroups(self.rules.groups)
 
@@ -150,7 +150,7 @@ class Window:
         """Whether there is room for a page."""
         return len(self.ready) < PAGE and self.ready_bytes < WINDOW_BYTES
 
-    def load(self, entries: Iterable[Entry], window: int) -> None:
+    def load(self, entries: Iterable[LogEntry], window: int) -> None:
         """What the store answered to reading on after `loaded`, when the window was the one of this number."""
         self.paging = False
         if window != self.window:
@@ -176,13 +176,13 @@ class Window:
             return self.horizon.fresh
         return self.horizon.behind(self.loaded)
 
-    def _have_read(self, found: Iterable[Entry]) -> None:
+    def _have_read(self, found: Iterable[LogEntry]) -> None:
         self.horizon.saw_all(entry.seq for entry in found)
         self.horizon.read()
         self.ahead.read()
         self.forget_window()
 
-    def load_ahead(self, entries: Iterable[Entry], window: int, after: int) -> None:
+    def load_ahead(self, entries: Iterable[LogEntry], window: int, after: int) -> None:
         """What the store answered to reading on after that place, for `wants_ahead`."""
         self.paging = False
         if window != self.window:
@@ -194,7 +194,7 @@ class Window:
             self.ahead.at_end = False
         self._have_read(found)
 
-    def _known_again(self, entries: list[Entry]) -> list[Entry]:
+    def _known_again(self, entries: list[LogEntry]) -> list[LogEntry]:
         """Those not in flight, as they are known here."""
         found = self.ahead.pass_over(entries)
         for entry in found:
@@ -202,13 +202,13 @@ class Window:
             self._note_group(entry)
         return found
 
-    def deliveries_of(self, entry: Entry) -> int:
+    def deliveries_of(self, entry: LogEntry) -> int:
         """How often a waiting message was delivered before."""
         return self.returned.get(entry.seq, entry.deliveries + int(entry.seq <= self.may_have_been_delivered))
 
     # -- what comes back, and what leaves
 
-    def take_back(self, entries: Iterable[Entry]) -> None:
+    def take_back(self, entries: Iterable[LogEntry]) -> None:
         """Entries that were in flight return to their place, one delivery older."""
         back = sorted(entries, key=self.place)
         if not back:
@@ -229,14 +229,14 @@ class Window:
         self.offer_again()
         self.forget_window()
 
-    def _left_in_store(self, back: list[Entry]) -> list[Entry]:
+    def _left_in_store(self, back: list[LogEntry]) -> list[LogEntry]:
         """Those of the window; those past it are not loaded, as before they were given out."""
         inside = [entry for entry in back if self.place(entry) <= self.loaded]
         self.ahead.forget()
         self.unloaded += len(back) - len(inside)
         return inside
 
-    def settled(self, entries: Sequence[Entry]) -> None:
+    def settled(self, entries: Sequence[LogEntry]) -> None:
         """Messages in flight are gone for good."""
         self.in_flight -= len(entries)
         self.depth -= len(entries)
@@ -249,7 +249,7 @@ class Window:
         if not self.in_flight:
             self.forget_window()
 
-    def free(self, stored: Collection[Stored]) -> set[int]:
+    def free(self, stored: Collection[OrderedMessage]) -> set[int]:
         """The numbers of those of these stored messages that no consumer holds."""
         ready = {entry.seq for entry in self.ready}
         return {
@@ -258,7 +258,7 @@ class Window:
             if each.seq in ready or (self.place(each) > self.loaded and not self.ahead.is_out(each.seq))
         }
 
-    def take_out(self, stored: Collection[Stored]) -> set[int]:
+    def take_out(self, stored: Collection[OrderedMessage]) -> set[int]:
         """Remove those of these stored messages that no consumer holds; their numbers."""
         gone = self.free(stored)
         left = deque(entry for entry in self.ready if entry.seq not in gone)
@@ -272,7 +272,7 @@ class Window:
         self.ahead.take_out(gone)
         return gone
 
-    def seize(self, stored: Collection[Stored]) -> set[int]:
+    def seize(self, stored: Collection[OrderedMessage]) -> set[int]:
         """Take those of these stored messages that no consumer holds, as if one held them now; their numbers."""
         seized = self.take_out(stored)
         self.depth += len(seized)
@@ -284,7 +284,7 @@ class Window:
 
     # -- beginning anew
 
-    def tune(self, rules: DispatchRules) -> None:
+    def tune(self, rules: DispatchPolicy) -> None:
         """Give out messages by these rules from now on."""
         former, self.rules = self.rules, rules
         if rules.bridges != former.bridges:
@@ -333,7 +333,7 @@ class Window:
         """There may be more in the store than is known."""
         self.unsure = True
         self.unloaded += 1
-        self.horizon.came(1, UNKNOWN, reading=self.paging)
+        self.horizon.came(1, UNKNOWN_SEQ, reading=self.paging)
         self.ahead.at_end = False
 
     def forget_window(self) -> None:

@@ -9,24 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.policy.authorization import Access, Principal
-from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.engine.policy.authorization import AuthorizationMap, Principal
+from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.errors import AccessDenied, RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 
 @dataclass(slots=True, eq=False)
-class Durable:
+class DurableSubscription:
     """A named subscription that exists."""
 
     log: MessageLog
-    feed: Feed
+    feed: SubscriptionFeed
     offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
     may_be_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
 
     @property
-    def subscription(self) -> NamedSubscription:
+    def subscription(self) -> SubscriptionIdentity:
         """What it keeps, for whom."""
         return self.feed.subscription
 
@@ -35,7 +35,7 @@ class Durable:
         """Whether somebody consumes it, for all that is known here."""
         return bool(self.log.consumers) or self.may_be_consumed(self.log.name)
 
-    def keeps(self, wanted: NamedSubscription) -> bool:
+    def keeps(self, wanted: SubscriptionIdentity) -> bool:
         """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
         if self.subscription.shared != wanted.shared:
             raise RequestRefused(f"there is a {self.subscription}: it cannot be shared and unshared")
@@ -46,7 +46,7 @@ class Durable:
             raise RequestRefused(f"the {self.subscription} has consumers, with another topic or selector")
         return same
 
-    def must_go(self, wanted: NamedSubscription, access: Access | None) -> bool:
+    def must_go(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
         """Whether its next consumer, who wants it so, is to have a new one. Raises what Durables.claim raises."""
         same, entitled = self.keeps(wanted), self._is_for(wanted, access)
         if self.active and not entitled:
@@ -55,13 +55,13 @@ class Durable:
             self._check_may_drop(wanted, access)
         return not (same and entitled)
 
-    def _is_for(self, wanted: NamedSubscription, access: Access | None) -> bool:
+    def _is_for(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
         """Whether its next consumer may read all that it may hold: of a pattern each user gets what they may read."""
         if access is None or wanted.groups == self.subscription.groups:
             return True
         return all(access.may(_reader(wanted), "read", topic) for topic in self.subscription.topics)
 
-    def _check_may_drop(self, wanted: NamedSubscription, access: Access | None) -> None:
+    def _check_may_drop(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> None:
         """Who wants something else under a name drops what it keeps: only who could consume that may."""
         for topic in self.subscription.topics if access is not None else ():
             may = access.may_some if topic.is_pattern else access.may
@@ -69,12 +69,12 @@ class Durable:
                 raise AccessDenied(f"the {self.subscription} keeps {topic}, which this user may not read")
 
 
-def may_read(subscription: NamedSubscription, topic: Destination, access: Access | None) -> bool:
+def may_read(subscription: SubscriptionIdentity, topic: Destination, access: AuthorizationMap | None) -> bool:
     """Whether its user may read a topic, of those that its pattern matches."""
     if access is None or subscription.groups is None:
         return True
     return access.may(_reader(subscription), "read", topic)
 
 
-def _reader(subscription: NamedSubscription) -> Principal:
+def _reader(subscription: SubscriptionIdentity) -> Principal:
     return Principal("", frozenset(subscription.groups or ()))

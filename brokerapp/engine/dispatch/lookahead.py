@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.entries.message_order import Place, place_in
+from brokerapp.engine.entries.message_order import OrderKey, place_in
 
 if TYPE_CHECKING:
-    from brokerapp.engine.dispatch.selective_dispatch import Choosing
+    from brokerapp.engine.dispatch.selective_dispatch import SelectiveDispatch
     from brokerapp.engine.dispatch.subscription import Subscription
-    from brokerapp.engine.entries.log_entry import Entry
+    from brokerapp.engine.entries.log_entry import LogEntry
 
 #: Messages, and bytes of them, that a page at the end of a log grows to with what is published meanwhile.
 MAX_PAGE = 2_000
@@ -39,13 +39,13 @@ class Lookahead:
         self._leaving: list[int] = []  # of them, settled while a page is being read that may still hold them
         self._hidden = 0  # up to this number all are in flight, too, or gone
         self._shown: set[int] = set()  # but for these
-        self._place: Place = place_in(prioritized)
+        self._place: OrderKey = place_in(prioritized)
         self._total = prioritized  # whether all that are in flight are known
         self.forget()
 
     def forget(self) -> None:
         """Have no page."""
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[LogEntry] = deque()
         self._bytes = 0
         self.after = self.upto = 0  #: the page holds what is left between these places
         self.at_end = False  #: nothing is stored behind it
@@ -69,13 +69,13 @@ class Lookahead:
         self._place, self._total = place_in(prioritized), prioritized
         self.forget()
 
-    def put(self, entries: Iterable[Entry], after: int, upto: int | None) -> None:
+    def put(self, entries: Iterable[LogEntry], after: int, upto: int | None) -> None:
         """The page behind the place `after`, up to `upto`; None at the end of the log."""
         self._entries = deque(entries)
         self._bytes = sum(entry.size for entry in self._entries)
         self.after, self.upto, self.at_end = after, after if upto is None else upto, upto is None
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: LogEntry) -> None:
         """A message was stored: it is part of a page at the end of the log while there is room."""
         if not self.at_end:
             return
@@ -86,7 +86,7 @@ class Lookahead:
         self._bytes += entry.size
         self.upto = self._place(entry)
 
-    def give(self, choosing: Choosing) -> int:
+    def give(self, choosing: SelectiveDispatch) -> int:
         """Offer the page to those who have seen all that is before it; how many messages were taken."""
         given = choosing.offer(self._entries, self.upto, self.after)
         self._bytes -= sum(entry.size for entry in given)
@@ -106,7 +106,7 @@ class Lookahead:
         """Whether a stored message past the window is in flight."""
         return seq in self.taken or (seq <= self._hidden and seq not in self._shown)
 
-    def pass_over(self, entries: Iterable[Entry]) -> list[Entry]:
+    def pass_over(self, entries: Iterable[LogEntry]) -> list[LogEntry]:
         """What the window may hold of messages that were read."""
         if not (self.taken or self._hidden):
             return list(entries)
@@ -125,12 +125,12 @@ class Lookahead:
             self.forget()
         self.at_end = False
 
-    def given(self, entries: Iterable[Entry]) -> None:
+    def given(self, entries: Iterable[LogEntry]) -> None:
         """These of the window are in flight."""
         if self._total:
             self.taken.update(entry.seq for entry in entries)
 
-    def came_back(self, entries: Iterable[Entry]) -> None:
+    def came_back(self, entries: Iterable[LogEntry]) -> None:
         """These are not in flight any more, but wait."""
         if self.taken:
             self.taken.difference_update(entry.seq for entry in entries)

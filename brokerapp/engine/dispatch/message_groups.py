@@ -18,7 +18,7 @@ from brokerapp.errors import DefinitionRefused
 
 if TYPE_CHECKING:
     from brokerapp.engine.dispatch.subscription import Subscription
-    from brokerapp.engine.entries.log_entry import Entry
+    from brokerapp.engine.entries.log_entry import LogEntry
 
 #: Groups a map of kind `simple` keeps: ActiveMQ's has no bound, and their names come from clients.
 MAX_SIMPLE_GROUPS = 100_000
@@ -27,22 +27,22 @@ MAX_GROUPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMap:
+class GroupMapSettings:
     """Kind and size of the map."""
 
     kind: str
     size: int
 
 
-CACHED = GroupMap("cached", 1024)
+CACHED = GroupMapSettings("cached", 1024)
 _KINDS = {
     "cached": (CACHED, "cacheSize"),
-    "bucket": (GroupMap("bucket", 1024), "bucketCount"),
-    "simple": (GroupMap("simple", MAX_SIMPLE_GROUPS), None),
+    "bucket": (GroupMapSettings("bucket", 1024), "bucketCount"),
+    "simple": (GroupMapSettings("simple", MAX_SIMPLE_GROUPS), None),
 }
 
 
-def group_map(text: str | None) -> GroupMap:
+def parse_group_map(text: str | None) -> GroupMapSettings:
     """What `messageGroupMapFactoryType` asks for, e.g. `bucket?bucketCount=64`; raises DefinitionRefused."""
     if not text:
         return CACHED
@@ -56,15 +56,15 @@ def group_map(text: str | None) -> GroupMap:
     if name != wanted or not number.isdecimal() or not 0 < int(number[:9]) <= MAX_GROUPS:
         takes = f"takes {wanted}, from 1 to {MAX_GROUPS}" if wanted else "takes no option"
         raise DefinitionRefused(f"messageGroupMapFactoryType {text!r}: {kind} {takes}")
-    return GroupMap(kind, int(number))
+    return GroupMapSettings(kind, int(number))
 
 
-def group_of(entry: Entry) -> str | None:
+def group_of(entry: LogEntry) -> str | None:
     """The group of a message, if it has one."""
     return entry.message.headers.get("JMSXGroupID") if entry.message.grouped else None
 
 
-def position_in_group(entry: Entry) -> int:
+def position_in_group(entry: LogEntry) -> int:
     """Its JMSXGroupSeq; 0 when it has none that is a number."""
     try:
         return int(entry.message.headers.get("JMSXGroupSeq", 0))
@@ -75,7 +75,7 @@ def position_in_group(entry: Entry) -> int:
 class MessageGroups:
     """The owners of one queue's groups."""
 
-    def __init__(self, wanted: GroupMap = CACHED) -> None:
+    def __init__(self, wanted: GroupMapSettings = CACHED) -> None:
         self._map = wanted
         self._owners: dict[str, Subscription] = {}  # the next to be forgotten first
         self._held: Counter[Subscription] = Counter()

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from brokerapp.engine.dispatch.bridge_rate_filter import Gate
-from brokerapp.engine.dispatch.dispatch_policy import DEFAULT_RULES, DispatchRules
+from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
+from brokerapp.engine.dispatch.dispatch_policy import DEFAULT_DISPATCH_POLICY, DispatchPolicy
 from brokerapp.engine.dispatch.message_groups import MessageGroups
-from brokerapp.engine.dispatch.multi_writer_window import SharedWindow
+from brokerapp.engine.dispatch.multi_writer_window import MultiWriterWindow
 from brokerapp.engine.dispatch.round_robin import Able, Given, able, able_by_choice, deal
-from brokerapp.engine.dispatch.selective_dispatch import Choosing
+from brokerapp.engine.dispatch.selective_dispatch import SelectiveDispatch
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.stats_records import DestinationStats
 
 
-class MessageLog(SharedWindow):
+class MessageLog(MultiWriterWindow):
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
@@ -26,7 +26,11 @@ class MessageLog(SharedWindow):
     )  # fmt: skip
 
     def __init__(
-        self, counts: DestinationStats, depth: int = 0, suspect: int = 0, rules: DispatchRules = DEFAULT_RULES
+        self,
+        counts: DestinationStats,
+        depth: int = 0,
+        suspect: int = 0,
+        rules: DispatchPolicy = DEFAULT_DISPATCH_POLICY,
     ) -> None:
         super().__init__(str(counts.destination), depth, suspect, rules)
         self.counts = counts
@@ -39,8 +43,8 @@ class MessageLog(SharedWindow):
         self.paused = False  #: an operator wants nothing to be given out
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
         #: Entries that consumers left behind before they were stored: they come back when they are.
-        self.stranded: list[Entry] = []
-        self.gate: Gate | None = None  #: once bridges consume
+        self.stranded: list[LogEntry] = []
+        self.gate: BridgeRateFilter | None = None  #: once bridges consume
 
     def leave(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
         """It consumes no longer; its groups go to others, or wait for what becomes of it."""
@@ -133,7 +137,7 @@ class MessageLog(SharedWindow):
         if self.groups is not None and self.groups.released:  # older ones first
             self.groups.released = False
             self.offer_again()
-        choosing = Choosing(
+        choosing = SelectiveDispatch(
             self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn, self.gate
         )
         while True:
@@ -145,11 +149,11 @@ class MessageLog(SharedWindow):
             self.groups.released = False
             self.offer_again()
 
-    def settled(self, entries: Sequence[Entry]) -> None:
+    def settled(self, entries: Sequence[LogEntry]) -> None:
         super().settled(entries)
         if self.coming:
             for entry in entries:
-                entry.hasty = entry.seq == COMING
+                entry.hasty = entry.seq == UNCOMMITTED
 
     # -- what is given before it is stored
 
@@ -162,7 +166,7 @@ class MessageLog(SharedWindow):
             return False
         return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
 
-    def pass_through(self, entries: Sequence[Entry]) -> Given:
+    def pass_through(self, entries: Sequence[LogEntry]) -> Given:
         """Who gets these new messages at once, without their being stored.
 
         Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
@@ -174,7 +178,7 @@ class MessageLog(SharedWindow):
             return []
         return self._give_at_once(entries)
 
-    def give_early(self, entries: Sequence[Entry]) -> Given:
+    def give_early(self, entries: Sequence[LogEntry]) -> Given:
         """Who gets these new messages while the store is told of them: all are taken, or none; see `stored`.
 
         Where it matters who gets which, only one can be given. They are in flight from here on.
@@ -189,7 +193,7 @@ class MessageLog(SharedWindow):
         self.coming += sum([entry.size for entry in entries])
         return self._give_at_once(entries)
 
-    def _choose_early(self, entries: Sequence[Entry]) -> Given:
+    def _choose_early(self, entries: Sequence[LogEntry]) -> Given:
         given = self._give_at_once(entries)
         self.offer_again()  # as nothing waits, nobody has seen anything
         if given:
@@ -200,7 +204,7 @@ class MessageLog(SharedWindow):
             self.depth -= 1
         return given
 
-    def _give_at_once(self, entries: Sequence[Entry]) -> Given:
+    def _give_at_once(self, entries: Sequence[LogEntry]) -> Given:
         self.depth += len(entries)
         self.ready.extend(entries)
         self.ready_bytes += sum([entry.size for entry in entries])
@@ -209,7 +213,7 @@ class MessageLog(SharedWindow):
         self.dispatched = dispatched  # without numbers they leave no mark
         return given
 
-    def stored(self, entries: Sequence[Entry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
+    def stored(self, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
         """The store has what was given early, under these numbers."""
         for entry, number, payload in zip(entries, numbers, payloads, strict=True):
             entry.seq, entry.payload = number, payload
@@ -230,7 +234,7 @@ class MessageLog(SharedWindow):
             if self.ahead.taken:
                 self.ahead.loaded(last)
 
-    def never_stored(self, entries: Sequence[Entry]) -> None:
+    def never_stored(self, entries: Sequence[LogEntry]) -> None:
         """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""
         for entry in entries:
             entry.seq = 0

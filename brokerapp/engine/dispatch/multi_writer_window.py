@@ -1,4 +1,4 @@
-"""SharedWindow: the window of a log that other nodes may write to, too.
+"""MultiWriterWindow: the window of a log that other nodes may write to, too.
 
 What is new is given out of memory where nothing of another node stands before it, by what the store said stood there;
 else it is read from the store, where it has its place among theirs, as far as it is not at hand behind what is read.
@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
-from brokerapp.engine.dispatch.dispatch_window import WINDOW, WINDOW_BYTES, Window
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.entries.message_order import Stored
-from brokerapp.engine.entries.out_of_order_tail import Tail
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
+from brokerapp.engine.dispatch.dispatch_window import WINDOW, WINDOW_BYTES, DispatchWindow
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.message_order import OrderedMessage
+from brokerapp.engine.entries.out_of_order_tail import OutOfOrderTail
 
 
-class SharedWindow(Window):
+class MultiWriterWindow(DispatchWindow):
     """As long as it is not `shared` it is as any window."""
 
     __slots__ = ("shared", "tail")
 
-    def __init__(self, name: str, depth: int, suspect: int, rules: DispatchRules) -> None:
+    def __init__(self, name: str, depth: int, suspect: int, rules: DispatchPolicy) -> None:
         super().__init__(name, depth, suspect, rules)
         self.shared = False  #: other nodes write to it, too
-        self.tail = Tail(WINDOW, WINDOW_BYTES)
+        self.tail = OutOfOrderTail(WINDOW, WINDOW_BYTES)
 
     @property
     def follows(self) -> bool:
         """Whether what comes is given out before long, so that what is at hand of it need not be read."""
         return self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded <= WINDOW
 
-    def offer_run(self, entries: Sequence[Entry], before: int | None = None) -> None:
+    def offer_run(self, entries: Sequence[LogEntry], before: int | None = None) -> None:
         """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
         if not self.shared or self._has_all_to(before):
             super().offer_run(entries)
@@ -39,7 +39,7 @@ class SharedWindow(Window):
         if self.follows:
             self.tail.add(entries, before)
 
-    def offer_told(self, entries: Sequence[Entry], before: int | None) -> None:
+    def offer_told(self, entries: Sequence[LogEntry], before: int | None) -> None:
         """The same, by another node, which tells of it later than they can be read."""
         if self.shared and self.horizon.is_new(entries[0].seq):
             self.offer_run(entries, before)
@@ -51,7 +51,7 @@ class SharedWindow(Window):
         all_is_read = self.follows and not (self.unloaded or self.paging)
         return all_is_read and before is not None and before <= self.loaded
 
-    def load(self, entries: Iterable[Entry], window: int) -> None:
+    def load(self, entries: Iterable[LogEntry], window: int) -> None:
         found = list(entries)
         if window == self.window:
             found += self.tail.behind(found[-1].seq if found else self.loaded)
@@ -64,11 +64,11 @@ class SharedWindow(Window):
 
     # -- where some of what is at hand may be gone, or the window is another one
 
-    def load_ahead(self, entries: Iterable[Entry], window: int, after: int) -> None:
+    def load_ahead(self, entries: Iterable[LogEntry], window: int, after: int) -> None:
         self.tail.clear()
         super().load_ahead(entries, window, after)
 
-    def take_out(self, stored: Collection[Stored]) -> set[int]:
+    def take_out(self, stored: Collection[OrderedMessage]) -> set[int]:
         self.tail.clear()
         return super().take_out(stored)
 

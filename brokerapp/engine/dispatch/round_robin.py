@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 
 #: Who may be given messages, with how many: in the order in which they come to turn.
 Able = list[tuple[Subscription, int]]
 #: Who gets which messages, each consumer's in order.
-Given = list[tuple[Subscription, list[Entry]]]
+Given = list[tuple[Subscription, list[LogEntry]]]
 
 _by_priority: Callable[[Subscription], int] = attrgetter("priority")
 
@@ -23,12 +23,12 @@ def _all_equal(_consumer: Subscription) -> int:
     return 0
 
 
-def rank_by(rules: DispatchRules) -> Callable[[Subscription], int]:
+def rank_by(rules: DispatchPolicy) -> Callable[[Subscription], int]:
     """What puts some consumers before others: the highest first."""
     return _by_priority if rules.consumer_priority else _all_equal
 
 
-def able(consumers: Sequence[Subscription], turn: int, rules: DispatchRules) -> Able:
+def able(consumers: Sequence[Subscription], turn: int, rules: DispatchPolicy) -> Able:
     """Those who may be given messages, with how many: the highest priority first, in turn among equals.
 
     An exclusive consumer is alone, the first that came among those of the highest priority.
@@ -43,7 +43,7 @@ def able(consumers: Sequence[Subscription], turn: int, rules: DispatchRules) -> 
     return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
 
 
-def able_by_choice(consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchRules) -> Able:
+def able_by_choice(consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchPolicy) -> Able:
     """The same where not every consumer takes every message: who took one longest ago is next among equals.
 
     A newcomer has its turn after all who are there.
@@ -54,7 +54,7 @@ def able_by_choice(consumers: Sequence[Subscription], log: str, turn: int, rules
     return able(in_turn, 0, rules)
 
 
-def deal(ready: deque[Entry], takers: Able, rules: DispatchRules) -> tuple[Given, int]:
+def deal(ready: deque[LogEntry], takers: Able, rules: DispatchPolicy) -> tuple[Given, int]:
     """Take from what is ready as much as they may be given: who gets what, and how many turns that took."""
     if len(takers) == 1:
         consumer, room = takers[0]
@@ -65,7 +65,7 @@ def deal(ready: deque[Entry], takers: Able, rules: DispatchRules) -> tuple[Given
     return _round_robin(ready, takers, rules)
 
 
-def _first(ready: deque[Entry], room: int) -> list[Entry]:
+def _first(ready: deque[LogEntry], room: int) -> list[LogEntry]:
     if room < len(ready):
         return [ready.popleft() for _ in range(room)]
     entries = list(ready)
@@ -73,10 +73,10 @@ def _first(ready: deque[Entry], room: int) -> list[Entry]:
     return entries
 
 
-def _round_robin(ready: deque[Entry], takers: Able, rules: DispatchRules) -> tuple[Given, int]:
+def _round_robin(ready: deque[LogEntry], takers: Able, rules: DispatchPolicy) -> tuple[Given, int]:
     """One each, again and again: those of the highest priority until they have no room, then the next."""
     rank, waiting = rank_by(rules), len(ready)
-    given: list[tuple[Subscription, list[Entry], int]] = [(consumer, [], room) for consumer, room in takers]
+    given: list[tuple[Subscription, list[LogEntry], int]] = [(consumer, [], room) for consumer, room in takers]
     for _, equals in groupby(given, key=lambda each: rank(each[0])):
         hungry = [(entries, room) for _, entries, room in equals]
         while ready and hungry:

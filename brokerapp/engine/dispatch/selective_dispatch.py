@@ -12,37 +12,37 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_groups import MessageGroups, group_of, position_in_group
 from brokerapp.engine.dispatch.round_robin import rank_by
-from brokerapp.engine.routing.bridge_eligibility import Crossing, Verdict
-from brokerapp.selectors import Seen
+from brokerapp.engine.routing.bridge_eligibility import BridgeDecision, BridgeEligibility
+from brokerapp.selectors import SelectorView
 
 if TYPE_CHECKING:
-    from brokerapp.engine.dispatch.bridge_rate_filter import Gate
-    from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+    from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
+    from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
     from brokerapp.engine.dispatch.subscription import Subscription
-    from brokerapp.engine.entries.log_entry import Entry
-    from brokerapp.engine.entries.message_order import Place
+    from brokerapp.engine.entries.log_entry import LogEntry
+    from brokerapp.engine.entries.message_order import OrderKey
     from brokerapp.model.destination import Destination
     from brokerapp.model.policy_strategies import NetworkBridgeFilter
     from brokerapp.selectors import Selector
 
 
-class Choosing:
+class SelectiveDispatch:
     """One round: the consumers that may be given messages now, and what each is given."""
 
     def __init__(
         self, able: list[tuple[Subscription, int]], log: str, destination: Destination, groups: MessageGroups | None,
-        rules: DispatchRules, place: Place, turn: int, gate: Gate | None = None,
+        rules: DispatchPolicy, place: OrderKey, turn: int, gate: BridgeRateFilter | None = None,
     ) -> None:  # fmt: skip
         self.turn = turn  #: turns that were taken so far
         self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
         self._place, self._gate = place, gate
         self._room = dict(able)
         self._ranks = [deque(same) for _, same in groupby(self._room, key=rank_by(rules))]
-        self._given: dict[Subscription, list[Entry]] = {consumer: [] for consumer, _ in able}
+        self._given: dict[Subscription, list[LogEntry]] = {consumer: [] for consumer, _ in able}
         self._after = 0
 
     @property
-    def given(self) -> list[tuple[Subscription, list[Entry]]]:
+    def given(self) -> list[tuple[Subscription, list[LogEntry]]]:
         """Who gets which messages."""
         return [(consumer, entries) for consumer, entries in self._given.items() if entries]
 
@@ -50,7 +50,7 @@ class Choosing:
         """The place up to which nothing is left for a consumer."""
         return consumer.tested.get(self._log, 0)
 
-    def offer(self, entries: deque[Entry], upto: int, after: int = 0) -> list[Entry]:
+    def offer(self, entries: deque[LogEntry], upto: int, after: int = 0) -> list[LogEntry]:
         """Give out what is wanted of these, which stay in order; what was given.
 
         They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
@@ -69,7 +69,7 @@ class Choosing:
                 consumer.tested[self._log] = max(upto, self.tested(consumer))
         return given
 
-    def _after_place(self, entries: deque[Entry], place: int) -> list[Entry]:
+    def _after_place(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
         """Take from the end those with a later place; in order."""
         taken = []
         while entries and self._place(entries[-1]) > place:
@@ -77,7 +77,7 @@ class Choosing:
         taken.reverse()
         return taken
 
-    def _give(self, entry: Entry) -> bool:
+    def _give(self, entry: LogEntry) -> bool:
         group = group_of(entry) if self._groups is not None else None
         consumer = self._taker(entry) if group is None else self._taker_of_group(entry, group)
         if consumer is None:
@@ -87,11 +87,11 @@ class Choosing:
         self._took_turn(consumer, entry)
         return True
 
-    def _taker(self, entry: Entry) -> Subscription | None:
+    def _taker(self, entry: LogEntry) -> Subscription | None:
         wants = self._wants(entry)
         return next((each for rank in self._ranks for each in rank if self._asks(each, entry, wants)), None)
 
-    def _taker_of_group(self, entry: Entry, group: str) -> Subscription | None:
+    def _taker_of_group(self, entry: LogEntry, group: str) -> Subscription | None:
         """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
         groups, wants, position = self._groups, self._wants(entry), position_in_group(entry)
         owner = groups.owner(group)
@@ -108,15 +108,15 @@ class Choosing:
             entry.first_of_group = True
         return consumer
 
-    def _wants(self, entry: Entry) -> Wants:
-        return Wants(entry, self._destination, self._gate, self._rules.bridges)
+    def _wants(self, entry: LogEntry) -> SelectorEvaluation:
+        return SelectorEvaluation(entry, self._destination, self._gate, self._rules.bridges)
 
-    def _asks(self, consumer: Subscription, entry: Entry, wants: Wants) -> bool:
+    def _asks(self, consumer: Subscription, entry: LogEntry, wants: SelectorEvaluation) -> bool:
         if not self._after <= self.tested(consumer) < self._place(entry):
             return False
         return consumer.selector is None or wants(consumer.selector)
 
-    def _took_turn(self, consumer: Subscription, entry: Entry) -> None:
+    def _took_turn(self, consumer: Subscription, entry: LogEntry) -> None:
         self.turn += 1
         consumer.took[self._log] = self.turn
         rank = next(each for each in self._ranks if consumer in each)
@@ -129,24 +129,24 @@ class Choosing:
             rank.append(consumer)
 
 
-class Wants:
+class SelectorEvaluation:
     """Whether a selector takes one message; equal selectors are asked once. At a queue its gate decides for bridges."""
 
     __slots__ = ("_destination", "_entry", "_gate", "_headers", "_known", "_of_bridges")
 
     def __init__(
-        self, entry: Entry, destination: Destination, gate: Gate | None = None,
+        self, entry: LogEntry, destination: Destination, gate: BridgeRateFilter | None = None,
         of_bridges: NetworkBridgeFilter | None = None,
     ) -> None:  # fmt: skip
         self._entry, self._destination = entry, destination
         self._gate, self._of_bridges = gate, of_bridges
-        self._headers: Seen | None = None
-        self._known: dict[Selector | Crossing, bool] = {}
+        self._headers: SelectorView | None = None
+        self._known: dict[Selector | BridgeEligibility, bool] = {}
 
-    def __call__(self, selector: Selector | Crossing) -> bool:
+    def __call__(self, selector: Selector | BridgeEligibility) -> bool:
         known = self._known.get(selector)
         if known is None:
-            ask = self._crosses if isinstance(selector, Crossing) else self._matches
+            ask = self._crosses if isinstance(selector, BridgeEligibility) else self._matches
             known = self._known[selector] = ask(selector)
         return known
 
@@ -155,17 +155,17 @@ class Wants:
             self._headers = selector_headers(self._entry, self._destination)
         return selector.matches(self._headers)
 
-    def _crosses(self, crossing: Crossing) -> bool:
+    def _crosses(self, crossing: BridgeEligibility) -> bool:
         if self._gate is None:  # a topic: it is not offered again
             found = crossing.verdict(self._entry.message.path, self)
-            crossing.tally.too_far += found is Verdict.TOO_FAR
-            return found is Verdict.CROSSES
+            crossing.tally.too_far += found is BridgeDecision.TOO_FAR
+            return found is BridgeDecision.CROSSES
         return self._gate.lets(crossing, self._entry, self, self._of_bridges)
 
 
-def selector_headers(entry: Entry, destination: Destination) -> Seen:
+def selector_headers(entry: LogEntry, destination: Destination) -> SelectorView:
     """The headers of an entry as a consumer would get them, for its selector, with its body."""
-    headers = Seen(entry.message.headers, entry.message.body)
+    headers = SelectorView(entry.message.headers, entry.message.body)
     headers["destination"] = entry.shown or destination.stomp
     if entry.original:
         headers["original-destination"] = entry.original

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import Selector, compile_selector
-from brokerapp.selectors.tree import Like, Node, children
+from brokerapp.selectors.tree import Like, SelectorNode, children
 
 #: How a consumer without a selector is kept, as in ActiveMQ.
 TAKES_ALL = "TRUE"
@@ -20,7 +20,7 @@ MAX_SELECTORS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class CacheRules:
+class SelectorCachePolicy:
     """The plugin's options."""
 
     single: bool = (
@@ -34,7 +34,7 @@ class CacheRules:
 class SelectorCache:
     """Selectors by queue, each with the time of its last use (milliseconds since the epoch)."""
 
-    def __init__(self, rules: CacheRules) -> None:
+    def __init__(self, rules: SelectorCachePolicy) -> None:
         self.rules = rules
         self._by_queue: dict[str, dict[str, int]] = {}
         self._compiled: dict[str, list[Selector]] = {}  # of the queue's entries
@@ -113,7 +113,7 @@ class SelectorCache:
         self._compiled[queue] = list(_compiled(entries))
 
 
-def has_wildcard(node: Node) -> bool:
+def has_wildcard(node: SelectorNode) -> bool:
     """Whether a selector has a LIKE whose pattern holds an unescaped % or _."""
     if isinstance(node, Like):
         pattern = node.pattern

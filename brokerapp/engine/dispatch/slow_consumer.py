@@ -16,7 +16,7 @@ def is_slow(subscription: Subscription) -> bool:
 
 
 @dataclass(slots=True)
-class Watch:
+class SlowConsumerState:
     """What was seen of one consumer; times are milliseconds since the epoch."""
 
     checked_ms: int

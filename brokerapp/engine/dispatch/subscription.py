@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
 from brokerapp.model.policy_strategies import MessageEviction
 from brokerapp.selectors import Selector
@@ -36,14 +36,14 @@ class Subscription:
     destinations: tuple[Destination, ...]  #: names or patterns
     ack_mode: str
     prefetch: int
-    selector: Selector | Crossing | None = None  #: which messages it takes
+    selector: Selector | BridgeEligibility | None = None  #: which messages it takes
     transformation: str | None = None  #: the form in which it wants what the broker itself writes
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still be given
-    unacked: dict[str, Entry] = field(default_factory=dict)  #: by ack id, in order of delivery
+    unacked: dict[str, LogEntry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[MessageLog] = field(default_factory=list)  #: that feed it
-    pending: deque[Entry] = field(default_factory=deque)  #: of a topic: waiting for credit
+    pending: deque[LogEntry] = field(default_factory=deque)  #: of a topic: waiting for credit
     pending_bytes: int = 0  #: of bodies in it
     max_pending: int = 0  #: messages that may be in it
     max_pending_bytes: int = MAX_PENDING_BYTES  #: of bodies
@@ -64,7 +64,9 @@ class Subscription:
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
-    crossing: Crossing | None = None  #: of the consumer of a bridge; where it has no name this is its selector, too
+    crossing: BridgeEligibility | None = (
+        None  #: of the consumer of a bridge; where it has no name this is its selector, too
+    )
     took: dict[str, int] = field(default_factory=dict)  #: log -> the turn that it took last, where it matters who does
 
     def __post_init__(self) -> None:
@@ -73,7 +75,7 @@ class Subscription:
     @property
     def condition(self) -> Selector | None:
         """The selector that whoever consumes gave, also at the other end of a bridge."""
-        return self.selector.selector if isinstance(self.selector, Crossing) else self.selector
+        return self.selector.selector if isinstance(self.selector, BridgeEligibility) else self.selector
 
     @property
     def ready(self) -> bool:
@@ -88,18 +90,18 @@ class Subscription:
 
     # -- what waits for it that is in none of its logs
 
-    def await_turn(self, entry: Entry) -> None:
+    def await_turn(self, entry: LogEntry) -> None:
         """A message waits until it is ready."""
         self.pending.append(entry)
         self.pending_bytes += len(entry.message.body)
 
-    def next_pending(self) -> Entry:
+    def next_pending(self) -> LogEntry:
         """The one that waits for the longest time waits no longer."""
         entry = self.pending.popleft()
         self.pending_bytes -= len(entry.message.body)
         return entry
 
-    def forget_pending(self, entry: Entry) -> None:
+    def forget_pending(self, entry: LogEntry) -> None:
         """One of those waits no longer."""
         self.pending.remove(entry)
         self.pending_bytes -= len(entry.message.body)
@@ -120,7 +122,7 @@ class Subscription:
             del self.unacked[ack_id]
             self.credit += 1
 
-    def hold(self, ack_id: str, entry: Entry) -> None:
+    def hold(self, ack_id: str, entry: LogEntry) -> None:
         """A message was delivered and waits for its ACK.
 
         Two copies of one message may bear one ack id (before STOMP 1.2).
@@ -140,7 +142,7 @@ class Subscription:
         """The ack id by which a client names what is held under this key."""
         return key.rstrip(_TWIN)
 
-    def hold_again(self, entries: Mapping[str, Entry]) -> None:
+    def hold_again(self, entries: Mapping[str, LogEntry]) -> None:
         """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""
         later, self.unacked = self.unacked, {}
         for ack_id, entry in (*entries.items(), *later.items()):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.engine.editing.message_properties import check_name, check_text, is_own
-from brokerapp.engine.editing.operator_message import TestSend, portion, weight
+from brokerapp.engine.editing.operator_message import OperatorMessage, portion, weight
 from brokerapp.errors import RequestRefused
 from brokerapp.model.message import DEFAULT_PRIORITY
 
@@ -27,7 +27,7 @@ MAX_PRIORITY = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class MessageEdit:
     """What is changed; all else of a message stays as it is. A value of `set` is text, as STOMP has it."""
 
     set: Mapping[str, str] = field(default_factory=dict)  #: properties, and headers of EDITABLE
@@ -67,13 +67,13 @@ class Edit:
         if self.body is not None and len(self.body) > MAX_BODY:
             raise RequestRefused(f"body: {len(self.body):,} bytes are more than the {MAX_BODY:,} that can be given")
 
-    def applied(self, headers: Mapping[str, str], body: bytes, to: str, now_ms: int) -> TestSend:
+    def applied(self, headers: Mapping[str, str], body: bytes, to: str, now_ms: int) -> OperatorMessage:
         """The message that comes of one with these headers and this body, sent `to` there now."""
         kept = {name: value for name, value in headers.items() if is_own(name) and name not in self.remove}
         expires = _number(headers.get("expires"), 0)
         if self.lives is not None:
             expires = now_ms + self.lives * 1000 if self.lives else 0
-        return TestSend(
+        return OperatorMessage(
             to,
             {**kept, **self.set},
             body if self.body is None else self.body,
@@ -90,10 +90,10 @@ class Edit:
         return values | {"set": dict(self.set), "remove": list(self.remove), "body": body}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Edit:
+    def from_json(data: Mapping[str, Any]) -> MessageEdit:
         """The inverse of to_json."""
         body = None if data["body"] is None else base64.b64decode(data["body"])
-        return Edit(**{**data, "remove": tuple(data["remove"]), "body": body})
+        return MessageEdit(**{**data, "remove": tuple(data["remove"]), "body": body})
 
     def told(self, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
         """What is asked, change by change: its name and what becomes of it. `values`: those of `set`, perhaps covered.

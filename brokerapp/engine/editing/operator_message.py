@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerapp.engine.policy.broker_headers import signed
 from brokerapp.errors import TooLarge
-from brokerapp.model.commands import Send
+from brokerapp.model.commands import SendCommand
 from brokerapp.model.message import DEFAULT_PRIORITY, escape
 
 #: Bytes that operators have the store take in at once: it stands still for all while it does.
@@ -20,7 +20,7 @@ MAX_BODY = BYTES_AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
-class TestSend:
+class OperatorMessage:
     """A message as an operator gives it."""
 
     __test__ = False  # no test, whatever pytest thinks of its name
@@ -39,15 +39,15 @@ class TestSend:
         return values | {"properties": dict(self.properties), "body": base64.b64encode(self.body).decode()}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> TestSend:
+    def from_json(data: Mapping[str, Any]) -> OperatorMessage:
         """The inverse of to_json."""
-        return TestSend(**{**data, "body": base64.b64decode(data["body"])})
+        return OperatorMessage(**{**data, "body": base64.b64decode(data["body"])})
 
-    def send(self, more: Mapping[str, str]) -> Send:
+    def send(self, more: Mapping[str, str]) -> SendCommand:
         """What a client would ask, with more properties, which the broker writes."""
         headers = {name: value for name, value in {**self.properties, **signed({}, more)}.items() if value is not None}
         lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
-        return Send(
+        return SendCommand(
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
             self.is_bytes,
         )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.entries.remote_entry import ELSEWHERE
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.message import Copy, Message
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.remote_entry import REMOTE_LOG_PREFIX
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
 
 #: What the names of topics begin with, among those of logs, and of what other brokers keep.
-_TOPICS = (f"{Kind.TOPIC}://", f"{Kind.TEMP_TOPIC}://", ELSEWHERE)
+_TOPICS = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.TEMP_TOPIC}://", REMOTE_LOG_PREFIX)
 
 
 @lru_cache(maxsize=16384)
@@ -21,26 +21,26 @@ def native(stomp: str) -> str:
     return str(Destination.parse(stomp))
 
 
-def entry_of(log: str, stored: StoredLogEntry) -> Entry:
+def entry_of(log: str, stored: StoredLogEntry) -> LogEntry:
     """What the store holds, as the log's entry."""
     message = stored.message
-    return Entry(
+    return LogEntry(
         log, stored.seq, message, stored.payload, stored.size, stored.original, stored.shown, message.deliveries
     )
 
 
-def topic_entry(message: Message, copy: Copy, queue: Destination | None = None) -> Entry:
+def topic_entry(message: Message, copy: RoutedCopy, queue: Destination | None = None) -> LogEntry:
     """A topic's message, as one subscriber is given it."""
     shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
     sent_to = original.stomp if original is not None else ""
-    return Entry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
+    return LogEntry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
 
 
-def partition(entries: list[Entry], wanted: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
+def partition(entries: list[LogEntry], wanted: Callable[[LogEntry], bool]) -> tuple[list[LogEntry], list[LogEntry]]:
     """Those that are wanted and those that are not, both in order."""
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
 
 
-def from_log(entry: Entry) -> bool:
+def from_log(entry: LogEntry) -> bool:
     """Whether an entry came from a message log of this broker (else straight from a topic, or from another broker)."""
     return not entry.log.startswith(_TOPICS)

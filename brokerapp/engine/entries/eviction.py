@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.policy_strategies import MessageEviction, PendingMessageLimit
 
 #: Messages of a topic that wait for one subscriber when no policy says otherwise; ActiveMQ has no such bound.
@@ -26,7 +26,7 @@ def pending_limit(limit: PendingMessageLimit | None, prefetch: int, wanted: int)
     return MAX_PENDING if allowed < 0 else allowed
 
 
-def evict(pending: deque[Entry], eviction: MessageEviction, now_ms: int) -> list[Entry]:
+def evict(pending: deque[LogEntry], eviction: MessageEviction, now_ms: int) -> list[LogEntry]:
     """Take out what is to go; at least one."""
     if len(pending) >= eviction.evict_expired_messages_high_watermark:
         expired = [each for each in pending if 0 < each.message.expires <= now_ms]
@@ -39,9 +39,9 @@ def evict(pending: deque[Entry], eviction: MessageEviction, now_ms: int) -> list
     return [pending.popleft()]
 
 
-def _followed(pending: deque[Entry], property_name: str) -> list[Entry]:
+def _followed(pending: deque[LogEntry], property_name: str) -> list[LogEntry]:
     """Those that a later one with the same value of the property replaces."""
-    latest: dict[str, Entry] = {}
+    latest: dict[str, LogEntry] = {}
     followed = []
     for each in pending:
         value = each.message.headers.get(property_name)
@@ -53,7 +53,7 @@ def _followed(pending: deque[Entry], property_name: str) -> list[Entry]:
     return followed
 
 
-def _taken(pending: deque[Entry], gone: list[Entry]) -> list[Entry]:
+def _taken(pending: deque[LogEntry], gone: list[LogEntry]) -> list[LogEntry]:
     numbers = set(map(id, gone))
     kept = [each for each in pending if id(each) not in numbers]
     pending.clear()

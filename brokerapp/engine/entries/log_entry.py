@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from brokerapp.model.message import Message
 
 #: `seq` of an entry that is on its way to the store: it comes after all that is stored.
-COMING = 1 << 62
+UNCOMMITTED = 1 << 62
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class LogEntry:
     """A message in a log. `seq` orders the log.
 
     0: not stored (given to a consumer without passing through the store). COMING: given to a consumer while the store

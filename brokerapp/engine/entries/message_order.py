@@ -17,23 +17,23 @@ SPAN = 1 << 49
 HIGHEST_PRIORITY = 9
 
 
-class Stored(Protocol):
+class OrderedMessage(Protocol):
     """A message in a log: an entry, or what the store says of one."""
 
     seq: int
     message: Message
 
 
-Place = Callable[[Stored], int]
+OrderKey = Callable[[OrderedMessage], int]
 
-by_number: Place = attrgetter("seq")
+by_number: OrderKey = attrgetter("seq")
 
 
-def by_urgency(entry: Stored) -> int:
+def by_urgency(entry: OrderedMessage) -> int:
     """The most urgent first, equals as they came."""
     return (HIGHEST_PRIORITY - entry.message.priority) * SPAN + entry.seq
 
 
-def place_in(prioritized: bool) -> Place:
+def place_in(prioritized: bool) -> OrderKey:
     """What orders a log."""
     return by_urgency if prioritized else by_number

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 
 
-class Tail:
+class OutOfOrderTail:
     """That of one log: nothing stands between its messages, by what stood before each when it was stored."""
 
     __slots__ = ("_before", "_bytes", "_entries", "_most", "_most_bytes")
@@ -23,10 +23,10 @@ class Tail:
 
     def clear(self) -> None:
         """Have none."""
-        self._entries: list[Entry] = []
+        self._entries: list[LogEntry] = []
         self._before = self._bytes = 0
 
-    def add(self, entries: Sequence[Entry], before: int | None) -> None:
+    def add(self, entries: Sequence[LogEntry], before: int | None) -> None:
         """These came, one after the other; `before` stood last then, as far as it is known."""
         if before is None:
             return
@@ -40,7 +40,7 @@ class Tail:
         if len(self._entries) > self._most or self._bytes > self._most_bytes:
             self.clear()
 
-    def behind(self, number: int) -> list[Entry]:
+    def behind(self, number: int) -> list[LogEntry]:
         """Those that follow all up to this number, which was read: its own no longer."""
         if not self._entries or self._before > number:
             return []

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brokerapp.engine.entries.log_entry import COMING
+from brokerapp.engine.entries.log_entry import UNCOMMITTED
 
 #: A number above all that are known.
-UNKNOWN = COMING
+UNKNOWN_SEQ = UNCOMMITTED
 
 
-class Horizon:
+class ReadHorizon:
     """That of one log."""
 
     __slots__ = ("begun", "fresh", "known", "upto")
@@ -40,7 +40,7 @@ class Horizon:
 
     def came(self, count: int, upto: int, *, reading: bool) -> None:
         """So many came, with numbers up to this one, perhaps while a page is being read."""
-        if upto < UNKNOWN:
+        if upto < UNKNOWN_SEQ:
             self.saw(upto)
         if reading:
             self.fresh, self.upto = self.fresh + count, max(self.upto, upto)

@@ -8,28 +8,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 
 #: What the logs of such entries are called, before the name of their broker and the destination.
-ELSEWHERE = "elsewhere://"
+REMOTE_LOG_PREFIX = "elsewhere://"
 
 
-class Keeper(Protocol):
+class EntryOwner(Protocol):
     """The broker that keeps it."""
 
-    def accepted(self, entry: RemoteEntry) -> None:
+    def accepted(self, entry: RemoteLogEntry) -> None:
         """Its consumer has acknowledged it."""
 
-    def rejected(self, entry: RemoteEntry) -> None:
+    def rejected(self, entry: RemoteLogEntry) -> None:
         """Its consumer cannot use it."""
 
-    def late(self, entry: RemoteEntry) -> None:
+    def late(self, entry: RemoteLogEntry) -> None:
         """Its time was over before its consumer had it."""
 
 
 @dataclass(slots=True, eq=False)
-class RemoteEntry(Entry):
+class RemoteLogEntry(LogEntry):
     """An entry that is kept elsewhere, where it is acknowledged by `ack_id`."""
 
-    keeper: Keeper | None = None
+    keeper: EntryOwner | None = None
     ack_id: str = ""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from brokerapp.engine.routing.destination_trie import DestinationMap, covers
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.engine.routing.destination_trie import DestinationTrie, covers
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Principal:
 ANONYMOUS = Principal("anonymous", frozenset({"anonymous"}))
 
 
-class Grant(Protocol):
+class AuthorizationEntry(Protocol):
     """Which groups may do what with the destinations matching a pattern (None: temporary ones)."""
 
     @property
@@ -35,15 +35,17 @@ class Grant(Protocol):
     def admin(self) -> frozenset[str]: ...
 
 
-class Access:
+class AuthorizationMap:
     """The grants, compiled. As in ActiveMQ those of all patterns that match add up, and what none grants is refused.
 
     Temporary destinations have grants of their own; without any, everybody may use them.
     """
 
-    def __init__(self, grants: Iterable[Grant]) -> None:
-        self._grants: dict[Kind, DestinationMap[Grant]] = {kind: DestinationMap() for kind in Kind}
-        self._temporary: list[Grant] = []
+    def __init__(self, grants: Iterable[AuthorizationEntry]) -> None:
+        self._grants: dict[DestinationKind, DestinationTrie[AuthorizationEntry]] = {
+            kind: DestinationTrie() for kind in DestinationKind
+        }
+        self._temporary: list[AuthorizationEntry] = []
         for grant in grants:
             if grant.destination is None:
                 self._temporary.append(grant)
@@ -78,7 +80,7 @@ class Access:
             )
         return answer
 
-    def _about(self, destination: Destination, all_of_it: bool) -> Iterator[Grant]:
+    def _about(self, destination: Destination, all_of_it: bool) -> Iterator[AuthorizationEntry]:
         """The grants for a destination, or for some or all of a pattern. Patterns mean no fully qualified names."""
         if destination.address is not None:
             yield from self._exact(destination)
@@ -91,14 +93,14 @@ class Access:
         """Whether there is a grant for just this fully qualified name: it replaces those for its queue."""
         return next(self._exact(qualified), None) is not None
 
-    def _exact(self, qualified: Destination) -> Iterator[Grant]:
+    def _exact(self, qualified: Destination) -> Iterator[AuthorizationEntry]:
         for kind in NAMED_KINDS:
             for grant in self._grants[kind].find(qualified.name):
                 if grant.destination.name == qualified.name:
                     yield grant
 
 
-def _granted(principal: Principal, grant: Grant, verb: str) -> bool:
+def _granted(principal: Principal, grant: AuthorizationEntry, verb: str) -> bool:
     groups: frozenset[str] = getattr(grant, verb)
     return not groups.isdisjoint(principal.groups) or bool(EVERYBODY in groups and principal.groups)
 

@@ -21,7 +21,7 @@ from brokerapp.engine.policy.broker_headers import (
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import MAX_NAME, Destination
 from brokerapp.model.message import Message
-from brokerapp.model.settings import Discarding
+from brokerapp.model.settings import DiscardingSettings
 
 DEFAULT_STRATEGY = DeadLetterStrategy()
 #: Places kept of a route, the last ones: a message may die, and be tried again or moved, for ever.
@@ -83,7 +83,7 @@ def _within(name: str, room: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class DeadLetterInfo:
     """How a message came to be a dead letter."""
 
     cause: str
@@ -94,7 +94,7 @@ class Death:
     consumer: str  #: client id of the last one; "" for none
 
 
-def dead_letter(message: Message, death: Death, strategy: DeadLetterStrategy) -> Message:
+def dead_letter(message: Message, death: DeadLetterInfo, strategy: DeadLetterStrategy) -> Message:
     """The message as it stands in the dead-letter queue: same id and properties, what happened recorded, no expiry.
 
     The headers are described in docs/dead-letters.md.
@@ -149,7 +149,7 @@ def _places(text: str | None) -> list[str]:
     return [each for each in (text or "").split(",") if each]
 
 
-def is_discarded(plugin: Discarding, source: Destination) -> bool:
+def is_discarded(plugin: DiscardingSettings, source: Destination) -> bool:
     """Whether ActiveMQ's discardingDLQBrokerPlugin drops what fails at this destination."""
     if plugin.drop_all:
         return True

@@ -21,7 +21,7 @@ MAX_RECONNECT_WINDOW_MS = 24 * 3_600_000
 MAX_DIGITS = 18  #: of the number by which it asks
 
 
-class Origin(StrEnum):
+class DestinationOrigin(StrEnum):
     """How a destination began."""
 
     ADMIN = "admin"  #: an operator, or the configuration
@@ -29,7 +29,7 @@ class Origin(StrEnum):
     TEMPORARY = "temporary"  #: a client, for its connection
 
 
-class Ending(StrEnum):
+class ConnectionEnd(StrEnum):
     """How a connection, or what stands for it, ended."""
 
     LEFT = "left"  #: the client said good-bye
@@ -38,7 +38,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class DestinationUsage:
     """Who uses a destination at one broker."""
 
     consumers: int = 0
@@ -51,28 +51,28 @@ class Use:
         return not (self.consumers or self.messages or self.producers)
 
 
-def ends_when_idle(origin: Origin, use: Use, idle_ms: int, limit_ms: int) -> bool:
+def ends_when_idle(origin: DestinationOrigin, use: DestinationUsage, idle_ms: int, limit_ms: int) -> bool:
     """Whether a destination that nobody used for so long goes; with a limit of 0 none does."""
-    return origin is Origin.AUTO and limit_ms > 0 and use.is_none and idle_ms >= limit_ms
+    return origin is DestinationOrigin.AUTO and limit_ms > 0 and use.is_none and idle_ms >= limit_ms
 
 
-def ends_at_restart(origin: Origin, messages: int, *, is_subscription: bool = False) -> bool:
+def ends_at_restart(origin: DestinationOrigin, messages: int, *, is_subscription: bool = False) -> bool:
     """Whether a broker that starts and finds so many messages removes the destination.
 
     A queue that gets copies of what is sent elsewhere (of a virtual topic, of an address) is what somebody subscribed
     to: it stays, as in ActiveMQ.
     """
-    return origin is Origin.AUTO and not messages and not is_subscription
+    return origin is DestinationOrigin.AUTO and not messages and not is_subscription
 
 
-def is_kept_over_restarts(origin: Origin, window_ms: int) -> bool:
+def is_kept_over_restarts(origin: DestinationOrigin, window_ms: int) -> bool:
     """Whether its home broker has it again after a restart: a temporary one if its client may reconnect."""
-    return origin is not Origin.TEMPORARY or window_ms > 0
+    return origin is not DestinationOrigin.TEMPORARY or window_ms > 0
 
 
-def grace_ms(ending: Ending, window_ms: int) -> int:
+def grace_ms(ending: ConnectionEnd, window_ms: int) -> int:
     """How long temporary destinations are there after their connection ended so; 0: they go with it."""
-    return 0 if ending is Ending.LEFT else window_ms
+    return 0 if ending is ConnectionEnd.LEFT else window_ms
 
 
 def window_ms(asked: str | None, usual_ms: int) -> int:

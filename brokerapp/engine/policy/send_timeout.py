@@ -25,35 +25,35 @@ def patience_ms(policy: PolicyEntry | None, fails: bool, fails_after_ms: int) ->
     return fails_after_ms if fails_after_ms > 0 else None
 
 
-class Bound(NamedTuple):
+class ByteLimit(NamedTuple):
     """Bytes that a place may hold, 0 for any number, and the attribute that says so."""
 
     bytes: int
     name: str
 
 
-NO_BOUND = Bound(0, "")
+NO_LIMIT = ByteLimit(0, "")
 
 
-def bound_of(policy: PolicyEntry | None) -> Bound:
+def bound_of(policy: PolicyEntry | None) -> ByteLimit:
     """What a queue or a named subscription may hold in the store.
 
     As in ActiveMQ, `memoryLimit` bounds a queue only where that is to hold its messages in memory (`vmQueueCursor`),
     and nobody minds it without flow control. `storeLimit` is ours, and always meant.
     """
     if policy is None:
-        return NO_BOUND
-    bounds = [Bound(policy.store_limit, "storeLimit")] if policy.store_limit else []
+        return NO_LIMIT
+    bounds = [ByteLimit(policy.store_limit, "storeLimit")] if policy.store_limit else []
     if policy.queue_cursor == VM_CURSOR and (memory := topic_bound_of(policy)).bytes:
         bounds.append(memory)
-    return min(bounds, default=NO_BOUND)
+    return min(bounds, default=NO_LIMIT)
 
 
-def topic_bound_of(policy: PolicyEntry | None) -> Bound:
+def topic_bound_of(policy: PolicyEntry | None) -> ByteLimit:
     """What may wait for a subscriber of a topic before its producers do."""
     if policy is None or policy.producer_flow_control is False or not policy.memory_limit:
-        return NO_BOUND
-    return Bound(policy.memory_limit, "memoryLimit")
+        return NO_LIMIT
+    return ByteLimit(policy.memory_limit, "memoryLimit")
 
 
 def warning_interval_ms(policy: PolicyEntry | None) -> int:

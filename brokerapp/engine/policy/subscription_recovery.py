@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from brokerapp.model.definitions import RecoveryPolicy
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 
 #: The header that has the last message kept, and the one its late subscribers see instead.
 RETAIN, RETAINED = "ActiveMQ.Retain", "ActiveMQ.Retained"
@@ -28,11 +28,11 @@ DEFAULT_DURATION_MS = 60_000
 
 
 @dataclass(slots=True)
-class Kept:
+class RetainedMessage:
     """A message of a topic, with where it went."""
 
     message: Message
-    copy: Copy
+    copy: RoutedCopy
     at_ms: int  #: when it was published, since the epoch
     size: int = field(init=False)
 
@@ -40,28 +40,28 @@ class Kept:
         self.size = len(self.message.head) + len(self.message.body) + OVERHEAD
 
 
-class Memory:
+class RetainedMessages:
     """What one topic remembers."""
 
     __slots__ = ("bytes", "knows_retained", "recent", "retained")
 
     def __init__(self) -> None:
-        self.retained: Kept | None = None
+        self.retained: RetainedMessage | None = None
         self.knows_retained = False  #: what is retained, if anything, is known: what others remember of it is older
-        self.recent: deque[Kept] = deque()
+        self.recent: deque[RetainedMessage] = deque()
         self.bytes = 0
 
-    def add(self, message: Message, copy: Copy, policy: RecoveryPolicy | None, now_ms: int) -> None:
+    def add(self, message: Message, copy: RoutedCopy, policy: RecoveryPolicy | None, now_ms: int) -> None:
         """A message was published."""
         if message.headers.get(RETAIN, "").lower() == "true":
             self._retain(message, copy, now_ms)
         if policy is not None:
-            kept = Kept(message, copy, now_ms)
+            kept = RetainedMessage(message, copy, now_ms)
             self.recent.append(kept)
             self.bytes += kept.size
         self.trim(policy, now_ms)
 
-    def learn(self, retained: Kept | None, recent: Iterable[Kept]) -> None:
+    def learn(self, retained: RetainedMessage | None, recent: Iterable[RetainedMessage]) -> None:
         """Another one remembers these, in order, with ages as of one moment: what is known here besides takes its place
         among them by when it was published. Of what is known to both its word counts: by ages as of two moments
         neighbours would change places.
@@ -76,13 +76,13 @@ class Memory:
         self.bytes += sum(each.size for each in everything) - sum(each.size for each in self.recent)
         self.recent = deque(everything)
 
-    def _retain(self, message: Message, copy: Copy, now_ms: int) -> None:
+    def _retain(self, message: Message, copy: RoutedCopy, now_ms: int) -> None:
         self.knows_retained = True
         if self.retained is not None:
             self.bytes -= self.retained.size
             self.retained = None
         if message.body:
-            self.retained = Kept(message.with_headers({RETAIN: None, RETAINED: "true"}), copy, now_ms)
+            self.retained = RetainedMessage(message.with_headers({RETAIN: None, RETAINED: "true"}), copy, now_ms)
             self.bytes += self.retained.size
 
     def trim(self, policy: RecoveryPolicy | None, now_ms: int) -> None:
@@ -91,19 +91,19 @@ class Memory:
         while self.recent and (self.bytes > MAX_BYTES or is_too_much(self, policy, now_ms)):
             self.bytes -= self.recent.popleft().size
 
-    def messages(self, policy: RecoveryPolicy | None, now_ms: int) -> list[Kept]:
+    def messages(self, policy: RecoveryPolicy | None, now_ms: int) -> list[RetainedMessage]:
         """What a subscriber that comes now may have, in order; nothing that is past its time."""
         self.trim(policy, now_ms)
         found = [self.retained, *self.recent] if self.retained is not None else list(self.recent)
         return [each for each in found if not 0 < each.message.expires <= now_ms]
 
 
-def _anything(_memory: Memory, _policy: RecoveryPolicy | None, _now_ms: int) -> bool:
+def _anything(_memory: RetainedMessages, _policy: RecoveryPolicy | None, _now_ms: int) -> bool:
     return True
 
 
 #: Kind of policy -> whether its oldest message is one too many.
-_TOO_MUCH: dict[str, Callable[[Memory, RecoveryPolicy, int], bool]] = {
+_TOO_MUCH: dict[str, Callable[[RetainedMessages, RecoveryPolicy, int], bool]] = {
     "none": _anything,
     "lastImage": lambda memory, _policy, _now_ms: len(memory.recent) > 1,
     "fixedCount": lambda memory, policy, _now_ms: len(memory.recent) > (policy.maximum_size or DEFAULT_COUNT),

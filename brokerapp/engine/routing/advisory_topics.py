@@ -6,7 +6,7 @@ its name: `ActiveMQ.Advisory.Consumer.Queue.orders`.
 
 from __future__ import annotations
 
-from brokerapp.model.destination import SEPARATOR, Destination, Kind
+from brokerapp.model.destination import SEPARATOR, Destination, DestinationKind
 
 #: All advisory topics begin so.
 PREFIX = "ActiveMQ.Advisory."
@@ -21,10 +21,10 @@ CONNECTION, MASTER_BROKER, NETWORK_BRIDGE = (
 FORWARD_FAILURE = f"{NETWORK_BRIDGE}.ForwardFailure"
 #: A destination that comes to exist, or ceases to.
 OF_KIND = {
-    Kind.QUEUE: PREFIX + "Queue",
-    Kind.TOPIC: PREFIX + "Topic",
-    Kind.TEMP_QUEUE: PREFIX + "TempQueue",
-    Kind.TEMP_TOPIC: PREFIX + "TempTopic",
+    DestinationKind.QUEUE: PREFIX + "Queue",
+    DestinationKind.TOPIC: PREFIX + "Topic",
+    DestinationKind.TEMP_QUEUE: PREFIX + "TempQueue",
+    DestinationKind.TEMP_TOPIC: PREFIX + "TempTopic",
 }
 
 CONSUMER, PRODUCER = "Consumer", "Producer"
@@ -55,4 +55,4 @@ def topic_of(event: str, *destinations: Destination) -> str:
 
 def is_advisory(destination: Destination) -> bool:
     """Whether a destination is an advisory topic, or a pattern of nothing else."""
-    return destination.kind is Kind.TOPIC and destination.name.startswith(PREFIX)
+    return destination.kind is DestinationKind.TOPIC and destination.name.startswith(PREFIX)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from brokerapp.engine.routing.destination_trie import DestinationMap
+from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import QUALIFIER, SEPARATOR, Destination, Kind
+from brokerapp.model.destination import QUALIFIER, SEPARATOR, Destination, DestinationKind
 from brokerapp.selectors import Selector, compile_selector
 
 
@@ -67,7 +67,7 @@ class Bindings:
 
     def __init__(self) -> None:
         self._by_queue: dict[str, Binding] = {}
-        self._topics: DestinationMap[Binding] = DestinationMap()
+        self._topics: DestinationTrie[Binding] = DestinationTrie()
         self._anycast: dict[str, dict[str, Binding]] = {}
         self._turns: dict[str, int] = {}
 
@@ -167,4 +167,4 @@ def _check_place(name: Destination, bound: Binding, selector: str | None) -> Non
 
 def _as_queue(name: Destination) -> bool:
     """Whether it is called a queue; called a topic, it is a subscription with the selector it was made with."""
-    return name.kind is Kind.QUEUE
+    return name.kind is DestinationKind.QUEUE

@@ -14,7 +14,7 @@ from brokerapp.selectors import Selector
 Asks = Callable[[Selector], bool]
 
 
-class Verdict(StrEnum):
+class BridgeDecision(StrEnum):
     """Whether a message may cross a bridge, or what keeps it here."""
 
     CROSSES = "it may cross"
@@ -26,12 +26,12 @@ class Verdict(StrEnum):
     TOO_FAST = "as many as may cross in this span of time have done so (rateLimit)"
 
 
-def _stays() -> Verdict:
-    return Verdict.CAME_FROM_THERE
+def _stays() -> BridgeDecision:
+    return BridgeDecision.CAME_FROM_THERE
 
 
 @dataclass(slots=True)
-class Tally:
+class BridgeFilterCounts:
     """What a broker kept from one bridge, or had already of what that brought."""
 
     too_far: int = 0  #: messages of topics that were not given to it, having crossed as many bridges as they may
@@ -39,7 +39,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Rate:
+class BridgeRate:
     """What crossed in the present span of time."""
 
     until_ms: int = 0
@@ -47,18 +47,18 @@ class Rate:
 
 
 @dataclass(slots=True, eq=False)
-class Crossing:
+class BridgeEligibility:
     """It stands where other consumers have their selector, and takes what may go on to the bridge's other end."""
 
     to: str  #: the broker there
     message_ttl: int  #: bridges that a message may cross
     path: Path = ()  #: of the demand: the brokers from here to the one whose consumers want it
     selector: Selector | None = None  #: theirs, where the bridge stands for one of them only
-    tally: Tally = field(default_factory=Tally)  #: of all consumers of the bridge
+    tally: BridgeFilterCounts = field(default_factory=BridgeFilterCounts)  #: of all consumers of the bridge
     consumers: frozenset[str] = frozenset()  #: ids of those it is for, wherever they are
     yields: bool = False  #: it stands aside while another bridge serves one of them
     excepted: tuple[str, ...] = ()  #: names and patterns that it takes nothing from, whatever pattern it consumes
-    rates: dict[str, Rate] = field(default_factory=dict)  #: by the log that has a limit
+    rates: dict[str, BridgeRate] = field(default_factory=dict)  #: by the log that has a limit
 
     @property
     def text(self) -> str | None:
@@ -69,15 +69,15 @@ class Crossing:
         """Whether nothing of a destination may cross, being excluded from the pattern that is consumed."""
         return any(matches(each, name) for each in self.excepted)
 
-    def goes_on(self, former: Crossing) -> bool:
+    def goes_on(self, former: BridgeEligibility) -> bool:
         """Whether this is a former one, perhaps for other consumers, at other places: a bridge tells of them so."""
         return (self.to, self.message_ttl, self.text) == (former.to, former.message_ttl, former.text)
 
-    def verdict(self, path: Path, asks: Asks, returning: Callable[[], Verdict] = _stays) -> Verdict:
+    def verdict(self, path: Path, asks: Asks, returning: Callable[[], BridgeDecision] = _stays) -> BridgeDecision:
         """What becomes of a message that crossed this path; `returning` says so of one that came from there."""
         if self.to in path:
-            if (found := returning()) is not Verdict.CROSSES:
+            if (found := returning()) is not BridgeDecision.CROSSES:
                 return found
         elif self.message_ttl != UNLIMITED and len(path) >= self.message_ttl:
-            return Verdict.TOO_FAR
-        return Verdict.CROSSES if self.selector is None or asks(self.selector) else Verdict.UNWANTED
+            return BridgeDecision.TOO_FAR
+        return BridgeDecision.CROSSES if self.selector is None or asks(self.selector) else BridgeDecision.UNWANTED

@@ -23,7 +23,7 @@ _SELECTOR_AWARE = "selectorAware"
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class ConsumerQueueMapping:
     """Names matching `filter` belong to the topic that begins with their element number `terminus`."""
 
     filter: str
@@ -45,7 +45,7 @@ class Mapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class MappedQueue:
     """What a consumer's queue becomes."""
 
     name: str  #: fully qualified
@@ -55,15 +55,15 @@ class Mapped:
 class ConsumerMappings:
     """The mappings of one connector, in the order they are written: the first that matches counts."""
 
-    def __init__(self, mappings: tuple[Mapping, ...], remembered: int = DEFAULT_REMEMBERED) -> None:
+    def __init__(self, mappings: tuple[ConsumerQueueMapping, ...], remembered: int = DEFAULT_REMEMBERED) -> None:
         self.mappings = mappings
         self.mapped = lru_cache(maxsize=max(0, remembered))(self._mapped)  #: of a queue's name, None: it stays
 
-    def _mapped(self, name: str) -> Mapped | None:
+    def _mapped(self, name: str) -> MappedQueue | None:
         for each in self.mappings:
             topic = each.topic_of(name)
             if topic:
-                return Mapped(f"{topic}{QUALIFIER}{name}", each.selector_aware)
+                return MappedQueue(f"{topic}{QUALIFIER}{name}", each.selector_aware)
         return None
 
 
@@ -80,7 +80,7 @@ def _matches(wanted: list[str], elements: list[str]) -> bool:
     )
 
 
-def parse_mappings(value: str) -> tuple[tuple[Mapping, ...], list[str]]:
+def parse_mappings(value: str) -> tuple[tuple[ConsumerQueueMapping, ...], list[str]]:
     """The mappings that the option's value lists (`FILTER;NUMBER[;selectorAware=true],...`), and what is odd in it.
 
     Raises ConfigurationRefused, which names the mapping and the rule.
@@ -88,7 +88,7 @@ def parse_mappings(value: str) -> tuple[tuple[Mapping, ...], list[str]]:
     texts = value.split(",")
     while texts and not texts[-1]:
         texts.pop()
-    mappings: list[Mapping] = []
+    mappings: list[ConsumerQueueMapping] = []
     warnings: list[str] = []
     for text in texts:
         mapping = _mapping(text, warnings)
@@ -99,7 +99,7 @@ def parse_mappings(value: str) -> tuple[tuple[Mapping, ...], list[str]]:
     return tuple(mappings), warnings
 
 
-def _mapping(text: str, warnings: list[str]) -> Mapping:
+def _mapping(text: str, warnings: list[str]) -> ConsumerQueueMapping:
     filter, *rest = text.split(";")
     if not filter.strip():
         raise _refused(text, "the filter is empty")
@@ -114,13 +114,13 @@ def _mapping(text: str, warnings: list[str]) -> Mapping:
             selector_aware = setting.lower() == "true"
         else:
             warnings.append(f"{text!r}: {option!r} has no effect, only {_SELECTOR_AWARE}=true or =false is known")
-    mapping = Mapping(filter, int(rest[0]), selector_aware)
+    mapping = ConsumerQueueMapping(filter, int(rest[0]), selector_aware)
     if not mapping.can_match:
         warnings.append(f"{text!r} never matches: the names it takes have no element number {mapping.terminus}")
     return mapping
 
 
-def _overlaps(mappings: list[Mapping]) -> Iterator[str]:
+def _overlaps(mappings: list[ConsumerQueueMapping]) -> Iterator[str]:
     """Sentences about mappings of which an earlier one takes some names away."""
     for position, later in enumerate(mappings):
         for earlier in mappings[:position]:

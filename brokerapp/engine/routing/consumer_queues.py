@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.definitions import Composite, Definitions, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, VirtualTopic
 from brokerapp.model.destination import Destination
 
 
@@ -30,7 +30,7 @@ def topics_behind(definitions: Definitions, queue: Destination) -> Iterator[Dest
             case VirtualTopic():
                 if topic := topic_behind(each, queue.name):
                     yield Destination.topic(topic)
-            case Composite(forward_only=False) if not each.destination.is_queue:
+            case CompositeDestination(forward_only=False) if not each.destination.is_queue:
                 if any(leg.destination == queue for leg in each.legs):
                     yield each.destination
 
@@ -42,7 +42,7 @@ def virtual_destinations_behind(definitions: Definitions, target: Destination) -
             case VirtualTopic() if target.is_queue:
                 if topic := topic_behind(each, target.name):
                     yield Destination.topic(topic)
-            case Composite():
+            case CompositeDestination():
                 if any(_is_at(leg.destination, target) for leg in each.legs):
                     yield each.destination
 

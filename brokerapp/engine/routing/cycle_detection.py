@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brokerapp.engine.routing.destination_trie import DestinationMap, matches
-from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualTopic
-from brokerapp.model.destination import ANY_REST, Destination, Kind
+from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
+from brokerapp.model.definitions import CompositeDestination, Definitions, MirroredQueue, VirtualTopic
+from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 
 #: Destinations in a row without a composite after which a way is given up: virtual topics and mirrors can feed each
 #: other ever longer names, which no queue has.
 _REACH = 16
 
 #: A composite that a message comes to, or a destination that is none, perhaps as a pattern.
-Step = Composite | Destination
+ForwardNode = CompositeDestination | Destination
 
 
 def find_loop(definitions: Definitions) -> list[Destination] | None:
     """The destinations of one loop, the first again at the end; None when there is no loop."""
-    ways = _Ways(definitions)
-    finished: set[Step] = set()
+    ways = _ForwardGraph(definitions)
+    finished: set[ForwardNode] = set()
     for start in ways.starts:
         path, branches = [start], [ways.after(start)]
         while path:
@@ -40,32 +40,34 @@ def find_loop(definitions: Definitions) -> list[Destination] | None:
     return None
 
 
-def _lost(path: list[Step]) -> bool:
-    return len(path) > _REACH and not any(isinstance(each, Composite) for each in path[-_REACH:])
+def _lost(path: list[ForwardNode]) -> bool:
+    return len(path) > _REACH and not any(isinstance(each, CompositeDestination) for each in path[-_REACH:])
 
 
-def _place(step: Step) -> Destination:
-    return step.destination if isinstance(step, Composite) else step
+def _place(step: ForwardNode) -> Destination:
+    return step.destination if isinstance(step, CompositeDestination) else step
 
 
-class _Ways:
+class _ForwardGraph:
     """Where a message comes to next."""
 
     def __init__(self, definitions: Definitions) -> None:
         every = definitions.virtual_destinations
-        self._composites: dict[Kind, DestinationMap[Composite]] = {kind: DestinationMap() for kind in Kind}
-        self._virtual_topics: DestinationMap[VirtualTopic] = DestinationMap()
+        self._composites: dict[DestinationKind, DestinationTrie[CompositeDestination]] = {
+            kind: DestinationTrie() for kind in DestinationKind
+        }
+        self._virtual_topics: DestinationTrie[VirtualTopic] = DestinationTrie()
         self._mirrors = [each for each in every if isinstance(each, MirroredQueue)]
-        self.starts = [each for each in every if isinstance(each, Composite)]
+        self.starts = [each for each in every if isinstance(each, CompositeDestination)]
         for each in every:
-            if isinstance(each, Composite):
+            if isinstance(each, CompositeDestination):
                 self._composites[each.destination.kind].add(each.destination.name, each)
             elif isinstance(each, VirtualTopic):
                 self._virtual_topics.add(each.name, each)
         if self._mirrors:
             self.starts.append(Destination.queue(ANY_REST))
 
-    def after(self, step: Step) -> Iterator[Step]:
+    def after(self, step: ForwardNode) -> Iterator[ForwardNode]:
         """What comes next."""
         if isinstance(step, Destination):
             yield from self._copies(step)
@@ -75,7 +77,7 @@ class _Ways:
         if step.send_when_not_matched or not step.forward_only:
             yield from self._copies(step.destination)
 
-    def _copies(self, destination: Destination) -> Iterator[Step]:
+    def _copies(self, destination: Destination) -> Iterator[ForwardNode]:
         """What gets a copy of what arrives there."""
         if destination.is_queue:
             for each in self._mirrors:
@@ -84,7 +86,7 @@ class _Ways:
             for each in self._virtual_topics.find(destination.name):
                 yield from self._reached(Destination.queue(f"{each.prefix}{destination.name}{each.postfix}"))
 
-    def _reached(self, destination: Destination) -> Iterator[Step]:
+    def _reached(self, destination: Destination) -> Iterator[ForwardNode]:
         """The composites it is, or may be; and itself where it can be more than a composite."""
         composites = self._composites[destination.kind].find(destination.name)
         yield from composites
@@ -92,5 +94,5 @@ class _Ways:
             yield destination
 
 
-def _covers(composite: Composite, destination: Destination) -> bool:
+def _covers(composite: CompositeDestination, destination: Destination) -> bool:
     return not destination.is_pattern and matches(composite.destination.name, destination.name)

@@ -1,4 +1,4 @@
-"""DestinationMap: values filed under names or patterns, found by name or pattern without looking at all of them.
+"""DestinationTrie: values filed under names or patterns, found by name or pattern without looking at all of them.
 
 A trie of name elements. `*` stands for one element, `>` as the last one for any number, none included. Wildcards count
 on both sides: a value under `A.>` is found by `A.B`, a value under `A.B` by `A.*`, and `A.B.>` is found by `A.B`.
@@ -14,25 +14,25 @@ from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR
 V = TypeVar("V")
 
 
-class _Node(Generic[V]):
+class _TrieNode(Generic[V]):
     __slots__ = ("children", "values")
 
     def __init__(self) -> None:
-        self.children: dict[str, _Node[V]] = {}
+        self.children: dict[str, _TrieNode[V]] = {}
         self.values: list[V] = []
 
 
-class DestinationMap(Generic[V]):
+class DestinationTrie(Generic[V]):
     """Values by name or pattern. A value may be filed under several, and several under one."""
 
     def __init__(self) -> None:
-        self._root: _Node[V] = _Node()
+        self._root: _TrieNode[V] = _TrieNode()
 
     def add(self, name: str, value: V) -> None:
         """File a value under a name or pattern."""
         node = self._root
         for element in _elements(name):
-            node = node.children.setdefault(element, _Node())
+            node = node.children.setdefault(element, _TrieNode())
         node.values.append(value)
 
     def remove(self, name: str, value: V) -> None:
@@ -49,7 +49,7 @@ class DestinationMap(Generic[V]):
 
     def find(self, name: str) -> list[V]:
         """All values whose name or pattern matches this name or pattern, each once a filing."""
-        nodes: dict[int, _Node[V]] = {}
+        nodes: dict[int, _TrieNode[V]] = {}
         _collect(self._root, _elements(name), 0, nodes)
         return [value for node in nodes.values() for value in node.values]
 
@@ -62,7 +62,7 @@ def _elements(name: str) -> list[str]:
     return elements
 
 
-def _collect(node: _Node[V], elements: list[str], at: int, found: dict[int, _Node[V]]) -> None:
+def _collect(node: _TrieNode[V], elements: list[str], at: int, found: dict[int, _TrieNode[V]]) -> None:
     rest = node.children.get(ANY_REST)
     if rest is not None and rest.values:
         found[id(rest)] = rest
@@ -85,7 +85,7 @@ def _collect(node: _Node[V], elements: list[str], at: int, found: dict[int, _Nod
             _collect(child, elements, at + 1, found)
 
 
-def _below(node: _Node[V]) -> Iterator[_Node[V]]:
+def _below(node: _TrieNode[V]) -> Iterator[_TrieNode[V]]:
     stack = [node]
     while stack:
         each = stack.pop()

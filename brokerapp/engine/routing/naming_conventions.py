@@ -10,7 +10,7 @@ from brokerapp.model.destination import SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)
-class Conventions:
+class NamingConventions:
     """Prefixes that say of a name what it is, and which queues of consumers belong to topics."""
 
     prefixes: tuple[tuple[str, RoutingType], ...] = ()  #: tried in this order
@@ -36,4 +36,4 @@ class Conventions:
         return SEPARATOR.join(filter(None, map(str.strip, name.split(self.path_separator))))
 
 
-PLAIN = Conventions()
+PLAIN = NamingConventions()

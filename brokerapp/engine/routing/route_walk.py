@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.engine.routing.bindings import Binding
-from brokerapp.engine.routing.routing_table import MAX_REMEMBERED, Topology
+from brokerapp.engine.routing.routing_table import MAX_REMEMBERED, RoutingTable
 from brokerapp.errors import RequestRefused
-from brokerapp.model.definitions import Composite, VirtualTopic
-from brokerapp.model.destination import QUALIFIER, Destination, Kind
-from brokerapp.model.message import Copy, Message
-from brokerapp.selectors import Body, Seen
+from brokerapp.model.definitions import CompositeDestination, VirtualTopic
+from brokerapp.model.destination import QUALIFIER, Destination, DestinationKind
+from brokerapp.model.message import Message, RoutedCopy
+from brokerapp.selectors import SelectorView, XmlBody
 
 #: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
 #: names can still make one).
@@ -28,7 +28,7 @@ MAX_VISITS = 65_536
 
 
 @dataclass(slots=True)
-class Hop:
+class RouteHop:
     """One step of a route, for those who ask why: what applied at a destination and what it did."""
 
     at: Destination
@@ -44,10 +44,10 @@ class Hop:
 class Route:
     """Where a message goes: copies to store in queues and subscriptions, copies for those who listen to topics."""
 
-    queues: list[Copy] = field(default_factory=list)
-    topics: list[Copy] = field(default_factory=list)
+    queues: list[RoutedCopy] = field(default_factory=list)
+    topics: list[RoutedCopy] = field(default_factory=list)
     depends_on_message: bool = False
-    dropping: set[Copy] = field(default_factory=set)  #: of `queues`: left out where there is no room
+    dropping: set[RoutedCopy] = field(default_factory=set)  #: of `queues`: left out where there is no room
     bound: list[str] = field(default_factory=list)  #: by their full names, queues bound to a topic it comes to
     groups: Any = None  #: where the broker keeps its own form of `queues`
 
@@ -55,7 +55,7 @@ class Route:
 def route(
     message: Message,
     destination: Destination,
-    topology: Topology,
+    topology: RoutingTable,
     sent_to: Destination | None = None,
     sender: str = "",
     *,
@@ -71,7 +71,7 @@ def route(
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    walk = _Walk(message.headers, message.body, topology, sender, crossed=bool(message.path) and not is_moved)
+    walk = _RouteWalk(message.headers, message.body, topology, sender, crossed=bool(message.path) and not is_moved)
     result = walk.walk(destination, sent_to)
     if not result.depends_on_message:
         if len(topology.plans) >= MAX_REMEMBERED:
@@ -89,7 +89,7 @@ def without(found: Route, held: Collection[str]) -> Route:
     return replace(found, queues=queues, bound=bound, groups=None)
 
 
-def _as_bound(copy: Copy) -> str:
+def _as_bound(copy: RoutedCopy) -> str:
     """The full name of the queue a copy is for, if it comes there as one bound to a topic."""
     return f"{copy.original.name}{QUALIFIER}{copy.destination.name}" if copy.original is not None else ""
 
@@ -109,8 +109,8 @@ def sparing(found: Route, logs: Collection[Destination]) -> Route:
 
 
 def explain(
-    headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
-) -> tuple[Route, list[Hop]]:
+    headers: Mapping[str, str], destination: Destination, topology: RoutingTable, body: bytes = b""
+) -> tuple[Route, list[RouteHop]]:
     """The same route with every hop that was considered, for a message with these headers and this body."""
     route, hops, problem = examine(headers, destination, topology, body)
     if problem:
@@ -119,10 +119,10 @@ def explain(
 
 
 def examine(
-    headers: Mapping[str, str], destination: Destination, topology: Topology, body: bytes = b""
-) -> tuple[Route, list[Hop], str]:
+    headers: Mapping[str, str], destination: Destination, topology: RoutingTable, body: bytes = b""
+) -> tuple[Route, list[RouteHop], str]:
     """The same as far as it goes, and what ended it too early: "" when nothing did."""
-    walk = _Walk(headers, body, topology, sender="", hops=[])
+    walk = _RouteWalk(headers, body, topology, sender="", hops=[])
     problem = ""
     try:
         walk.walk(destination)
@@ -131,27 +131,33 @@ def examine(
     return walk.route, walk.hops or [], problem
 
 
-class _Walk:
+class _RouteWalk:
     """One message's way through the definitions."""
 
     def __init__(
-        self, headers: Mapping[str, str], body: bytes, topology: Topology, sender: str, hops: list[Hop] | None = None,
-        *, crossed: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        headers: Mapping[str, str],
+        body: bytes,
+        topology: RoutingTable,
+        sender: str,
+        hops: list[RouteHop] | None = None,
+        *,
+        crossed: bool = False,
+    ) -> None:
         self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
         self._crossed = crossed  # a bridge brought it
-        self.body = Body(body, headers)
+        self.body = XmlBody(body, headers)
         self.route = Route()
-        self._reached: dict[Destination, Copy] = {}  # queues and named subscriptions, and what they get
+        self._reached: dict[Destination, RoutedCopy] = {}  # queues and named subscriptions, and what they get
         self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
         self._visits = 0
         self._dropping = 0  # virtual topics on the way here that rather drop than refuse
 
     def walk(self, destination: Destination, sent_to: Destination | None = None) -> Route:
-        self._visit(Copy(destination, sent_to), 0)
+        self._visit(RoutedCopy(destination, sent_to), 0)
         return self.route
 
-    def _visit(self, copy: Copy, depth: int) -> None:
+    def _visit(self, copy: RoutedCopy, depth: int) -> None:
         if depth > MAX_HOPS:
             raise RequestRefused(
                 f"{copy.destination} is reached after {MAX_HOPS} forwards: the definitions form a loop"
@@ -160,7 +166,7 @@ class _Walk:
         if self._visits > MAX_VISITS:
             raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
         if copy.destination.address is not None:  # that queue and no other, whatever is defined
-            self._arrive(Copy(copy.destination, copy.original, copy.destination))
+            self._arrive(RoutedCopy(copy.destination, copy.original, copy.destination))
             return
         definitions = self.topology.virtual_destinations_for(copy.destination)
         if not definitions:
@@ -168,21 +174,21 @@ class _Walk:
         for definition in definitions:
             if isinstance(definition, VirtualTopic):
                 self._virtual_topic(definition, copy, depth)
-            elif isinstance(definition, Composite):
+            elif isinstance(definition, CompositeDestination):
                 self._composite(definition, copy, depth)
 
-    def _reach(self, copy: Copy, depth: int) -> None:
+    def _reach(self, copy: RoutedCopy, depth: int) -> None:
         """The copy arrives; a queue stores the message once, as it comes first, a topic's subscribers get each copy."""
         if not copy.destination.is_queue:
             self._bound(copy, depth)
             self.route.topics.append(copy)
-            if copy.destination.kind is Kind.TOPIC:
+            if copy.destination.kind is DestinationKind.TOPIC:
                 self._keep(copy, depth)
             return
         self._mirror(copy, depth)
         self._arrive(self._shared(copy, depth))
 
-    def _arrive(self, copy: Copy) -> None:
+    def _arrive(self, copy: RoutedCopy) -> None:
         if copy.destination not in self._reached:
             self._reached[copy.destination] = copy
             self.route.queues.append(copy)
@@ -191,7 +197,7 @@ class _Walk:
         elif not self._dropping:  # who comes another way insists
             self.route.dropping.discard(self._reached[copy.destination])
 
-    def _bound(self, copy: Copy, depth: int) -> None:
+    def _bound(self, copy: RoutedCopy, depth: int) -> None:
         """A copy for each queue that is bound to the topic, and does not get one from a virtual topic."""
         topic = copy.destination
         for binding in self.topology.bindings.at_topic(topic.name):
@@ -202,7 +208,7 @@ class _Walk:
             self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth, original=None)
             if wanted is True:
                 self.route.bound.append(binding.id)
-                self._visit(Copy(queue, topic), depth + 1)
+                self._visit(RoutedCopy(queue, topic), depth + 1)
 
     def _passes(self, binding: Binding | None, topic: Destination) -> bool | None:
         """What the filter of a bound queue says to the message; True where there is none."""
@@ -211,7 +217,7 @@ class _Walk:
         self.route.depends_on_message = True
         return binding.selector.evaluate(self._seen(topic, None))
 
-    def _shared(self, copy: Copy, depth: int) -> Copy:
+    def _shared(self, copy: RoutedCopy, depth: int) -> RoutedCopy:
         """The copy for the queue whose turn it is, where several share what is sent to one."""
         own = copy.destination
         sharing = self.topology.bindings.sharing(own.name)
@@ -222,9 +228,9 @@ class _Walk:
             self.topology.bindings.took_turn(own.name)
         queue = Destination.queue(sharing[0])
         self._note(own, f"{own.name}{QUALIFIER}{queue.name}", queue, depth=depth)
-        return Copy(queue, copy.original, copy.shown or own)
+        return RoutedCopy(queue, copy.original, copy.shown or own)
 
-    def _keep(self, copy: Copy, depth: int) -> None:
+    def _keep(self, copy: RoutedCopy, depth: int) -> None:
         """What a topic gets is kept for its named subscriptions, once for each as in a queue."""
         topic = copy.destination
         for feed in self.topology.feeds_of(topic.name):
@@ -238,17 +244,17 @@ class _Walk:
                 original=copy.original,
             )  # fmt: skip
             if outcome is True:
-                self._arrive(Copy(feed.target, copy.original, topic))
+                self._arrive(RoutedCopy(feed.target, copy.original, topic))
 
-    def _mirror(self, copy: Copy, depth: int) -> None:
+    def _mirror(self, copy: RoutedCopy, depth: int) -> None:
         queue, topic = copy.destination, self.topology.mirror_of(copy.destination)
         if topic is not None and queue not in self._reached and queue not in self._mirroring:
             self._note(queue, self.topology.mirror.id, topic, depth=depth)
             self._mirroring.add(queue)
-            self._visit(Copy(topic, copy.original), depth + 1)
+            self._visit(RoutedCopy(topic, copy.original), depth + 1)
             self._mirroring.discard(queue)
 
-    def _virtual_topic(self, definition: VirtualTopic, copy: Copy, depth: int) -> None:
+    def _virtual_topic(self, definition: VirtualTopic, copy: RoutedCopy, depth: int) -> None:
         """Copies to the consumer queues, and the message itself to who subscribes to the topic."""
         topic = copy.destination
         self.route.depends_on_message |= definition.local
@@ -265,12 +271,12 @@ class _Walk:
                 continue
             shown = None if definition.set_original_destination else topic
             self._dropping += definition.drop_on_resource_limit
-            self._visit(Copy(queue, None if shown else topic, shown), depth + 1)
+            self._visit(RoutedCopy(queue, None if shown else topic, shown), depth + 1)
             self._dropping -= definition.drop_on_resource_limit
         self._note(topic, definition.id, topic, depth=depth)
         self._reach(copy, depth)
 
-    def _composite(self, definition: Composite, copy: Copy, depth: int) -> None:
+    def _composite(self, definition: CompositeDestination, copy: RoutedCopy, depth: int) -> None:
         own, matched = copy.destination, False
         for leg in self.topology.legs_of(definition):
             outcome: bool | None = True
@@ -283,15 +289,15 @@ class _Walk:
             )
             if outcome is True:
                 matched = True
-                self._visit(Copy(leg.destination, own), depth + 1)
+                self._visit(RoutedCopy(leg.destination, own), depth + 1)
         keeps = not matched if definition.send_when_not_matched else not definition.forward_only
         self._note(own, definition.id, own, outcome=keeps, depth=depth)
         if keeps:
             self._reach(copy, depth)
 
-    def _seen(self, destination: Destination, original: Destination | None) -> Seen:
+    def _seen(self, destination: Destination, original: Destination | None) -> SelectorView:
         """The message as a selector sees it at this point of the way."""
-        seen = Seen(self.headers, self.body)
+        seen = SelectorView(self.headers, self.body)
         seen["destination"] = destination.stomp
         if original is not None:
             seen["original-destination"] = original.stomp
@@ -310,4 +316,4 @@ class _Walk:
     ) -> None:
         if self.hops is not None:
             seen = self._seen(at, original) if selector is not None else None
-            self.hops.append(Hop(at, definition, target, selector, outcome, depth, seen))
+            self.hops.append(RouteHop(at, definition, target, selector, outcome, depth, seen))

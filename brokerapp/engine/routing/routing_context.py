@@ -1,4 +1,4 @@
-"""Circumstances: what a message's way depends on beside the definitions. Pure, and plain enough to travel.
+"""RoutingContext: what a message's way depends on beside the definitions. Pure, and plain enough to travel.
 
 Which queues exist, which of them are bound to addresses, which named subscriptions keep what, what the consumers of
 queues want (for virtual topics that ask: `selectorAware`), and which topics have subscribers. With definitions they
@@ -13,22 +13,22 @@ from typing import Any
 
 from brokerapp.engine.routing.bindings import Binding, Bindings
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.engine.routing.routing_table import Topology
-from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.engine.routing.routing_table import RoutingTable
+from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import Selector, compile_selector
 
 #: Makes a selector of its text, and of whether it is strict.
-Compiling = Callable[[str, bool], Selector]
+SelectorCompiler = Callable[[str, bool], Selector]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SubscriptionLog:
     """A named subscription and the log of its messages."""
 
-    subscription: NamedSubscription
+    subscription: SubscriptionIdentity
     log: str
     persistent_only: bool = False  #: nobody consumes, and the broker keeps only such messages then
 
@@ -38,24 +38,26 @@ class Kept:
         return {"log": self.log, **only, **self.subscription.attributes()}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Kept:
+    def from_json(data: Mapping[str, Any]) -> SubscriptionLog:
         """The inverse of to_json."""
-        return Kept(NamedSubscription.from_attributes(data), data["log"], data.get("persistentOnly", False))
+        return SubscriptionLog(
+            SubscriptionIdentity.from_attributes(data), data["log"], data.get("persistentOnly", False)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class RoutingContext:
     """Those of one moment."""
 
     queues: tuple[str, ...] = ()
     bindings: tuple[Binding, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[SubscriptionLog, ...] = ()
     #: By queue, the selectors of its consumers, present and remembered; None among them: somebody takes everything.
     wanted: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
     #: Names and patterns of the topics that have subscribers beside the named ones; None: nobody said.
     listened: tuple[str, ...] | None = None
 
-    def topology(self, definitions: Definitions, compiling: Compiling = compile_selector) -> Topology:
+    def topology(self, definitions: Definitions, compiling: SelectorCompiler = compile_selector) -> RoutingTable:
         """What the definitions come to under them."""
         interests = {
             queue: [compiling(each, False) if each is not None else None for each in texts]
@@ -70,14 +72,14 @@ class Circumstances:
         for each in self.bindings:
             compiled = None if each.filter is None else compiling(each.filter, False)
             bindings.add(Binding(each.address, each.queue, each.routing, each.filter, compiled))
-        topology = Topology(definitions, interest, bindings=bindings, compiling=compiling)
+        topology = RoutingTable(definitions, interest, bindings=bindings, compiling=compiling)
         for name in self.queues:
             topology.queues.add(name, name)
         for each in self.kept:
-            topology.add_feed(_Feed(each, compiling))
+            topology.add_feed(_CompiledFeed(each, compiling))
         return topology
 
-    def with_queues(self, names: Iterable[str]) -> Circumstances:
+    def with_queues(self, names: Iterable[str]) -> RoutingContext:
         """The same with these queues, too."""
         queues = tuple(dict.fromkeys((*self.queues, *names)))
         return replace(self, queues=queues)
@@ -97,24 +99,24 @@ class Circumstances:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Circumstances:
+    def from_json(data: Mapping[str, Any]) -> RoutingContext:
         """The inverse of to_json."""
         bindings = [Binding.from_json(queue, each) for queue, each in data["bindings"].items()]
-        return Circumstances(
+        return RoutingContext(
             tuple(data["queues"]),
             tuple(each for each in bindings if each is not None),
-            tuple(map(Kept.from_json, data["kept"])),
+            tuple(map(SubscriptionLog.from_json, data["kept"])),
             {queue: tuple(texts) for queue, texts in data["wanted"].items()},
             None if data.get("listened") is None else tuple(data["listened"]),
         )
 
 
-class _Feed(Feed):
+class _CompiledFeed(SubscriptionFeed):
     """A feed whose selectors are compiled by somebody else."""
 
     __slots__ = ("_persistent",)
 
-    def __init__(self, kept: Kept, compiling: Compiling) -> None:
+    def __init__(self, kept: SubscriptionLog, compiling: SelectorCompiler) -> None:
         super().__init__(kept.subscription, Destination.parse(kept.log), _may_read)
         if self.selector is not None:
             self.selector = compiling(self.selector.text, False)
@@ -129,6 +131,6 @@ class _Feed(Feed):
         return self.selector is None or self.selector.evaluate(headers)
 
 
-def _may_read(_subscription: NamedSubscription, _topic: Destination) -> bool:
+def _may_read(_subscription: SubscriptionIdentity, _topic: Destination) -> bool:
     """Rights are a matter of the node: what was kept for somebody, they could read."""
     return True

@@ -1,4 +1,4 @@
-"""Topology: the definitions, compiled so that nothing is parsed or searched per message, with the queues that exist.
+"""RoutingTable: the definitions, compiled so that no message needs parsing or searching, with the queues that exist.
 
 A definition change builds a new one; the queues are handed over. Selectors are compiled here, once.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.engine.routing.bindings import Binding, Bindings
-from brokerapp.engine.routing.destination_trie import DestinationMap, matches, specificity
-from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.engine.routing.destination_trie import DestinationTrie, matches, specificity
+from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     Definitions,
     MirroredQueue,
     PolicyEntry,
@@ -21,7 +21,7 @@ from brokerapp.model.definitions import (
     VirtualDestination,
     VirtualTopic,
 )
-from brokerapp.model.destination import SEPARATOR, Destination, Kind
+from brokerapp.model.destination import SEPARATOR, Destination, DestinationKind
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
@@ -32,41 +32,47 @@ Interest = Callable[[Destination, Mapping[str, str]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledLeg:
+class CompiledForwardTarget:
     """A leg of a composite; `selector` is None when it takes everything."""
 
     destination: Destination
     selector: Selector | None
 
 
-class Topology:
+class RoutingTable:
     """What routing needs to know. Only queues, feeds and bindings change it; all of these outlive the definitions."""
 
     def __init__(
         self,
         definitions: Definitions,
         interest: Interest,
-        queues: DestinationMap[str] | None = None,
-        feeds: DestinationMap[Feed] | None = None,
+        queues: DestinationTrie[str] | None = None,
+        feeds: DestinationTrie[SubscriptionFeed] | None = None,
         bindings: Bindings | None = None,
         compiling: Callable[[str, bool], Selector] = compile_selector,
     ) -> None:
         self.definitions, self.interest, self._compiling = definitions, interest, compiling
-        self.queues: DestinationMap[str] = queues if queues is not None else DestinationMap()
-        self.feeds: DestinationMap[Feed] = feeds if feeds is not None else DestinationMap()
+        self.queues: DestinationTrie[str] = queues if queues is not None else DestinationTrie()
+        self.feeds: DestinationTrie[SubscriptionFeed] = feeds if feeds is not None else DestinationTrie()
         self.bindings = bindings if bindings is not None else Bindings()
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
-        self._virtual: dict[Kind, DestinationMap[VirtualDestination]] = {kind: DestinationMap() for kind in Kind}
+        self._virtual: dict[DestinationKind, DestinationTrie[VirtualDestination]] = {
+            kind: DestinationTrie() for kind in DestinationKind
+        }
         self._virtual_of: dict[Destination, list[VirtualDestination]] = {}
-        self._legs: dict[str, tuple[CompiledLeg, ...]] = {}
-        self._policies: dict[Kind, DestinationMap[PolicyEntry]] = {kind: DestinationMap() for kind in Kind}
+        self._legs: dict[str, tuple[CompiledForwardTarget, ...]] = {}
+        self._policies: dict[DestinationKind, DestinationTrie[PolicyEntry]] = {
+            kind: DestinationTrie() for kind in DestinationKind
+        }
         self._policy_of: dict[Destination, PolicyEntry | None] = {}
         self.remembers = any(each.recovery for each in definitions.policies)  #: whether some topics have to
         self.forces_persistency = any(each.force_persistency is not None for each in definitions.policies)
         for each in definitions.virtual_destinations:
             self._add(each)
-        self._redelivery: dict[Kind, DestinationMap[RedeliveryPolicy]] = {kind: DestinationMap() for kind in Kind}
+        self._redelivery: dict[DestinationKind, DestinationTrie[RedeliveryPolicy]] = {
+            kind: DestinationTrie() for kind in DestinationKind
+        }
         for each in definitions.redelivery.policies:
             self._redelivery[each.destination.kind].add(each.destination.name, each)
         for entry in definitions.policies:
@@ -75,11 +81,11 @@ class Topology:
     def _add(self, definition: VirtualDestination) -> None:
         match definition:
             case VirtualTopic():
-                self._virtual[Kind.TOPIC].add(definition.name, definition)
-            case Composite():
+                self._virtual[DestinationKind.TOPIC].add(definition.name, definition)
+            case CompositeDestination():
                 self._virtual[definition.destination.kind].add(definition.destination.name, definition)
                 self._legs[definition.id] = tuple(
-                    CompiledLeg(
+                    CompiledForwardTarget(
                         leg.destination, self._compiling(leg.selector, definition.strict) if leg.selector else None
                     )
                     for leg in definition.legs
@@ -95,7 +101,7 @@ class Topology:
             if destination.is_pattern:  # a queue called like a pattern: what is meant for it names it, or all like it
                 found = [each for each in found if matches(_name(each), destination.name)]
             if is_advisory(destination):  # these never fan out; a composite may forward them
-                found = [each for each in found if isinstance(each, Composite)]
+                found = [each for each in found if isinstance(each, CompositeDestination)]
             if len(self._virtual_of) >= MAX_REMEMBERED:
                 self._virtual_of.clear()
             self._virtual_of[destination] = found
@@ -103,7 +109,7 @@ class Topology:
 
     def may_forward(self, topics: Destination) -> bool:
         """Whether a composite may forward what is sent to a topic, or to one of those that match a pattern."""
-        return any(isinstance(each, Composite) for each in self._virtual[topics.kind].find(topics.name))
+        return any(isinstance(each, CompositeDestination) for each in self._virtual[topics.kind].find(topics.name))
 
     def mirror_of(self, queue: Destination) -> Destination | None:
         """The topic that gets what is sent to a queue; None when it is not mirrored."""
@@ -112,12 +118,12 @@ class Topology:
             return None
         return Destination.topic(mirror.prefix + queue.name + mirror.postfix)
 
-    def legs_of(self, composite: Composite) -> tuple[CompiledLeg, ...]:
+    def legs_of(self, composite: CompositeDestination) -> tuple[CompiledForwardTarget, ...]:
         """Its legs, compiled, in the order defined."""
         return self._legs[composite.id]
 
     def consumer_queues(
-        self, virtual_topic: VirtualTopic, topic: str, among: DestinationMap[str] | None = None
+        self, virtual_topic: VirtualTopic, topic: str, among: DestinationTrie[str] | None = None
     ) -> list[str]:
         """The existing queues that a message to this topic is copied to, by prefix + topic + postfix."""
         found = (among or self.queues).find(virtual_topic.prefix + topic + virtual_topic.postfix)
@@ -163,24 +169,24 @@ class Topology:
 
     def copies_to(self, topic: Destination, queue: str) -> bool:
         """Whether a virtual topic copies what is sent to this topic to the queue."""
-        only: DestinationMap[str] = DestinationMap()
+        only: DestinationTrie[str] = DestinationTrie()
         only.add(queue, queue)
         return any(
             isinstance(each, VirtualTopic) and self.consumer_queues(each, topic.name, only)
             for each in self.virtual_destinations_for(topic)
         )
 
-    def feeds_of(self, topic: str) -> Iterable[Feed]:
+    def feeds_of(self, topic: str) -> Iterable[SubscriptionFeed]:
         """Who keeps messages of this topic; each once, however many of its patterns match."""
         return dict.fromkeys(self.feeds.find(topic))
 
-    def add_feed(self, feed: Feed) -> None:
+    def add_feed(self, feed: SubscriptionFeed) -> None:
         """A named subscription is fed from now on."""
         for topic in feed.subscription.topics:
             self.feeds.add(topic.name, feed)
         self.plans.clear()
 
-    def remove_feed(self, feed: Feed) -> None:
+    def remove_feed(self, feed: SubscriptionFeed) -> None:
         """It is fed no longer."""
         for topic in feed.subscription.topics:
             self.feeds.remove(topic.name, feed)
@@ -195,4 +201,4 @@ class Topology:
 
 
 def _name(definition: VirtualDestination) -> str:
-    return definition.destination.name if isinstance(definition, Composite) else definition.name
+    return definition.destination.name if isinstance(definition, CompositeDestination) else definition.name

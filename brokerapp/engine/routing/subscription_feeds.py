@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
 
 
-class Feed:
+class SubscriptionFeed:
     """Feeds the log `target` from the topics of a subscription. Raises SelectorSyntaxError."""
 
     __slots__ = ("_may_read", "persistent_only", "selector", "subscription", "target")
 
     def __init__(
         self,
-        subscription: NamedSubscription,
+        subscription: SubscriptionIdentity,
         target: Destination,
-        may_read: Callable[[NamedSubscription, Destination], bool],
+        may_read: Callable[[SubscriptionIdentity, Destination], bool],
     ) -> None:
         self.subscription, self.target, self._may_read = subscription, target, may_read
         self.selector = compile_selector(subscription.selector) if subscription.selector else None

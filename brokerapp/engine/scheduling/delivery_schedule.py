@@ -30,7 +30,7 @@ LONGEST_REPEATED_MS = 3 * 60 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class DeliverySchedule:
     """Times are milliseconds; those that are moments are since the epoch."""
 
     delay: int = 0
@@ -51,7 +51,7 @@ class Schedule:
         return bool(self.cron) and bool(self.delay or self.repeat)
 
     @property
-    def row(self) -> Schedule:
+    def row(self) -> DeliverySchedule:
         """The row that a minute of the cron begins."""
         return replace(self, cron="")
 
@@ -60,7 +60,7 @@ class Schedule:
         """Whether there is more than one delivery, so that each needs an id of its own."""
         return bool(self.cron) or self.repeat != 0
 
-    def after(self, due_ms: int, now_ms: int) -> tuple[int, Schedule] | None:
+    def after(self, due_ms: int, now_ms: int) -> tuple[int, DeliverySchedule] | None:
         """When it is due again after it was, and what is left then; None when that was the last time.
 
         What was missed while nobody could deliver it is not made up for: the next time is in the future.
@@ -120,14 +120,14 @@ def _offset(moment_ms: int) -> timedelta:
     return datetime.fromtimestamp(moment_ms / 1000).astimezone().utcoffset() or timedelta()
 
 
-def read_schedule(headers: Mapping[str, str], most_repeats: int = LONGEST_MS) -> Schedule | None:
+def read_schedule(headers: Mapping[str, str], most_repeats: int = LONGEST_MS) -> DeliverySchedule | None:
     """What a message's headers ask for; None when that is nothing. Raises RequestRefused, which names the header.
 
     `most_repeats` bounds how often it is repeated where it says how often.
     """
     if not any(headers.get(name, "").strip() for name in (CRON, PERIOD, DELAY, TIME)):
         return None
-    schedule = Schedule(
+    schedule = DeliverySchedule(
         delay=_number(headers, DELAY, 0),
         period=_number(headers, PERIOD, 0),
         repeat=_number(headers, REPEAT, FOR_EVER),

@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
-from brokerapp.engine.scheduling.delivery_schedule import Schedule
+from brokerapp.engine.scheduling.delivery_schedule import DeliverySchedule
 from brokerapp.model.message import Message
 from brokerapp.model.stored_message import load_stored
 
 
-class Purpose(StrEnum):
+class JobPurpose(StrEnum):
     """Why a message waits."""
 
     SEND = "send"  #: its producer wants it delivered later
@@ -19,13 +19,13 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ScheduledJob:
     """What is to be done with a message when the time comes."""
 
-    purpose: Purpose
+    purpose: JobPurpose
     to: str  #: where to: what the producer named (a list of destinations may be), or the queue's native name
     message: Message
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: DeliverySchedule = field(default_factory=DeliverySchedule)
     original: str = ""  #: what its copy in the queue said, see Entry
     shown: str = ""
 
@@ -37,14 +37,16 @@ class Job:
         return json.dumps(about).encode() + b"\n" + self.message.stored()
 
     @staticmethod
-    def purpose_of(record: bytes) -> Purpose:
+    def purpose_of(record: bytes) -> JobPurpose:
         """Why the message of this record waits."""
-        return Purpose(json.loads(record[: record.index(b"\n")])["purpose"])
+        return JobPurpose(json.loads(record[: record.index(b"\n")])["purpose"])
 
     @staticmethod
-    def load(record: bytes) -> Job:
+    def load(record: bytes) -> ScheduledJob:
         """The inverse of record()."""
         line, _, stored = record.partition(b"\n")
         about = json.loads(line)
         own = {name: about.pop(name, "") for name in ("to", "original", "shown")}
-        return Job(Purpose(about.pop("purpose")), message=load_stored(stored), schedule=Schedule(**about), **own)
+        return ScheduledJob(
+            JobPurpose(about.pop("purpose")), message=load_stored(stored), schedule=DeliverySchedule(**about), **own
+        )

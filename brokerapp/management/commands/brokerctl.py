@@ -25,11 +25,11 @@ from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, noted, object_of
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.stats_records import NodeStatus, Tally
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.stats_records import MatchCount, NodeStatus
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.store.server.durability import loss
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import Environment
 
 #: Messages shown when nobody says how many.
@@ -124,7 +124,7 @@ def _where(args: Namespace) -> tuple[str, str]:
     """The store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
     if args.data is not None:
-        url, name = DataFolder(args.data).whereabouts()
+        url, name = DataDirectory(args.data).whereabouts()
         return url, args.name or name
     return args.redis or environment.redis_url, args.name or environment.broker_name
 
@@ -166,7 +166,7 @@ async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
 async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
     destination = Destination.parse(args.destination)
     page = await admin.browse(destination, args.after, args.limit, args.selector)
-    tally = Tally(len(page.messages))
+    tally = MatchCount(len(page.messages))
     if page.next:
         tally = await admin.count(destination, args.after, args.selector)
     result = {
@@ -245,8 +245,8 @@ async def _subscriptions(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 
 async def _subscribe(admin: BrokerAdmin, args: Namespace) -> Answer:
-    topic = Destination.parse(args.topic, Kind.TOPIC)
-    wanted = NamedSubscription(
+    topic = Destination.parse(args.topic, DestinationKind.TOPIC)
+    wanted = SubscriptionIdentity(
         args.client, args.subscription, (topic,), args.selector, no_local=args.no_local, shared=args.shared
     )
     created = await admin.create_subscription(wanted)

@@ -20,7 +20,7 @@ import uvloop
 from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, ImportOutcome, export_config, read_config
-from brokerapp.errors import BrokerError, Fenced, StoreUnavailable, Unlinked
+from brokerapp.errors import BrokerError, Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.nodes.links.link_address import Reach, check_reach
 from brokerapp.nodes.membership.restart_backoff import Rejoining
 from brokerapp.runtime.bootstrap import authenticator, check_exposure, check_served, link_tls, listens, node_config
@@ -29,7 +29,7 @@ from brokerapp.runtime.listeners import check_free
 from brokerapp.runtime.node import Node
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.server.embedded import EmbeddedStore
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.process_lock import OURS_ALONE, private_folder
 from brokerapp.system.store_address import check_address
 
@@ -108,7 +108,7 @@ class Command(BaseCommand):
             self.stderr.write(sentence)
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
-        data = DataFolder(options["data"].resolve())
+        data = DataDirectory(options["data"].resolve())
         os.umask(OURS_ALONE)
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
             await check_free(listens(config)[0])
@@ -164,7 +164,7 @@ class Command(BaseCommand):
                 await node.abandon()
                 return None
             started.result()
-        except (Fenced, Unlinked, StoreUnavailable) as error:
+        except (Fenced, NodeIsolated, StoreUnavailable) as error:
             return error
         self.stdout.write("ready")
         self.stdout.flush()

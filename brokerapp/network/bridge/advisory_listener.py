@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.model.transformations import ADVISORY_JSON
 from brokerapp.network.bridge.demand import Change, Demand
 from brokerapp.network.links.bridge_link import Link
@@ -24,7 +24,7 @@ _CONSUMERS = "ActiveMQ.Advisory.Consumer."
 _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 #: Where a Sluice tells that bridges there are for others than when they began.
 _BRIDGE_CONSUMERS = "ActiveMQ.Advisory.BridgeConsumer."
-_WORDS = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic"}
+_WORDS = {DestinationKind.QUEUE: "Queue", DestinationKind.TOPIC: "Topic"}
 
 
 class Advised:

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from brokerapp.engine.routing.bridge_eligibility import Tally
-from brokerapp.model.network_stats import WayState
+from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
+from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.bridge.activemq_forwarder import Batches
 from brokerapp.network.bridge.bridge import Bridge, BridgeNumbers, prefix_of
 from brokerapp.network.bridge.forwarder import OneByOne, Outbox
@@ -39,7 +39,9 @@ class Counts:
 
     out: BridgeNumbers = field(default_factory=BridgeNumbers)
     back: BridgeNumbers = field(default_factory=BridgeNumbers)
-    here: Tally = field(default_factory=Tally)  #: what this broker did not let cross, or had already
+    here: BridgeFilterCounts = field(
+        default_factory=BridgeFilterCounts
+    )  #: what this broker did not let cross, or had already
 
 
 class Way:
@@ -54,7 +56,7 @@ class Way:
     ) -> None:  # fmt: skip
         self.terms, self.addresses = terms, addresses
         self.broker, self._endpoint, self._told, self._trust = endpoint.broker.name, endpoint, told, trust
-        self.state = WayState.STOPPED
+        self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: Address | None = None
         self.connected_ms = 0
@@ -95,14 +97,14 @@ class Way:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        self.state, self.next_attempt_ms = WayState.STOPPED, 0
+        self.state, self.next_attempt_ms = BridgeConnectionState.STOPPED, 0
         self.tried.set()
 
     async def _keep(self) -> None:
         terms, loop = self.terms, asyncio.get_running_loop()
         for address in itertools.cycle(self.addresses):
             self._bridged_at = None
-            self.state = WayState.CONNECTING
+            self.state = BridgeConnectionState.CONNECTING
             try:
                 await self._serve(address)
             except LinkLost as error:
@@ -115,10 +117,10 @@ class Way:
             self.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else self.attempts + 1
             if 0 < terms.reconnecting.max_attempts <= self.attempts:
                 logger.error("network connector %s gives up after %d attempts", terms.name, self.attempts)
-                self.state = WayState.GAVE_UP
+                self.state = BridgeConnectionState.GAVE_UP
                 return
             delay_ms = terms.reconnecting.delay_ms(self.attempts)
-            self.state, self.next_attempt_ms = WayState.WAITING, now_ms() + round(delay_ms)
+            self.state, self.next_attempt_ms = BridgeConnectionState.WAITING, now_ms() + round(delay_ms)
             await asyncio.sleep(delay_ms / 1000)
 
     def _failed(self, address: Address, why: str) -> None:
@@ -136,7 +138,7 @@ class Way:
             local = await self._consume()
             try:
                 self._build(local, remote, await self._outbox(remote))
-                self.connected_to, self.connected_ms, self.state = address, now_ms(), WayState.CONNECTED
+                self.connected_to, self.connected_ms, self.state = address, now_ms(), BridgeConnectionState.CONNECTED
                 self.next_attempt_ms, self._bridged_at = 0, asyncio.get_running_loop().time()
                 self.connections += 1
                 self.tried.set()

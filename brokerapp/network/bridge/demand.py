@@ -14,7 +14,7 @@ from typing import Any
 from brokerapp.engine.routing.destination_trie import covers
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.network.options.destination_filter import crossing_of, listed
 from brokerapp.network.options.options import Terms
 from brokerapp.selectors.joining import any_of
@@ -22,10 +22,10 @@ from brokerapp.selectors.joining import any_of
 Document = Mapping[str, Any]
 #: How advisories name the kinds of destinations.
 _KINDS = {
-    "ActiveMQQueue": Kind.QUEUE,
-    "ActiveMQTopic": Kind.TOPIC,
-    "ActiveMQTempQueue": Kind.TEMP_QUEUE,
-    "ActiveMQTempTopic": Kind.TEMP_TOPIC,
+    "ActiveMQQueue": DestinationKind.QUEUE,
+    "ActiveMQTopic": DestinationKind.TOPIC,
+    "ActiveMQTempQueue": DestinationKind.TEMP_QUEUE,
+    "ActiveMQTempTopic": DestinationKind.TEMP_TOPIC,
 }
 #: Of bridges themselves: advisories, and records of what they passed on. Wanting them is no demand.
 _OWN = ("ActiveMQ.Advisory.", RECORDS)
@@ -135,13 +135,13 @@ class Demand:
         return (self._there, *_path(info))
 
     def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
-        named = info.get("subscriptionName") is not None and target.kind is Kind.TOPIC
+        named = info.get("subscriptionName") is not None and target.kind is DestinationKind.TOPIC
         behind = Behind(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
         return self._serve(_who(info), behind, named or self._is_forced(target))
 
     def _is_forced(self, target: Destination) -> bool:
         """Whether whoever consumes it is served as a durable subscriber, for as long as it consumes (forceDurable)."""
-        return target.kind is Kind.TOPIC and listed(target, self._terms.forced_durable)
+        return target.kind is DestinationKind.TOPIC and listed(target, self._terms.forced_durable)
 
     def _serve(self, who: str, behind: Behind, durable: bool) -> Change:
         """By what there is, or by a subscription of its own."""

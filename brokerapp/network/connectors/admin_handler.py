@@ -43,7 +43,7 @@ class NetworkDesk:
         return network_stats(self._connections).to_json()
 
     async def incoming(self) -> list[dict[str, Any]]:
-        """The bridges of other brokers to this very node: IncomingStats of each."""
+        """The bridges of other brokers to this very node: InboundBridgeStats of each."""
         return [asdict(each) for each in self._connections.broker.bridging.incoming()]
 
     async def demand(self, name: str) -> list[dict[str, Any]]:

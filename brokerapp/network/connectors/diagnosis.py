@@ -8,14 +8,14 @@ from typing import Any
 
 from brokerapp.core.broker import Broker
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.selective_dispatch import Wants
+from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.routing.bridge_eligibility import Verdict
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.network.bridge.connection import OUT, Way
 from brokerapp.network.bridge.demand import Wanted
 from brokerapp.network.connectors.connectors import Connections
@@ -48,7 +48,7 @@ class Inquiry:
                 found.append({"connector": connector.terms.name, "remote": remote, "crosses": not said, "reason": said})
         return found
 
-    async def _entry(self, queue: Destination, seq: int) -> Entry:
+    async def _entry(self, queue: Destination, seq: int) -> LogEntry:
         """The message of this number."""
         log = self._broker.queues.find(queue)
         done = asyncio.get_running_loop().create_future()
@@ -58,9 +58,13 @@ class Inquiry:
             raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
         return entries[0]
 
-    def _facts(self, way: Way, target: Destination, entry: Entry | None) -> Facts:
+    def _facts(self, way: Way, target: Destination, entry: LogEntry | None) -> Facts:
         wanted = _wanted(way, target)
-        log = self._broker.queues.get(str(target)) if target.kind in (Kind.QUEUE, Kind.TEMP_QUEUE) else None
+        log = (
+            self._broker.queues.get(str(target))
+            if target.kind in (DestinationKind.QUEUE, DestinationKind.TEMP_QUEUE)
+            else None
+        )
         own = [each for each in _subscriptions(way) if _takes_in(each, target)]
         serving = [each for each in own if log is None or each in log.consumers]
         refused = _refused(way, wanted, target)
@@ -94,7 +98,7 @@ def _refused(way: Way, wanted: Sequence[Wanted], target: Destination) -> str:
     return reasons[0] if reasons and all(reasons) else ""
 
 
-def _refused_alone(way: Way, entry: Entry | None) -> str:
+def _refused_alone(way: Way, entry: LogEntry | None) -> str:
     """What the broker there says that refuses this message while it takes others; ""."""
     if entry is None:
         return ""
@@ -111,14 +115,14 @@ def _takes_in(subscription: Subscription, target: Destination) -> bool:
     return any(each.kind is target.kind and matches(each.name, target.name) for each in subscription.destinations)
 
 
-def _holds(log: MessageLog, entry: Entry) -> bool:
+def _holds(log: MessageLog, entry: LogEntry) -> bool:
     return any(
         held.seq == entry.seq for each in log.consumers for held in each.unacked.values() if held.log == log.name
     )
 
 
-def _verdict(log: MessageLog, subscription: Subscription, entry: Entry) -> Verdict:
-    asks = Wants(entry, log.destination)
+def _verdict(log: MessageLog, subscription: Subscription, entry: LogEntry) -> BridgeDecision:
+    asks = SelectorEvaluation(entry, log.destination)
     if log.gate is None or subscription.crossing is None:
-        return Verdict.CROSSES
+        return BridgeDecision.CROSSES
     return log.gate.verdict(subscription.crossing, entry, asks, log.rules.bridges)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brokerapp.engine.routing.bridge_eligibility import Verdict
+from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.model.destination import Destination
-from brokerapp.model.network_stats import WayState
+from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.bridge.demand import Wanted
 from brokerapp.network.options.destination_filter import refusal
 from brokerapp.network.options.options import Terms
@@ -19,13 +19,13 @@ class Facts:
 
     terms: Terms
     destination: Destination
-    state: WayState
+    state: BridgeConnectionState
     last_error: str
     wanted: Sequence[Wanted] = ()  #: what the bridge consumes that takes the destination in
     refused: str = ""  #: what either broker says that refuses it, for now
     rests: bool = False  #: it stands aside for another bridge that leads to the same consumers
     paused: bool = False  #: the queue gives out nothing
-    verdict: Verdict | None = None  #: of one message, if one is asked about
+    verdict: BridgeDecision | None = None  #: of one message, if one is asked about
     is_held: bool = False  #: that message is with a consumer already
     is_full: bool = False  #: the bridge holds as many as it may
     preferred: int = 0  #: consumers here with a higher priority, which could take messages now
@@ -37,9 +37,9 @@ def reason(facts: Facts) -> str:
 
 
 def _of_the_way(facts: Facts) -> str:
-    if facts.state is WayState.CONNECTED:
+    if facts.state is BridgeConnectionState.CONNECTED:
         return ""
-    if facts.state is WayState.STOPPED:
+    if facts.state is BridgeConnectionState.STOPPED:
         return "the connector is stopped"
     return f"there is no connection: {facts.last_error or facts.state}"
 
@@ -65,7 +65,7 @@ def _of_the_queue(facts: Facts) -> str:
         return "a consumer holds it"
     if facts.paused:
         return "the queue is paused"
-    if facts.verdict is not None and facts.verdict is not Verdict.CROSSES:
+    if facts.verdict is not None and facts.verdict is not BridgeDecision.CROSSES:
         return str(facts.verdict)
     if facts.preferred:
         return f"{facts.preferred} consumers here come first (decreaseNetworkConsumerPriority)"

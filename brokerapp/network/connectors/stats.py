@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from brokerapp.model.definitions import VirtualDestination
-from brokerapp.model.network_stats import BridgeStats, ConnectorStats, DemandStats, NetworkStats, WayStats
+from brokerapp.model.network_stats import BridgeConnectionStats, BridgeStats, ConnectorStats, DemandStats, NetworkStats
 from brokerapp.network.bridge.bridge import Bridge
 from brokerapp.network.bridge.connection import OUT, Way
 from brokerapp.network.connectors.connectors import Connections, Connector
@@ -35,8 +35,8 @@ def _connector(connector: Connector, virtual: Sequence[VirtualDestination]) -> C
     )  # fmt: skip
 
 
-def _way(way: Way) -> WayStats:
-    return WayStats(
+def _way(way: Way) -> BridgeConnectionStats:
+    return BridgeConnectionStats(
         addresses=list(map(str, way.addresses)),
         state=way.state,
         remote=way.remote,

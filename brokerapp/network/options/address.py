@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
-from brokerapp.model.transport_connector import CARRIERS
+from brokerapp.model.transport_connector import TRANSPORTS
 
 #: Where ActiveMQ listens unless told otherwise, and where it does so for STOMP.
 DEFAULT_PORT, STOMP_PORT = 61616, 61613
@@ -40,10 +40,10 @@ class Address:
 def address_of(uri: str, default_port: int = DEFAULT_PORT) -> Address | None:
     """Where STOMP is spoken, as a uri has it; None for any other."""
     found = _URI.fullmatch(uri)
-    if found is None or found["scheme"] not in CARRIERS:
+    if found is None or found["scheme"] not in TRANSPORTS:
         return None
     port = int(found["port"] or (STOMP_PORT if found["scheme"].startswith("stomp") else default_port))
-    carrier = CARRIERS[found["scheme"]]
+    carrier = TRANSPORTS[found["scheme"]]
     path = (found["path"] or "").rstrip("/") if carrier.websocket else ""
     told = parse_qs(found["options"] or "").get(CONNECTION_TIMEOUT, [""])[-1]
     timeout_ms = int(told) if re.fullmatch("[0-9]{1,6}", told) else 0

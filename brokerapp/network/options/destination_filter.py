@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from brokerapp.engine.routing.destination_trie import covers, intersection, matches, overlap
 from brokerapp.model.broker_path import UNLIMITED
 from brokerapp.model.definitions import VirtualDestination, VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.network.options.options import Terms
 
 #: Advisories interpreted by bridges themselves: wanting them is no demand.
@@ -59,7 +59,7 @@ def crossing_of(terms: Terms, target: Destination) -> list[Destination]:
     return [Destination(target.kind, each) for each in widest]
 
 
-def _is_covered(name: str, patterns: Iterable[Destination], kind: Kind) -> bool:
+def _is_covered(name: str, patterns: Iterable[Destination], kind: DestinationKind) -> bool:
     return any(each.kind is kind and covers(each.name, name) for each in patterns)
 
 
@@ -100,7 +100,7 @@ def _topic_crosses(terms: Terms, virtual: VirtualTopic) -> bool:
     if _all_excluded(terms, topic):
         return False
     named = (*terms.dynamically_included, *terms.statically_included)
-    if any(each.kind is Kind.TOPIC and overlap(each.name, topic.name) for each in named):
+    if any(each.kind is DestinationKind.TOPIC and overlap(each.name, topic.name) for each in named):
         return True
     return terms.use_virtual_dest_subs and not terms.dynamically_included
 

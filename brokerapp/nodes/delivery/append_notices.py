@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.nodes.links.protocol import Told, Word, pack_told
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ class Note:
 
     count: int
     upto: int
-    runs: list[tuple[Sequence[Entry], int | None]] | None = field(default_factory=list)  #: None: some are not at hand
+    runs: list[tuple[Sequence[LogEntry], int | None]] | None = field(
+        default_factory=list
+    )  #: None: some are not at hand
 
 
 class Deposits:
@@ -43,7 +45,7 @@ class Deposits:
         self._homes = homes
         self._notes: dict[str, Note] = {}
         self._followed: set[str] = set()  # logs of which their homes want the messages
-        self._kept: OrderedDict[tuple[str, int], Entry] = OrderedDict()  # by log and number, the oldest first
+        self._kept: OrderedDict[tuple[str, int], LogEntry] = OrderedDict()  # by log and number, the oldest first
         self._kept_bytes = 0
         self._forgotten = 0  # the highest number that is kept no more and was not taken
 
@@ -58,7 +60,7 @@ class Deposits:
         else:
             self._followed.discard(log)
 
-    def note(self, log: MessageLog, count: int, upto: int, entries: Sequence[Entry], before: int | None) -> None:
+    def note(self, log: MessageLog, count: int, upto: int, entries: Sequence[LogEntry], before: int | None) -> None:
         """So many messages of ours are stored, one after the other, up to this number; `before` stood last then.
 
         The home is told soon; where that is to be this node, it reads them when it takes the log.
@@ -90,7 +92,7 @@ class Deposits:
 
     # -- what is kept
 
-    def _keep(self, log: str, runs: Sequence[tuple[Sequence[Entry], int | None]]) -> None:
+    def _keep(self, log: str, runs: Sequence[tuple[Sequence[LogEntry], int | None]]) -> None:
         for each in (each for entries, _ in runs for each in entries):
             self._kept[log, each.seq] = each
             self._kept_bytes += each.size + ENTRY_BYTES
@@ -99,7 +101,7 @@ class Deposits:
             self._kept_bytes -= oldest.size + ENTRY_BYTES
             self._forgotten = max(self._forgotten, number)
 
-    def take(self, log: str, number: int) -> Entry | None:
+    def take(self, log: str, number: int) -> LogEntry | None:
         """What was kept under this number, once; None if nothing is."""
         found = self._kept.pop((log, number), None)
         if found is not None:

@@ -16,8 +16,8 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.message_groups import group_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.routing.bridge_eligibility import Crossing, Tally
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility, BridgeFilterCounts
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.protocol import Consumer, Word, pack_for, unpack
 from brokerapp.selectors import compile_selector
@@ -40,7 +40,7 @@ class Post:
     def __init__(self, guests: Guests, session: str, key: int) -> None:
         self._guests, self._session, self._key = guests, session, key
 
-    def deliver(self, subscription: Subscription, entries: Sequence[Entry], _ack_ids: Sequence[str]) -> None:
+    def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], _ack_ids: Sequence[str]) -> None:
         """Messages of one log."""
         subscription.unacked.clear()
         self._guests.given(self._session, self._key, entries)
@@ -63,7 +63,7 @@ class Guests:
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
         self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
-        self._held: dict[str, dict[str, dict[int, tuple[int, Entry]]]] = {}  # by session, log, number; with the key
+        self._held: dict[str, dict[str, dict[int, tuple[int, LogEntry]]]] = {}  # by session, log, number; with the key
         self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
         #: By session and log, who consumed there when its link was lost, and whether it may still do so: their groups
         #: wait for what becomes of them.
@@ -121,7 +121,9 @@ class Guests:
         if facts["crossing"] is not None:
             to, message_ttl, path, consumers, yields = facts["crossing"]
             client.bridge = facts["bridge"]
-            selector = Crossing(to, message_ttl, tuple(path), selector, Tally(), frozenset(consumers), yields)
+            selector = BridgeEligibility(
+                to, message_ttl, tuple(path), selector, BridgeFilterCounts(), frozenset(consumers), yields
+            )
         destinations = tuple(map(Destination.parse, facts["destinations"]))
         guest = Subscription(
             None, facts["name"], str(key), client, destinations, "client-individual", facts["prefetch"], selector,
@@ -178,7 +180,7 @@ class Guests:
         """Whether one of them holds messages of a log."""
         return any(each is guest for each, _ in self.holding(log))
 
-    def holding(self, log: str) -> Iterator[tuple[Subscription, Entry]]:
+    def holding(self, log: str) -> Iterator[tuple[Subscription, LogEntry]]:
         """What they hold of a log, each with the guest that it was given to."""
         for session, logs in self._held.items():
             for key, entry in logs.get(log, {}).values():
@@ -189,7 +191,7 @@ class Guests:
         """The nodes whose clients hold some of a log."""
         return [session for session, logs in self._held.items() if logs.get(log)]
 
-    def given(self, session: str, key: int, entries: Sequence[Entry]) -> None:
+    def given(self, session: str, key: int, entries: Sequence[LogEntry]) -> None:
         """A guest is given these."""
         log = entries[0].log
         self._held.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
@@ -200,7 +202,7 @@ class Guests:
         for each in entries:
             each.kept_at = ""
 
-    def sent_out(self, log: str) -> Iterator[Entry]:
+    def sent_out(self, log: str) -> Iterator[LogEntry]:
         """What was sent to guests of all nodes and is not settled."""
         for logs in self._held.values():
             yield from (entry for _, entry in logs.get(log, {}).values())
@@ -223,7 +225,7 @@ class Guests:
             if group is not None and guest is not None and here is not None:
                 here.note_owner(group, guest)
 
-    def _take(self, session: str, log: str, numbers: Iterable[int]) -> list[Entry]:
+    def _take(self, session: str, log: str, numbers: Iterable[int]) -> list[LogEntry]:
         known = self._held.get(session, {}).get(log, {})
         return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
 
@@ -233,7 +235,7 @@ class Guests:
         if entries and log is not None:
             self.removed(log, entries, Consumer(*consumer) if consumer is not None else None)
 
-    def removed(self, log: MessageLog, entries: Sequence[Entry], consumer: Consumer | None) -> None:
+    def removed(self, log: MessageLog, entries: Sequence[LogEntry], consumer: Consumer | None) -> None:
         """The same of a log that is at home here. It was counted where its consumer is."""
         if consumer is not None:
             self._broker.delivery.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
@@ -249,7 +251,7 @@ class Guests:
         elif seen:
             self._homes.coming.came_back(name, entries)
 
-    def _come_back(self, entries: Sequence[Entry], cause: str, *, seen: bool) -> None:
+    def _come_back(self, entries: Sequence[LogEntry], cause: str, *, seen: bool) -> None:
         now_us = time.time_ns() // 1000
         for entry in entries:
             if seen:
@@ -312,7 +314,7 @@ class Guests:
             self._look_up(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
         self._ended(session)
 
-    def _look_up(self, name: str, entries: Sequence[Entry], cause: str) -> None:
+    def _look_up(self, name: str, entries: Sequence[LogEntry], cause: str) -> None:
         """What is still there of what a lost node held comes back, flagged."""
         log = self._here(name)
         if log is None:

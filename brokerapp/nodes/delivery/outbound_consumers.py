@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.routing.bridge_eligibility import Crossing
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.errors import RequestRefused
 from brokerapp.nodes.links.protocol import Consumer, Word, pack
 from brokerapp.store import PendingWrite
@@ -36,7 +36,7 @@ class Account:
 
     #: Who does, and whether a home may be told: not before the store has the log.
     consumers: dict[Subscription, bool] = field(default_factory=dict)
-    held: dict[int, tuple[Subscription, Entry]] = field(default_factory=dict)
+    held: dict[int, tuple[Subscription, LogEntry]] = field(default_factory=dict)
     credited: set[int] = field(default_factory=set)  #: of what is held, acknowledged, so that more may be given for it
 
     def release(self, number: int) -> bool:
@@ -54,7 +54,7 @@ class Abroad:
         self._keys: dict[Subscription, int] = {}
         self._by_key: dict[int, Subscription] = {}
         self._accounts: dict[str, Account] = defaultdict(Account)
-        self._waiting: dict[Subscription, deque[Entry]] = {}  # what came and their clients cannot take yet
+        self._waiting: dict[Subscription, deque[LogEntry]] = {}  # what came and their clients cannot take yet
         self._due: dict[Subscription, None] = {}  # who may be able to take some of that now
         self._served: set[Subscription] = set()  # whose last messages came from other owners
 
@@ -107,7 +107,7 @@ class Abroad:
             for account in accounts
             for number, (holder, _) in account.held.items()
         )
-        crossing, claim = isinstance(selector, Crossing), subscription.claim
+        crossing, claim = isinstance(selector, BridgeEligibility), subscription.claim
         return {
             "name": subscription.name, "client_id": client.client_id, "prefetch": subscription.prefetch,
             "destinations": [str(each) for each in subscription.destinations],
@@ -125,7 +125,7 @@ class Abroad:
         if came := self._forget_waiting(subscription, log.name):
             self._give_back(log.name, came, seen=False)
 
-    def _forget_waiting(self, subscription: Subscription, log: str) -> list[Entry]:
+    def _forget_waiting(self, subscription: Subscription, log: str) -> list[LogEntry]:
         """What came of a log and its client does not have yet."""
         came = self._waiting.get(subscription, ())
         if found := [each for each in came if each.log == log]:
@@ -173,7 +173,7 @@ class Abroad:
 
     # -- what comes
 
-    def given(self, session: str, key: int, name: str, entries: Sequence[Entry]) -> None:
+    def given(self, session: str, key: int, name: str, entries: Sequence[LogEntry]) -> None:
         """The home gives us these, see gifts.py."""
         if self._homes.home(name) != session:
             return  # it is the home no longer: the new one knows only what we have told it
@@ -189,7 +189,7 @@ class Abroad:
         self._waiting.setdefault(subscription, deque()).extend(entries)
         self.drain(subscription)
 
-    def _fail_damaged(self, subscription: Subscription, name: str, entries: Sequence[Entry]) -> None:
+    def _fail_damaged(self, subscription: Subscription, name: str, entries: Sequence[LogEntry]) -> None:
         """Let what the store damaged be dead letters; the owner may send others in their place."""
         self.give_credit(subscription, entries)
         for entry in entries:
@@ -230,7 +230,7 @@ class Abroad:
         for name, entries in _by_log([came.popleft() for _ in range(count)]).items():
             self._hand(subscription, name, entries)
 
-    def _hand(self, subscription: Subscription, name: str, entries: list[Entry]) -> None:
+    def _hand(self, subscription: Subscription, name: str, entries: list[LogEntry]) -> None:
         delivery, client = self._broker.delivery, subscription.client
         client.delivered += len(entries)
         subscription.delivered += len(entries)
@@ -245,15 +245,15 @@ class Abroad:
 
     # -- what becomes of it
 
-    def give_credit(self, subscription: Subscription, entries: Iterable[Entry]) -> None:
+    def give_credit(self, subscription: Subscription, entries: Iterable[LogEntry]) -> None:
         """It may be given as many more of the same logs."""
         self._change_credit(subscription, entries, 1)
 
-    def take_credit(self, subscription: Subscription, entries: Iterable[Entry]) -> None:
+    def take_credit(self, subscription: Subscription, entries: Iterable[LogEntry]) -> None:
         """It holds them again, as a transaction came to nothing."""
         self._change_credit(subscription, entries, -1)
 
-    def _change_credit(self, subscription: Subscription, entries: Iterable[Entry], sign: int) -> None:
+    def _change_credit(self, subscription: Subscription, entries: Iterable[LogEntry], sign: int) -> None:
         counts: dict[str, int] = defaultdict(int)
         for entry in entries:
             if (account := self._accounts.get(entry.log)) is not None and entry.seq in account.held:
@@ -262,7 +262,7 @@ class Abroad:
         for home, count in counts.items():
             self._homes.tell(home, Word.CREDIT, self._keys.get(subscription, 0), count)
 
-    def settle(self, entries: Sequence[Entry], client: Client) -> None:
+    def settle(self, entries: Sequence[LogEntry], client: Client) -> None:
         """They are acknowledged: the store removes them, then their homes know."""
 
         def done(*_: Any) -> None:
@@ -271,7 +271,7 @@ class Abroad:
 
         self._broker.committer.submit(PendingWrite(settles=[each for each in entries if each.seq], then=done))
 
-    def settled(self, name: str, entries: Sequence[Entry], client: Client | None) -> None:
+    def settled(self, name: str, entries: Sequence[LogEntry], client: Client | None) -> None:
         """The store has removed them, as this client acknowledged them; None: they went otherwise, and were counted."""
         account = self._accounts[name]
         for entry in entries:
@@ -288,11 +288,11 @@ class Abroad:
         numbers = [each.seq for each in entries]
         self._homes.tell_home(name, Word.SETTLED, name, consumer, numbers)
 
-    def give_back(self, name: str, entries: Sequence[Entry]) -> None:
+    def give_back(self, name: str, entries: Sequence[LogEntry]) -> None:
         """Their consumer is gone: they return to their place, flagged."""
         self._give_back(name, entries, seen=True)
 
-    def _give_back(self, name: str, entries: Sequence[Entry], *, seen: bool) -> None:
+    def _give_back(self, name: str, entries: Sequence[LogEntry], *, seen: bool) -> None:
         account = self._accounts[name]
         back = [each for each in entries if account.release(each.seq)]
         if seen:
@@ -300,7 +300,7 @@ class Abroad:
         if back:
             self._homes.tell_home(name, Word.RETURNED, name, [each.seq for each in back], seen)
 
-    def _note_seen(self, name: str, entries: Iterable[Entry]) -> None:
+    def _note_seen(self, name: str, entries: Iterable[LogEntry]) -> None:
         """The home, or the one to come, flags these, also when it does not hear what became of them."""
         for entry in entries:
             self._broker.committer.note_return(entry, entry.deliveries + 1)
@@ -317,7 +317,7 @@ class Abroad:
         for subscription, may_be_told in account.consumers.items():
             if may_be_told:
                 self._say(subscription, log)
-        by_key: dict[int, list[Entry]] = defaultdict(list)
+        by_key: dict[int, list[LogEntry]] = defaultdict(list)
         for subscription, entry in account.held.values():
             by_key[self._keys.get(subscription, 0)].append(entry)
         for key, entries in by_key.items():
@@ -344,7 +344,7 @@ class Abroad:
                 account.credited |= self._note(account, log, subscription, (entry,))
 
     @staticmethod
-    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[Entry]) -> set[int]:
+    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[LogEntry]) -> set[int]:
         found = {each.seq: (subscription, each) for each in entries if each.log == log.name and each.seq}
         account.held.update(found)
         return set(found)
@@ -362,13 +362,13 @@ class Abroad:
         return account
 
 
-def _described(crossing: Crossing) -> list[Any]:
+def _described(crossing: BridgeEligibility) -> list[Any]:
     """What makes the like of it at a home; what it counts it counts there."""
     return [crossing.to, crossing.message_ttl, list(crossing.path), list(crossing.consumers), crossing.yields]
 
 
-def _by_log(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {}
+def _by_log(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
+    found: dict[str, list[LogEntry]] = {}
     for entry in entries:
         found.setdefault(entry.log, []).append(entry)
     return found

@@ -10,8 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.read_horizon import UNKNOWN
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.engine.entries.read_horizon import UNKNOWN_SEQ
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.nodes.links.protocol import Told, Word, unpack_told
 from brokerapp.store import DISCARDED
 
@@ -45,7 +45,7 @@ class Arrivals:
             self._take(log, count, upto, runs, session if forgotten is not None else "")
             if log.follows != (runs is not None) and not log.away:
                 self._broker.homes.tell(session, Word.WISHED, name, log.follows)
-        elif destination.kind is Kind.SUBSCRIPTION or destination.is_temporary:
+        elif destination.kind is DestinationKind.SUBSCRIPTION or destination.is_temporary:
             self._look_up(destination, count)  # read back
         else:  # it was deleted as this came: it is there again
             self._broker.queues.ensure(destination)
@@ -59,7 +59,7 @@ class Arrivals:
             log.offer_told(unpack_told(log.name, told, kept_at), told.before)
         self._touched(log)
 
-    def _offer_unseen(self, log: MessageLog, count: int, upto: int = UNKNOWN) -> None:
+    def _offer_unseen(self, log: MessageLog, count: int, upto: int = UNKNOWN_SEQ) -> None:
         log.offer_unseen(count, upto)
         self._touched(log)
 
@@ -77,7 +77,11 @@ class Arrivals:
             if queues.get(name) is None and is_there:
                 self._broker.restoring.learn(name, json.dumps(attributes))
             elif queues.get(name) is None:  # nobody is to get what came
-                part = self._broker.durables if destination.kind is Kind.SUBSCRIPTION else self._broker.committer
+                part = (
+                    self._broker.durables
+                    if destination.kind is DestinationKind.SUBSCRIPTION
+                    else self._broker.committer
+                )
                 part.discard(name)
             log = queues.get(name)
             if log is not None and not log.away:  # else its home finds them in the store

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.nodes.links.protocol import Word, unpacked
 from brokerapp.store import StoredLogEntry
 
@@ -32,7 +32,7 @@ class Gift:
 
     key: int
     log: str
-    entries: list[Entry | int]
+    entries: list[LogEntry | int]
 
 
 class Gifts:
@@ -71,13 +71,13 @@ class Gifts:
         missing = [number for each in sought for number in _missing(each)]
         self._broker.committer.ask(lambda store: store.read_these(first.log, missing), found)
 
-    def _fill(self, session: str, gift: Gift, found: Mapping[int, Entry]) -> None:
+    def _fill(self, session: str, gift: Gift, found: Mapping[int, LogEntry]) -> None:
         """These were missing. What the store has no more is held by nobody: others may be given in its place."""
         gift.entries = [found.get(each, each) if isinstance(each, int) else each for each in gift.entries]
         if gone := _missing(gift):
             self._homes.tell(session, Word.SETTLED, gift.log, None, gone)
             self._homes.tell(session, Word.CREDIT, gift.key, len(gone))
-            gift.entries = [each for each in gift.entries if isinstance(each, Entry)]
+            gift.entries = [each for each in gift.entries if isinstance(each, LogEntry)]
 
     def _hand_over(self, session: str, waiting: deque[Gift]) -> None:
         """Give what is complete to whom it is for, in order."""

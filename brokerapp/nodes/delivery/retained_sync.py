@@ -13,9 +13,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.engine.policy.subscription_recovery import Kept
+from brokerapp.engine.policy.subscription_recovery import RetainedMessage
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.nodes.links.protocol import Word
 from brokerapp.system import clock
 
@@ -104,7 +104,7 @@ class Past:
         self._told.pop(session, None)
 
 
-def _pages(remembered: Iterable[tuple[Destination, Kept, bool]], now_ms: int) -> Iterator[list[Any]]:
+def _pages(remembered: Iterable[tuple[Destination, RetainedMessage, bool]], now_ms: int) -> Iterator[list[Any]]:
     """So much of it at a time as a link may be busy with, packed; of what age now."""
     rows: list[Any] = []
     size = 0
@@ -118,11 +118,11 @@ def _pages(remembered: Iterable[tuple[Destination, Kept, bool]], now_ms: int) ->
         yield rows
 
 
-def _packed(topic: Destination, kept: Kept, is_retained: bool, now_ms: int) -> list[Any]:
+def _packed(topic: Destination, kept: RetainedMessage, is_retained: bool, now_ms: int) -> list[Any]:
     original, shown = (str(each) if each is not None else "" for each in (kept.copy.original, kept.copy.shown))
     return [str(topic), kept.message.stored(), original, shown, now_ms - kept.at_ms, is_retained]
 
 
-def _unpacked(topic: str, stored: bytes, original: str, shown: str, age_ms: int, now_ms: int) -> Kept:
+def _unpacked(topic: str, stored: bytes, original: str, shown: str, age_ms: int, now_ms: int) -> RetainedMessage:
     at = [Destination.parse(each) if each else None for each in (original, shown)]
-    return Kept(Message.load(stored), Copy(Destination.parse(topic), *at), now_ms - age_ms)
+    return RetainedMessage(Message.load(stored), RoutedCopy(Destination.parse(topic), *at), now_ms - age_ms)

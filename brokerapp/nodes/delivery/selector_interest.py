@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.model.definitions import VirtualTopic
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.nodes.links.protocol import Word
 from brokerapp.selectors import Selector, compile_selector
 
@@ -70,7 +70,7 @@ class Wanted:
 
     def _own(self, log: MessageLog) -> frozenset[str | None]:
         """What those of our own clients want, where it matters to anybody."""
-        if log.destination.kind is not Kind.QUEUE or not self._matters(log):
+        if log.destination.kind is not DestinationKind.QUEUE or not self._matters(log):
             return frozenset()
         consumers = (each for each in self._homes.abroad.consumers(log) if not each.guest_of)
         return frozenset(each.condition.text if each.condition is not None else None for each in consumers)

@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.routing.advisory_topics import is_advisory
-from brokerapp.engine.routing.destination_trie import DestinationMap
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.message import Copy, Message
+from brokerapp.engine.routing.destination_trie import DestinationTrie
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.nodes.links.protocol import ASIDE, Word
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Known:
         self._gone: set[str] = set()  # sessions that answer no more, though Homes does not go by that yet
         self._listening: Counter[tuple[str, str]] = Counter()  # own subscribers, by kind of topic and name
         self._listened: dict[str, set[tuple[str, str]]] = {}  # session -> what is listened to there
-        self._interest: dict[Kind, DestinationMap[str]] = {}
+        self._interest: dict[DestinationKind, DestinationTrie[str]] = {}
 
     # -- saying, and being sure
 
@@ -189,9 +189,9 @@ class Known:
         self._interest = {}
         for session, keys in self._listened.items():
             for kind, name in keys:
-                self._interest.setdefault(Kind(kind), DestinationMap()).add(name, session)
+                self._interest.setdefault(DestinationKind(kind), DestinationTrie()).add(name, session)
 
-    def listened(self, kind: Kind) -> list[str]:
+    def listened(self, kind: DestinationKind) -> list[str]:
         """The names and patterns of topics of this kind that clients of any node listen to."""
         every = set(self._listening).union(*self._listened.values())
         return sorted(name for of_kind, name in every if of_kind == kind)
@@ -201,7 +201,7 @@ class Known:
         wanted = self._interest.get(topic.kind)
         return dict.fromkeys(wanted.find(topic.name)) if wanted is not None else ()
 
-    def pass_on(self, message: Message, copy: Copy, by: str | None) -> None:
+    def pass_on(self, message: Message, copy: RoutedCopy, by: str | None) -> None:
         """A message of a topic goes to the nodes where somebody listens, or may be told of it later.
 
         What came by a bridge may come to one of them by another bridge, too; see bridging.bringer.
@@ -221,7 +221,7 @@ class Known:
     ) -> None:  # fmt: skip
         """A message of a topic was published at another node: our listeners get it."""
         at = [Destination.parse(each) if each else None for each in (original, shown)]
-        copy, message = Copy(Destination.parse(topic), *at), Message.load(stored)
+        copy, message = RoutedCopy(Destination.parse(topic), *at), Message.load(stored)
         if by is not None and self._broker.bridging.came_before(message, copy.destination, by):
             return
         if is_advisory(copy.destination):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum, auto
 from typing import Any, NamedTuple
 
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.message import Message, load_alike, stored_alike
 
 
@@ -92,48 +92,48 @@ OF_LOGS = frozenset({*range(Word.CONSUME, Word.GIVEN), Word.SENT_OUT})
 Packed = tuple[int, int, int, str, str, int, bool, bytes]
 
 
-def pack(entries: Iterable[Entry]) -> list[Packed]:
+def pack(entries: Iterable[LogEntry]) -> list[Packed]:
     """Entries of one log."""
     return list(map(_packed, entries))
 
 
-def pack_for(session: str, entries: Iterable[Entry], forgotten: int = 0) -> list[Packed | int]:
+def pack_for(session: str, entries: Iterable[LogEntry], forgotten: int = 0) -> list[Packed | int]:
     """The same for that node, which has those as they came that it kept, if their numbers are above this one."""
     return [e.seq if e.kept_at == session and e.seq > forgotten and _is_as_it_came(e) else _packed(e) for e in entries]
 
 
-def _is_as_it_came(e: Entry) -> bool:
+def _is_as_it_came(e: LogEntry) -> bool:
     return not e.first_of_group and e.deliveries == e.message.deliveries
 
 
-def _packed(e: Entry) -> Packed:
+def _packed(e: LogEntry) -> Packed:
     return e.seq, e.payload, e.size, e.original, e.shown, e.deliveries, e.first_of_group, e.message.stored()
 
 
-def unpack(log: str, packed: Iterable[Any]) -> list[Entry]:
+def unpack(log: str, packed: Iterable[Any]) -> list[LogEntry]:
     """The inverse of pack()."""
     return [unpacked(log, each) for each in packed]
 
 
-def unpacked(log: str, packed: Sequence[Any]) -> Entry:
+def unpacked(log: str, packed: Sequence[Any]) -> LogEntry:
     """One of them."""
     seq, payload, size, original, shown, deliveries, first, stored = packed
-    return Entry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
+    return LogEntry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
 
 
-def pack_told(entries: Sequence[Entry], before: int | None) -> Told:
+def pack_told(entries: Sequence[LogEntry], before: int | None) -> Told:
     """Messages that went the same way into a log."""
     first = entries[0]
     stored = stored_alike([each.message for each in entries])
     return Told(before, first.seq, first.payload > 0, first.original, first.shown, stored)
 
 
-def unpack_told(log: str, told: Told, kept_at: str) -> list[Entry]:
+def unpack_told(log: str, told: Told, kept_at: str) -> list[LogEntry]:
     """The inverse of pack_told(); `kept_at`: by whom they are kept, "" if by nobody."""
     _, first, shared, original, shown, stored = told
     messages = load_alike(stored)
     deliveries = messages[0].deliveries
     return [
-        Entry(log, seq, message, seq if shared else 0, len(each), original, shown, deliveries, kept_at=kept_at)
+        LogEntry(log, seq, message, seq if shared else 0, len(each), original, shown, deliveries, kept_at=kept_at)
         for seq, message, each in zip(itertools.count(first), messages, stored)
     ]

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from brokerapp.errors import Fenced, StoreUnavailable, Unlinked
+from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.nodes.links.peer_links import Links, LinkTls
 from brokerapp.nodes.links.protocol import Word
 from brokerapp.nodes.links.unreachable_peers import Silences
@@ -177,7 +177,7 @@ class Membership:
                 each.name, each.address, here,
             )  # fmt: skip
         if (stronger := self.silences.stronger(now)) is not None:
-            raise Unlinked(
+            raise NodeIsolated(
                 f"node {stronger.name} at {stronger.address} lives, and is not reached from here, {here}: "
                 f"node {self.name} steps back (--link says where other nodes reach one)"
             )

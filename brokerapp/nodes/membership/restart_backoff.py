@@ -8,7 +8,7 @@ time.
 
 from __future__ import annotations
 
-from brokerapp.errors import StoreUnavailable, Unlinked
+from brokerapp.errors import NodeIsolated, StoreUnavailable
 
 #: Seconds until the first attempt after it stepped back, and the most between two.
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
@@ -36,7 +36,7 @@ class Rejoining:
             rest = 0.0 if lasted > STEADY else self._rest
             self._rest = min(2 * rest or FIRST_REST, LONGEST_REST)
             return rest
-        if not isinstance(error, Unlinked):
+        if not isinstance(error, NodeIsolated):
             return None
         if lasted > LONGEST_PAUSE:  # it was reached for long
             self._next = FIRST_PAUSE

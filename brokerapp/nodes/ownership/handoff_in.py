@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.dispatch.message_groups import group_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.store import LogState
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Coming:
 
     # -- what came back before a log was taken
 
-    def came_back(self, name: str, entries: Iterable[Entry]) -> None:
+    def came_back(self, name: str, entries: Iterable[LogEntry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
         came = {each.seq: each.deliveries + 1 for each in entries}
         if came and self._homes.is_here(name) and self._broker.queues.get(name) is not None:

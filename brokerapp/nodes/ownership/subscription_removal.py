@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.dispatch.durable_subscription import Durable
+from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.errors import RequestRefused
 from brokerapp.nodes.links.pending_confirmations import Then
 from brokerapp.nodes.links.protocol import Word
@@ -29,12 +29,12 @@ class Dropping:
     def __init__(self, broker: Broker, homes: Homes) -> None:
         self._broker, self._homes = broker, homes
 
-    def drop(self, durable: Durable, then: Then) -> None:
+    def drop(self, durable: DurableSubscription, then: Then) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
         self._broker.committer.submit(PendingWrite(then=lambda *_: self._ask(durable, then)))
 
-    def _ask(self, durable: Durable, then: Then) -> None:
+    def _ask(self, durable: DurableSubscription, then: Then) -> None:
         log = durable.log
 
         def answered(refusal: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.nodes.links.pending_confirmations import Then
 from brokerapp.nodes.links.protocol import Word
 from brokerapp.system import clock
@@ -112,7 +112,7 @@ class Contending:
 
     # -- for our own clients
 
-    def asked_first(self, wanted: NamedSubscription) -> Callable[[Then], None] | None:
+    def asked_first(self, wanted: SubscriptionIdentity) -> Callable[[Then], None] | None:
         """What other nodes are to be asked before there is one as it is wanted: whether they have it still, or to let
         go of it. Raises what Durables.claim raises.
         """

@@ -22,7 +22,7 @@ BODY_SECONDS = 0.05
 _PROJECT = Path(__file__).resolve().parents[3]
 
 
-class Body(Protocol):
+class MessageBody(Protocol):
     """A message's body."""
 
     data: bytes
@@ -30,7 +30,7 @@ class Body(Protocol):
     is_xml: bool | None  #: None: nobody looked
 
 
-class Apart:
+class XPathProcess:
     """The process, for one process that asks; its threads take turns."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Apart:
         self._asked_by = 0
         self._process: subprocess.Popen | None = None
         self._connection: Connection | None = None
-        self._loaded: Body | None = None  # what the process has parsed
+        self._loaded: MessageBody | None = None  # what the process has parsed
 
     def check(self, expression: str, seconds: float) -> None:
         """Raise ValueError for an expression that cannot be used, TimeoutError for one that takes too long."""
@@ -49,12 +49,12 @@ class Apart:
         if answer.startswith(WRONG):
             raise ValueError(answer[1:].decode())
 
-    def is_xml(self, body: Body) -> bool:
+    def is_xml(self, body: MessageBody) -> bool:
         """Whether it can be looked into."""
         with self._turn:
             return self._load(body)
 
-    def holds(self, expression: str, body: Body, seconds: float) -> bool:
+    def holds(self, expression: str, body: MessageBody, seconds: float) -> bool:
         """Whether it is true of this body. Raises TimeoutError."""
         with self._turn:
             answer = None
@@ -70,7 +70,7 @@ class Apart:
     def _expression(self, kind: bytes, expression: str, seconds: float) -> bytes | None:
         return self._ask(kind + MOMENT.pack(seconds) + expression.encode())
 
-    def _load(self, body: Body) -> bool:
+    def _load(self, body: MessageBody) -> bool:
         if body.is_xml is not False and self._loaded is not body:
             question = (BYTES if body.is_bytes else TEXT) + MOMENT.pack(BODY_SECONDS) + body.data
             body.is_xml = (self._ask(question) or self._ask(question)) == YES
@@ -115,4 +115,4 @@ class Apart:
 
 
 #: The one of this process.
-APART = Apart()
+XPATH_PROCESS = XPathProcess()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.engine.routing.naming_conventions import PLAIN, Conventions
+from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.protocol_detection import ForeignClientReports
 
@@ -29,7 +29,7 @@ class ConnectorState:
     numbers: Iterator[int]
     name: str = ""  #: of the connector
     limits: ConnectionLimits = DEFAULT_LIMITS
-    conventions: Conventions = PLAIN
+    conventions: NamingConventions = PLAIN
     connections: int = 0  #: open now
     refused: int = 0  #: because there were as many as may be
     accepted: int = 0  #: since it listens

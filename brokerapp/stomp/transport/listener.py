@@ -13,11 +13,11 @@ from typing import Any
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError, RequestRefused
-from brokerapp.model.commands import Action, Connect, Disconnect, Subscribe
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.commands import ClientCommand, ConnectCommand, DisconnectCommand, SubscribeCommand
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameBatch, FrameParser
 from brokerapp.stomp.message_frames import MessageFrames
 from brokerapp.stomp.naming import DestinationNaming
@@ -52,13 +52,13 @@ class StompConnection(asyncio.Protocol):
         limits = endpoint.limits
         self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
         self._session = StompSession(DestinationNaming(self._own, endpoint.conventions), limits)
-        self._perform: dict[type[Action], Callable[[Client, Any], None]] = {
+        self._perform: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
             **self._broker.perform,
-            Connect: self._connect,
-            Disconnect: self._disconnect,
+            ConnectCommand: self._connect,
+            DisconnectCommand: self._disconnect,
         }
         if limits.max_consumers is not None:
-            self._perform[Subscribe] = self._subscribe
+            self._perform[SubscribeCommand] = self._subscribe
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
         self._early = b""  # came while a login was checked
@@ -218,7 +218,7 @@ class StompConnection(asyncio.Protocol):
 
     # -- what the client asks
 
-    def _connect(self, _client: Client, connect: Connect) -> None:
+    def _connect(self, _client: Client, connect: ConnectCommand) -> None:
         self._parser.max_body = self._endpoint.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
         self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
@@ -229,7 +229,7 @@ class StompConnection(asyncio.Protocol):
         self._login = self._loop.create_task(self._log_in(connect))
         self._read_or_not()
 
-    async def _log_in(self, connect: Connect) -> None:
+    async def _log_in(self, connect: ConnectCommand) -> None:
         """What takes its time: the password, and that no other node has the client id."""
         try:
             principal = await self._entrance.authenticated(self.client, connect)
@@ -250,10 +250,10 @@ class StompConnection(asyncio.Protocol):
             self._consume(self._parser.feed(early))
         self._read_or_not()
 
-    def _introduce(self, connect: Connect, principal: Principal) -> None:
+    def _introduce(self, connect: ConnectCommand, principal: Principal) -> None:
         self._perform |= self._entrance.introduce(self.client, connect, principal)
 
-    def _welcome(self, connect: Connect) -> None:
+    def _welcome(self, connect: ConnectCommand) -> None:
         """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
         client = self.client
         if self._closing:
@@ -265,16 +265,16 @@ class StompConnection(asyncio.Protocol):
         grace = self._endpoint.limits.heart_beat_grace
         self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
 
-    def _subscribe(self, client: Client, subscribe: Subscribe) -> None:
+    def _subscribe(self, client: Client, subscribe: SubscribeCommand) -> None:
         limit = self._endpoint.limits.max_consumers
         if limit is not None and len(client.subscriptions) >= limit:
             raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
-        self._broker.perform[Subscribe](client, subscribe)
+        self._broker.perform[SubscribeCommand](client, subscribe)
 
-    def _own(self, kind: Kind, name: str) -> Destination:
+    def _own(self, kind: DestinationKind, name: str) -> Destination:
         return self._broker.temporaries.own(self.client, kind, name)
 
-    def _disconnect(self, _client: Client, disconnect: Disconnect) -> None:
+    def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
         self._broker.connecting.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
 
@@ -306,7 +306,7 @@ class StompConnection(asyncio.Protocol):
 
     # -- the broker's side: Sink
 
-    def deliver(self, subscription: Subscription, entries: Sequence[Entry], ack_ids: Sequence[str]) -> None:
+    def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], ack_ids: Sequence[str]) -> None:
         self._out_size += self._messages.write(self._out, subscription, entries, ack_ids)
         if self._out_size > WRITE_HIGH_WATER:
             self.flush()  # so that a socket that is full says so before more is given to it

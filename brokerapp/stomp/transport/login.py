@@ -10,7 +10,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.engine.policy.life_cycles import window_ms
 from brokerapp.errors import AuthenticationFailed, ProtocolError
-from brokerapp.model.commands import Action, Connect
+from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.message import escape
 from brokerapp.stomp.transport.connector_state import ConnectorState
 
@@ -23,14 +23,14 @@ class LoginHandler:
     def __init__(self, endpoint: ConnectorState) -> None:
         self._endpoint, self._broker = endpoint, endpoint.broker
 
-    def takes_time(self, client: Client, connect: Connect) -> bool:
+    def takes_time(self, client: Client, connect: ConnectCommand) -> bool:
         """Whether somebody has to be asked about it: for its password, or for its client id at other nodes."""
         return self._endpoint.authenticate is not None or self._is_claimed(client, connect)
 
-    def _is_claimed(self, client: Client, connect: Connect) -> bool:
+    def _is_claimed(self, client: Client, connect: ConnectCommand) -> bool:
         return self._broker.homes.claims.are_asked(client, connect.client_id)
 
-    async def authenticated(self, client: Client, connect: Connect) -> Principal:
+    async def authenticated(self, client: Client, connect: ConnectCommand) -> Principal:
         """Who it is, by its password. Raises ProtocolError."""
         if self._endpoint.authenticate is None:
             return ANONYMOUS
@@ -45,8 +45,8 @@ class LoginHandler:
         return principal
 
     def introduce(
-        self, client: Client, connect: Connect, principal: Principal
-    ) -> Mapping[type[Action], Callable[[Client, Any], None]]:
+        self, client: Client, connect: ConnectCommand, principal: Principal
+    ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
         if connect.bridge is not None and connect.cluster is None and not client.internal:
             self._broker.bridging.check(principal, connect.bridge)
@@ -58,7 +58,7 @@ class LoginHandler:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         return self._broker.admit(client, connect)
 
-    async def enter(self, client: Client, connect: Connect, welcome: Callable[[], None]) -> None:
+    async def enter(self, client: Client, connect: ConnectCommand, welcome: Callable[[], None]) -> None:
         """Welcome it when no other node has a client of its id. Raises ProtocolError."""
         if not self._is_claimed(client, connect):
             welcome()
@@ -66,7 +66,7 @@ class LoginHandler:
         async with self._broker.homes.claims.claimed(client, steals=self._endpoint.limits.allow_link_stealing):
             welcome()
 
-    def let_in(self, client: Client, connect: Connect) -> None:
+    def let_in(self, client: Client, connect: ConnectCommand) -> None:
         """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
         self._broker.connecting.connect(client, steal=self._may_steal(client))
         client.copies = connect.copies

@@ -25,7 +25,7 @@ from typing import Self
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.server.append_only_file import mend
-from brokerapp.system.process_lock import Claim, FolderTaken, claim, dying_with_parent
+from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, claim, dying_with_parent
 
 SOCKET_PATH_LIMIT = 107  # bytes of sockaddr_un.sun_path, without its final NUL
 SOCKET_FOLDER_PREFIX = "sluice-store-"
@@ -91,7 +91,7 @@ class EmbeddedStore:
         self.folder = folder.resolve()
         self.socket: Path | None = None
         self.died_with = ""  #: what the server that was replaced last wrote to its log in the end
-        self._claim: Claim | None = None
+        self._claim: DirectoryLock | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -155,7 +155,7 @@ class EmbeddedStore:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def claim(self) -> Claim:
+    def claim(self) -> DirectoryLock:
         """Become the folder's only owner and settle where the server listens."""
         if self._claim is not None:
             return self._claim
@@ -163,7 +163,7 @@ class EmbeddedStore:
         self.folder.chmod(0o700)
         try:
             self._claim = claim(self.folder, patience=LEFTOVER_PATIENCE_SECONDS)
-        except FolderTaken as taken:
+        except DirectoryInUse as taken:
             raise StoreUnavailable(f"the embedded store cannot start: {taken}") from taken
         self._discard_socket()
         self.socket = socket_for(self.folder)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats
 from console.access.permissions import AnyUser, Verb, visible
 from console.access.roles import Sees, everything
@@ -64,12 +64,12 @@ class LiveChannel:
     @property
     def destination(self) -> Destination | None:
         """The one it is about, if it is about one."""
-        return Destination(Kind(self.name), self.argument) if self.name in NAMED_KINDS else None
+        return Destination(DestinationKind(self.name), self.argument) if self.name in NAMED_KINDS else None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DestinationKind:
         """Of a list: what is listed."""
-        return Kind.QUEUE if self.argument.startswith("queues") else Kind.TOPIC
+        return DestinationKind.QUEUE if self.argument.startswith("queues") else DestinationKind.TOPIC
 
     @property
     def destinations(self) -> list[Destination]:
@@ -127,7 +127,7 @@ def list_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everyth
 
 def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """All numbers of one destination, its consumers and a point of its chart."""
-    destination = Destination(Kind(topic.name), topic.argument)
+    destination = Destination(DestinationKind(topic.name), topic.argument)
     stats = picture.stats.get(destination)
     if stats is None or not sees(destination):
         return {"gone": True}
@@ -144,7 +144,7 @@ def numbers_of(picture: BrokerSnapshot, stats: DestinationStats) -> Cells:
 def mark_of(picture: BrokerSnapshot, stats: DestinationStats) -> ChartPoint:
     """Where a destination stands now, as a point of its chart."""
     rates = picture.rates(stats.destination)
-    out = rates.dequeue if stats.destination.kind is Kind.QUEUE else rates.dispatch
+    out = rates.dequeue if stats.destination.kind is DestinationKind.QUEUE else rates.dispatch
     return ChartPoint(picture.at, stats.QueueSize, rates.enqueue, out)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import FINE, points, wholes
 from brokerapp.store.history_rings import WHOLE
 from console.broker.gateway import Gateway, gateway
@@ -41,7 +41,7 @@ class SparklineCache:
 
 def level_of(picture: BrokerSnapshot, destination: Destination) -> float:
     """Where a line ends: the depth of a queue, what comes to a topic."""
-    is_queue = destination.kind is Kind.QUEUE
+    is_queue = destination.kind is DestinationKind.QUEUE
     return picture.stats[destination].QueueSize if is_queue else picture.rates(destination).enqueue
 
 

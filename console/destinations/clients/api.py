@@ -9,8 +9,8 @@ from django.urls import reverse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.permissions import require, visible
 from console.access.roles import Sees, Verb, everything
 from console.api.common.inputs import RequestBody
@@ -132,10 +132,10 @@ def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
 @operation(router, "POST", "/subscriptions", Verb.CREATE, response={201: dict[str, str]})
 def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
     """Create a durable subscription before its client comes."""
-    topics = tuple(Destination.parse(each, Kind.TOPIC) for each in wanted.topics)
+    topics = tuple(Destination.parse(each, DestinationKind.TOPIC) for each in wanted.topics)
     for each in topics:
         require(request, Verb.CREATE, each)
-    subscription = NamedSubscription(wanted.client_id, wanted.name, topics, wanted.selector or None)
+    subscription = SubscriptionIdentity(wanted.client_id, wanted.name, topics, wanted.selector or None)
     with trail.recording(request, "create subscription", str(subscription)):
         log = gateway().run(gateway().admin.create_subscription(subscription))
     return Status(201, {"log": str(log), "href": _href(log)})
@@ -170,7 +170,7 @@ def delete_subscription(request: HttpRequest, log: str) -> Any:
 
 def _log(name: str) -> Destination:
     """The log of a subscription, as an address names it: with its scheme or without."""
-    return Destination(Kind.SUBSCRIPTION, name.removeprefix(f"{Kind.SUBSCRIPTION}://"))
+    return Destination(DestinationKind.SUBSCRIPTION, name.removeprefix(f"{DestinationKind.SUBSCRIPTION}://"))
 
 
 def _href(log: Destination) -> str:

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import BrokerError, InvalidDestination
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.stats_records import ConnectionStats, ConsumerStats, DestinationStats, PeerStats
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats, DestinationStats
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.roles import Sees, everything
 from console.broker.gateway import gateway
 from console.ui.formatting.tables import Column, Table
@@ -31,11 +31,11 @@ class Peer:
     """One connection, with its subscriptions."""
 
     stats: ConnectionStats
-    full: PeerStats
+    full: ConnectionDetails
     consumers: tuple[ConsumerStats, ...]
 
     @staticmethod
-    def of(full: PeerStats) -> Peer:
+    def of(full: ConnectionDetails) -> Peer:
         """What the node told of it."""
         consumers = tuple(ConsumerStats(**each) for each in full.consumers)
         return Peer(ConnectionStats(**full.connection), full, consumers)
@@ -171,7 +171,7 @@ SUBSCRIBERS = Table[Subscriber](
 def subscribers(
     peers: Iterable[Peer],
     numbers: Mapping[Destination, DestinationStats],
-    kept: Mapping[Destination, NamedSubscription],
+    kept: Mapping[Destination, SubscriptionIdentity],
     offline: Mapping[str, int],
     oldest: Mapping[Destination, int],
 ) -> list[Subscriber]:
@@ -210,7 +210,9 @@ def subscribers(
 
 
 def _is_plain(consumer: ConsumerStats) -> bool:
-    return not consumer.log and any(each.kind in (Kind.TOPIC, Kind.TEMP_TOPIC) for each in destinations_of(consumer))
+    return not consumer.log and any(
+        each.kind in (DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC) for each in destinations_of(consumer)
+    )
 
 
 def _plain(peer: Peer, consumer: ConsumerStats) -> Subscriber:
@@ -280,7 +282,7 @@ def _covers(subscription: Destination, destination: Destination) -> bool:
 
 def _parsed(text: str) -> Destination | None:
     try:
-        return Destination.parse(text, Kind.QUEUE)
+        return Destination.parse(text, DestinationKind.QUEUE)
     except InvalidDestination:
         return None
 

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest
 
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.stats_records import BrowsePage
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
 from console.access.masking import MaskedMessage, check_selector, masked
 from console.access.permissions import AnyUser, may, require
@@ -18,7 +18,7 @@ from console.access.roles import Verb
 from console.broker.gateway import gateway
 
 
-def browsable(request: HttpRequest, log: Destination) -> NamedSubscription:
+def browsable(request: HttpRequest, log: Destination) -> SubscriptionIdentity:
     """The subscription of this log. Raises Http404, PermissionDenied."""
     found = gateway().run(gateway().admin.peers.named([log]))
     if log not in found:
@@ -29,7 +29,7 @@ def browsable(request: HttpRequest, log: Destination) -> NamedSubscription:
 
 
 def browse(
-    user: AnyUser, subscription: NamedSubscription, log: Destination, after: int, limit: int, selector: str
+    user: AnyUser, subscription: SubscriptionIdentity, log: Destination, after: int, limit: int, selector: str
 ) -> tuple[BrowsePage, list[MaskedMessage]]:
     """A page of what it keeps, and its messages as the user reads them. Raises SelectorSyntaxError, RequestRefused."""
     topics = subscription.topics

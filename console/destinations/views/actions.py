@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from console.access.permissions import Verb, named, needs, queue_named
 from console.destinations import services as service
 from console.ui.formatting.number_format import counted
@@ -49,7 +49,7 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
-            destination, is_new = service.create(request, Kind(kind), name)
+            destination, is_new = service.create(request, DestinationKind(kind), name)
             said = "exists now" if is_new else "was there already"
             messages.success(request, f"The {kind} {destination.name} {said}. It stays until somebody deletes it.")
             return redirect(f"{kind}s")
@@ -76,7 +76,7 @@ def purge(request: HttpRequest, name: str) -> HttpResponse:
 @needs(Verb.CREATE, named)
 def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Remove a queue or topic with all it holds, after its name was typed."""
-    destination = Destination(Kind(kind), name)
+    destination = Destination(DestinationKind(kind), name)
     _, stats = service.existing(destination)
     if request.method == "POST" and request.POST.get("name") == name:
         count = service.delete(request, destination)

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from brokerapp.errors import BrokerError
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from console.access.permissions import Verb, needs, require, visible
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -103,7 +103,7 @@ def _subscribers(request: HttpRequest) -> list[Subscriber]:
 @needs(Verb.CLOSE)
 def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
     """Remove a durable subscription with what it keeps, after its name was typed."""
-    kept = Destination(Kind.SUBSCRIPTION, log)
+    kept = Destination(DestinationKind.SUBSCRIPTION, log)
     subscriber = next((each for each in _subscribers(request) if each.log == str(kept)), None)
     if subscriber is None:
         raise Http404(f"There is no subscription {log}.")

@@ -16,7 +16,7 @@ from analytics.model.routing_coverage import policy_of
 from analytics.results import charts
 from analytics.rollups.queries import width_for
 from brokerapp.errors import BrokerError
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.permissions import Verb, may, named, needs, touched
 from console.analyses.charts import Plot
@@ -49,7 +49,7 @@ DELAYS = "From the broker to the acknowledgement"
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic."""
-    destination = Destination(Kind(kind), name).physical
+    destination = Destination(DestinationKind(kind), name).physical
     try:
         picture, stats = existing(destination)
     except Http404:
@@ -76,7 +76,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
 def _overview(
     request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: charts_history.ChartWindow
 ) -> dict[str, Any]:
-    is_queue = stats.destination.kind is Kind.QUEUE
+    is_queue = stats.destination.kind is DestinationKind.QUEUE
     shown = [COLUMNS[each] for each in COLUMNS if is_queue or each not in ("DeadLetterCount", "DequeueRate")]
     numbers = numbers_of(picture, stats)
     return {

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from console.access.permissions import Verb, lacking, may, needs, visible
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -26,10 +26,10 @@ from console.ui.saved_views import menu_of
 
 #: What may be done to several at once: the right it needs, the kinds it is for, and what does it.
 Act = Callable[[Destination], object]
-BULK: dict[str, tuple[Verb, tuple[Kind, ...], Act]] = {
-    "pause": (Verb.PAUSE, (Kind.QUEUE,), lambda queue: gateway().pause(queue, True)),
-    "resume": (Verb.PAUSE, (Kind.QUEUE,), lambda queue: gateway().pause(queue, False)),
-    "purge": (Verb.REMOVE, (Kind.QUEUE,), lambda queue: gateway().purge(queue)),
+BULK: dict[str, tuple[Verb, tuple[DestinationKind, ...], Act]] = {
+    "pause": (Verb.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, True)),
+    "resume": (Verb.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, False)),
+    "purge": (Verb.REMOVE, (DestinationKind.QUEUE,), lambda queue: gateway().purge(queue)),
     "delete": (Verb.CREATE, NAMED_KINDS, lambda each: gateway().delete(each)),
 }
 #: Those that cannot be undone are confirmed by typing how many they are done to.
@@ -45,17 +45,17 @@ PATIENCE = 20.0
 @needs(Verb.SEE)
 def queues(request: HttpRequest) -> HttpResponse:
     """The list of queues."""
-    return _list(request, Kind.QUEUE)
+    return _list(request, DestinationKind.QUEUE)
 
 
 @require_GET
 @needs(Verb.SEE)
 def topics(request: HttpRequest) -> HttpResponse:
     """The list of topics."""
-    return _list(request, Kind.TOPIC)
+    return _list(request, DestinationKind.TOPIC)
 
 
-def _list(request: HttpRequest, kind: Kind) -> HttpResponse:
+def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
     query, picture = ListQuery.read(kind, request.GET), mirror().current()
     starred = stars_of(request.user)
     page = page_of(picture, query, visible(request.user), starred)
@@ -113,11 +113,14 @@ def _aria_sort(query: ListQuery, name: str) -> str:
 def bulk(request: HttpRequest, kind: str) -> HttpResponse:
     """Do one thing to all that are selected; each needs the right for it, and each has an entry in the audit trail."""
     action, names = request.POST.get("action", ""), request.POST.getlist("name")[:MAX_SELECTED]
-    back = _list_url(kind) + ListQuery.read(Kind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
-    if action not in BULK or Kind(kind) not in BULK[action][1] or not names:
+    back = (
+        _list_url(kind)
+        + ListQuery.read(DestinationKind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
+    )
+    if action not in BULK or DestinationKind(kind) not in BULK[action][1] or not names:
         messages.error(request, "Select something, and say what to do with it.")
         return redirect(back)
-    selected = [Destination(Kind(kind), name) for name in names]
+    selected = [Destination(DestinationKind(kind), name) for name in names]
     if action in TYPED and request.POST.get("typed") != str(len(selected)):
         stats, sees = mirror().current().stats, visible(request.user)
         held = sum(stats[each].QueueSize for each in selected if each in stats and sees(each))
@@ -165,4 +168,4 @@ def _settle(action: str, selected: list[Destination]) -> None:
 
 
 def _list_url(kind: str) -> str:
-    return reverse(f"{Kind(kind)}s")
+    return reverse(f"{DestinationKind(kind)}s")

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from console.access.permissions import Verb, needs
 from console.destinations.clients.subscription_browser import browsable, browse
 from console.messages.body_format import readings
@@ -24,7 +24,7 @@ def kept(request: HttpRequest, log: str) -> HttpResponse:
     """A page of its messages: `after` is the number to go on from, `selector` what they must match, `seq` the one
     that is opened. Who may browse all of its topics may browse it, and reads what they read there.
     """
-    where = Destination(Kind.SUBSCRIPTION, log)
+    where = Destination(DestinationKind.SUBSCRIPTION, log)
     subscription = browsable(request, where)
     selector, after = request.GET.get("selector", "").strip(), _number(request, "after")
     context = {"subscription": subscription, "log": where, "selector": selector}

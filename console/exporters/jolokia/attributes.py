@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from brokerapp.engine.policy.send_timeout import WARNING_INTERVAL_MS, bound_of
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.exporters.jolokia import client_attributes, health
 from console.exporters.jolokia.attribute_rows import (
@@ -156,7 +156,7 @@ def _said(value: Any, default: Any) -> Any:
 # -- the broker
 
 
-def _names(kind: Kind) -> Callable[[Any, Beans], list[ObjectName]]:
+def _names(kind: DestinationKind) -> Callable[[Any, Beans], list[ObjectName]]:
     return lambda reading, beans: [beans.name_of(each.destination) for each in reading.of_kind(kind)]
 
 
@@ -166,7 +166,7 @@ def _durables(active: bool) -> Callable[[Any, Beans], list[ObjectName]]:
     ]
 
 
-def _subscribers(kind: Kind) -> Callable[[Any, Beans], list[ObjectName]]:
+def _subscribers(kind: DestinationKind) -> Callable[[Any, Beans], list[ObjectName]]:
     return lambda reading, beans: [
         beans.name_of_consumer(each) for each in beans.consumers if not each.kept and each.kind is kind
     ]
@@ -180,7 +180,7 @@ def _total(name: str, field: str) -> Row:
     return name, LONG, lambda reading, beans: beans.total(field)
 
 
-def _how_many(name: str, kind: Kind) -> Row:
+def _how_many(name: str, kind: DestinationKind) -> Row:
     return name, INT, lambda reading, beans: len(reading.of_kind(kind))
 
 
@@ -242,14 +242,14 @@ _BROKER = (
     ("StoreLimit", LONG, lambda reading, beans: _store(beans, "message_limit")),
     ("TempPercentUsage", INT, lambda reading, beans: share(_store(beans, "temp_used"), _store(beans, "temp_limit"))),
     ("TempLimit", LONG, lambda reading, beans: _store(beans, "temp_limit")),
-    ("Queues", NAMES, _names(Kind.QUEUE)),
-    ("Topics", NAMES, _names(Kind.TOPIC)),
-    ("TemporaryQueues", NAMES, _names(Kind.TEMP_QUEUE)),
-    ("TemporaryTopics", NAMES, _names(Kind.TEMP_TOPIC)),
-    ("QueueSubscribers", NAMES, _subscribers(Kind.QUEUE)),
-    ("TopicSubscribers", NAMES, _subscribers(Kind.TOPIC)),
-    ("TemporaryQueueSubscribers", NAMES, _subscribers(Kind.TEMP_QUEUE)),
-    ("TemporaryTopicSubscribers", NAMES, _subscribers(Kind.TEMP_TOPIC)),
+    ("Queues", NAMES, _names(DestinationKind.QUEUE)),
+    ("Topics", NAMES, _names(DestinationKind.TOPIC)),
+    ("TemporaryQueues", NAMES, _names(DestinationKind.TEMP_QUEUE)),
+    ("TemporaryTopics", NAMES, _names(DestinationKind.TEMP_TOPIC)),
+    ("QueueSubscribers", NAMES, _subscribers(DestinationKind.QUEUE)),
+    ("TopicSubscribers", NAMES, _subscribers(DestinationKind.TOPIC)),
+    ("TemporaryQueueSubscribers", NAMES, _subscribers(DestinationKind.TEMP_QUEUE)),
+    ("TemporaryTopicSubscribers", NAMES, _subscribers(DestinationKind.TEMP_TOPIC)),
     ("DurableTopicSubscribers", NAMES, _durables(active=True)),
     ("InactiveDurableTopicSubscribers", NAMES, _durables(active=False)),
     *(
@@ -257,12 +257,12 @@ _BROKER = (
         for name in ("QueueProducers", "TopicProducers", "TemporaryQueueProducers", "TemporaryTopicProducers")
     ),
     ("DynamicDestinationProducers", NAMES, _producers),
-    _how_many("TotalQueuesCount", Kind.QUEUE),
-    _how_many("TotalTopicsCount", Kind.TOPIC),
-    _how_many("TotalManagedQueuesCount", Kind.QUEUE),
-    _how_many("TotalManagedTopicsCount", Kind.TOPIC),
-    _how_many("TotalTemporaryQueuesCount", Kind.TEMP_QUEUE),
-    _how_many("TotalTemporaryTopicsCount", Kind.TEMP_TOPIC),
+    _how_many("TotalQueuesCount", DestinationKind.QUEUE),
+    _how_many("TotalTopicsCount", DestinationKind.TOPIC),
+    _how_many("TotalManagedQueuesCount", DestinationKind.QUEUE),
+    _how_many("TotalManagedTopicsCount", DestinationKind.TOPIC),
+    _how_many("TotalTemporaryQueuesCount", DestinationKind.TEMP_QUEUE),
+    _how_many("TotalTemporaryTopicsCount", DestinationKind.TEMP_TOPIC),
     fixed("JobSchedulerStorePercentUsage", INT, 0),
     fixed("JobSchedulerStoreLimit", LONG, 0),
     fixed("JMSJobScheduler", NAME, None),

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.model.definitions import PolicyEntry
-from brokerapp.model.destination import Destination, Kind, is_pattern
+from brokerapp.model.destination import Destination, DestinationKind, is_pattern
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats, SubscriptionStats
 from console.destinations.clients.clients import Peer
 from console.destinations.clients.connection_list import Connection
@@ -24,7 +24,12 @@ from console.exporters.options import MonitorOptions
 from console.exporters.stats_cache import Reading
 
 #: Kinds of destinations, as names of beans say them.
-TYPE_NAMES = {Kind.QUEUE: "Queue", Kind.TOPIC: "Topic", Kind.TEMP_QUEUE: "TempQueue", Kind.TEMP_TOPIC: "TempTopic"}
+TYPE_NAMES = {
+    DestinationKind.QUEUE: "Queue",
+    DestinationKind.TOPIC: "Topic",
+    DestinationKind.TEMP_QUEUE: "TempQueue",
+    DestinationKind.TEMP_TOPIC: "TempTopic",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +224,8 @@ class Beans:
         return self._topology.policy_for(stats.destination) or PolicyEntry(stats.destination)
 
     @cached_property
-    def _topology(self) -> Topology:
-        return Topology(self.reading.definitions, lambda _queue, _headers: False)
+    def _topology(self) -> RoutingTable:
+        return RoutingTable(self.reading.definitions, lambda _queue, _headers: False)
 
 
 def _names(pattern: Destination, destination: Destination) -> bool:

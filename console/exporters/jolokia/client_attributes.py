@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from console.destinations.clients.clients import Peer
 from console.destinations.clients.connection_list import Connection
 from console.exporters.jolokia.attribute_rows import BOOLEAN, INT, LONG, NAME, NAMES, TEXT, Row, fixed
@@ -27,7 +27,7 @@ def _told(name: str, type: str, field: str, default: Any) -> Row:
     return name, type, lambda each, beans: each.has(field, default)
 
 
-def _is_of(*kinds: Kind) -> Callable[[Consumer, Beans], bool]:
+def _is_of(*kinds: DestinationKind) -> Callable[[Consumer, Beans], bool]:
     return lambda each, beans: each.kind in kinds
 
 
@@ -52,9 +52,9 @@ CONSUMER: tuple[Row, ...] = (
     fixed("SessionId", LONG, NO_SESSION),
     ("SubscriptionId", LONG, lambda each, beans: 1 if each.peer else -1),
     _of("Selector", TEXT, "selector"),
-    ("DestinationQueue", BOOLEAN, _is_of(Kind.QUEUE, Kind.TEMP_QUEUE)),
-    ("DestinationTopic", BOOLEAN, _is_of(Kind.TOPIC, Kind.TEMP_TOPIC)),
-    ("DestinationTemporary", BOOLEAN, _is_of(Kind.TEMP_QUEUE, Kind.TEMP_TOPIC)),
+    ("DestinationQueue", BOOLEAN, _is_of(DestinationKind.QUEUE, DestinationKind.TEMP_QUEUE)),
+    ("DestinationTopic", BOOLEAN, _is_of(DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC)),
+    ("DestinationTemporary", BOOLEAN, _is_of(DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC)),
     fixed("Network", BOOLEAN, False),
     _told("PrefetchSize", INT, "prefetch", 0),
     fixed("Retroactive", BOOLEAN, False),
@@ -87,7 +87,7 @@ def _targets(peer: Peer) -> list[Destination]:
     return list(map(Destination.parse, peer.full.producing_to))
 
 
-def _sends_to(*kinds: Kind) -> Callable[[Peer, Beans], bool]:
+def _sends_to(*kinds: DestinationKind) -> Callable[[Peer, Beans], bool]:
     return lambda peer, beans: any(each.kind in kinds for each in _targets(peer))
 
 
@@ -97,9 +97,9 @@ PRODUCER: tuple[Row, ...] = (
     ("ProducerId", TEXT, lambda peer, beans: peer.stats.id),
     fixed("SessionId", LONG, NO_SESSION),
     ("DestinationName", TEXT, lambda peer, beans: ",".join(each.name for each in _targets(peer)) or NOT_SET),
-    ("DestinationQueue", BOOLEAN, _sends_to(Kind.QUEUE, Kind.TEMP_QUEUE)),
-    ("DestinationTopic", BOOLEAN, _sends_to(Kind.TOPIC, Kind.TEMP_TOPIC)),
-    ("DestinationTemporary", BOOLEAN, _sends_to(Kind.TEMP_QUEUE, Kind.TEMP_TOPIC)),
+    ("DestinationQueue", BOOLEAN, _sends_to(DestinationKind.QUEUE, DestinationKind.TEMP_QUEUE)),
+    ("DestinationTopic", BOOLEAN, _sends_to(DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC)),
+    ("DestinationTemporary", BOOLEAN, _sends_to(DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC)),
     ("SentCount", LONG, lambda peer, beans: peer.stats.sent),
     ("ProducerBlocked", BOOLEAN, lambda peer, beans: peer.stats.blocked),
     fixed("TotalTimeBlocked", LONG, 0),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import ConsumerStats, SubscriptionStats
 from console.destinations.clients.clients import Peer, destinations_of
 
@@ -27,9 +27,9 @@ class Consumer:
     kept: SubscriptionStats | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DestinationKind:
         """Of what it consumes: of the first, where it consumes several."""
-        return self.destinations[0].kind if self.destinations else Kind.QUEUE
+        return self.destinations[0].kind if self.destinations else DestinationKind.QUEUE
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Consumer:
         """The kind of its bean."""
         if self.kept:
             return "durable"
-        return "topic-consumer" if self.kind in (Kind.TOPIC, Kind.TEMP_TOPIC) else "consumer"
+        return "topic-consumer" if self.kind in (DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC) else "consumer"
 
     @property
     def selector(self) -> str | None:

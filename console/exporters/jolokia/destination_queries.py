@@ -8,7 +8,7 @@ from typing import Any
 
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.exporters.jolokia.attributes import KINDS
 from console.exporters.jolokia.beans import Beans
@@ -31,7 +31,7 @@ _FILTERS: dict[str, Callable[[DestinationStats], bool]] = {
 }
 
 
-def query(beans: Beans, kind: Kind, text: str, page: int, size: int) -> dict[str, Any]:
+def query(beans: Beans, kind: DestinationKind, text: str, page: int, size: int) -> dict[str, Any]:
     """The page (from 1) of those that `text`, an object in JSON, asks for: name, filter, sortColumn, sortOrder."""
     asked = _parsed(text)
     chosen, part = asked.get("filter") or "", str(asked.get("name") or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.store.server.durability import rollback
 from console.exporters.stats_cache import Reading
 
@@ -37,7 +37,7 @@ def conditions(reading: Reading) -> list[Condition]:
         found.append(Condition("org.apache.activemq.StoreLimit", "WARNING", said, "store"))
     if said := rollback(reading.node.store, reading.node.seen_ms):
         found.append(Condition("org.apache.activemq.StoreRollback", "WARNING", said, "store"))
-    for each in reading.of_kind(Kind.QUEUE):
+    for each in reading.of_kind(DestinationKind.QUEUE):
         if each.ProducerCount and not each.ConsumerCount:
             said = f"Queue {each.destination.name} has no consumers"
             found.append(Condition("org.apache.activemq.noConsumer", "WARNING", said, each.destination.name))

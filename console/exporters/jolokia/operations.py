@@ -16,7 +16,7 @@ from django.http import HttpRequest
 
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import Destination, Kind, check_one
+from brokerapp.model.destination import Destination, DestinationKind, check_one
 from brokerapp.model.stats_records import DestinationStats
 from console.access.masking import check_selector, masked
 from console.access.permissions import lacking, may, missing, visible
@@ -179,11 +179,11 @@ def _retry_all(caller: Caller, stats: DestinationStats) -> int:
     return _door(gateway().admin.retry(stats.destination))
 
 
-def _create(kind: Kind) -> Callable[[Caller, Any, str], None]:
+def _create(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:
     return lambda caller, broker, name: gateway().create(_mine(caller, Destination(kind, name)))
 
 
-def _delete(kind: Kind) -> Callable[[Caller, Any, str], None]:
+def _delete(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:
     def delete(caller: Caller, broker: Any, name: str) -> None:
         gateway().delete(_mine(caller, Destination(kind, name)))
 
@@ -197,7 +197,7 @@ def _mine(caller: Caller, destination: Destination) -> Destination:
     return destination
 
 
-def _query(kind: Kind) -> Callable[[Caller, Any, str, str, str], str]:
+def _query(kind: DestinationKind) -> Callable[[Caller, Any, str, str, str], str]:
     def run(caller: Caller, broker: Any, text: str, page: str, size: str) -> str:
         if not (page.isdecimal() and size.isdecimal()):
             raise RequestRefused(f"page {page!r} and pageSize {size!r} are whole numbers")
@@ -217,7 +217,7 @@ def _status(caller: Caller, reading: Any) -> str:
     return health.status(health.conditions(reading))
 
 
-def _matches(kind: Kind) -> Callable[[Caller, Consumer, str], bool]:
+def _matches(kind: DestinationKind) -> Callable[[Caller, Consumer, str], bool]:
     return lambda caller, each, name: any(
         topic.kind is kind and matches(topic.name, name) for topic in each.destinations
     )
@@ -229,22 +229,27 @@ def _destroy(caller: Caller, each: Consumer) -> None:
 
 _ID, _SELECTOR, _TARGET = ("messageId", TEXT), ("selector", TEXT), ("destinationName", TEXT)
 _NAME = ("name", TEXT)
+_QUEUE, _TOPIC = DestinationKind.QUEUE, DestinationKind.TOPIC
 _FILTER = (("filter", TEXT), ("page", INT), ("pageSize", INT))
 
 _MATCHING = (
-    Operation("isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.QUEUE)),
-    Operation("isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(Kind.TOPIC)),
+    Operation(
+        "isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(DestinationKind.QUEUE)
+    ),
+    Operation(
+        "isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(DestinationKind.TOPIC)
+    ),
 )
 
 #: By kind of bean.
 OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "broker": (
-        Operation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Verb.METRICS, _query(Kind.QUEUE)),
-        Operation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Verb.METRICS, _query(Kind.TOPIC)),
-        Operation("addQueue", (_NAME,), VOID, "create a queue", Verb.CREATE, _create(Kind.QUEUE), changes=True),
-        Operation("addTopic", (_NAME,), VOID, "create a topic", Verb.CREATE, _create(Kind.TOPIC), changes=True),
-        Operation("removeQueue", (_NAME,), VOID, "delete a queue", Verb.CREATE, _delete(Kind.QUEUE), changes=True),
-        Operation("removeTopic", (_NAME,), VOID, "delete a topic", Verb.CREATE, _delete(Kind.TOPIC), changes=True),
+        Operation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Verb.METRICS, _query(_QUEUE)),
+        Operation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Verb.METRICS, _query(_TOPIC)),
+        Operation("addQueue", (_NAME,), VOID, "create a queue", Verb.CREATE, _create(_QUEUE), changes=True),
+        Operation("addTopic", (_NAME,), VOID, "create a topic", Verb.CREATE, _create(_TOPIC), changes=True),
+        Operation("removeQueue", (_NAME,), VOID, "delete a queue", Verb.CREATE, _delete(_QUEUE), changes=True),
+        Operation("removeTopic", (_NAME,), VOID, "delete a topic", Verb.CREATE, _delete(_TOPIC), changes=True),
     ),
     "queue": (
         Operation("browse", (), COMPOSITES, "the first messages", Verb.BROWSE, _browse),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.broker.broker_sample import watched_disk
 from console.exporters.jolokia.attributes import KINDS, store_memory_share
@@ -122,7 +122,9 @@ class Selection:
     merged: list[DestinationStats]
 
 
-def select(everything: Iterable[DestinationStats], kind: Kind, patterns: Sequence[str], most: int) -> Selection:
+def select(
+    everything: Iterable[DestinationStats], kind: DestinationKind, patterns: Sequence[str], most: int
+) -> Selection:
     """Those of a kind that match, each for itself where they are not too many."""
     found = [
         each
@@ -162,7 +164,10 @@ def open_metrics(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
 
 def _selections(beans: Beans, patterns: Sequence[str]) -> list[tuple[str, Selection]]:
     everything = beans.reading.destinations
-    return [(str(kind), select(everything, kind, patterns, beans.options.listed)) for kind in (Kind.QUEUE, Kind.TOPIC)]
+    return [
+        (str(kind), select(everything, kind, patterns, beans.options.listed))
+        for kind in (DestinationKind.QUEUE, DestinationKind.TOPIC)
+    ]
 
 
 def _omitted(beans: Beans, patterns: Sequence[str]) -> Iterator[str]:

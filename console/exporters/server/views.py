@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from console.access.permissions import Verb, visible
 from console.exporters.jolokia import agent as jolokia
 from console.exporters.jolokia import operations
@@ -64,14 +64,16 @@ def _streamed(request: HttpRequest, pieces: Iterable[str], content_type: str) ->
 @guarded
 def queues_jsp(request: HttpRequest) -> HttpResponse:
     """Every queue."""
-    return _streamed(request, xml_pages.queues_page(_reading(request).of_kind(Kind.QUEUE)), XML)
+    return _streamed(request, xml_pages.queues_page(_reading(request).of_kind(DestinationKind.QUEUE)), XML)
 
 
 @require_GET
 @guarded
 def topics_jsp(request: HttpRequest) -> HttpResponse:
     """Every topic, those of advisories too."""
-    return _streamed(request, xml_pages.topics_page(_reading(request).of_kind(Kind.TOPIC), options().topic_blank), XML)
+    return _streamed(
+        request, xml_pages.topics_page(_reading(request).of_kind(DestinationKind.TOPIC), options().topic_blank), XML
+    )
 
 
 @require_GET

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from brokerapp.system.process_lock import OURS_ALONE, FolderTaken
+from brokerapp.system.process_lock import OURS_ALONE, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.processes import parts, port_troubles, ports, reachable
 from console.ops.supervisor import Supervisor
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             self.refuse_without_a_trace(environment)
         try:
             supervisor = Supervisor(parts(environment), environment.data, say=self.say)
-        except FolderTaken as taken:
+        except DirectoryInUse as taken:
             raise CommandError(f"Sluice runs already: {taken} with SLUICE_DATA") from taken
         check_ports(environment)
         password = self.prepare()

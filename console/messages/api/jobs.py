@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
-from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of
+from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, MessageEdit, body_of
 from brokerapp.engine.editing.message_properties import EDITABLE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -46,10 +46,10 @@ class EditIn(RequestBody):
     encoding: Literal["text", "base64"] = "text"
     keeps: bool = Field(False, description="Whether the originals stay where they are")
 
-    def edit(self) -> Edit:
+    def edit(self) -> MessageEdit:
         """As the broker takes it. Raises RequestRefused."""
         body = None if self.body is None else body_of(self.body, self.encoding)
-        found = Edit(
+        found = MessageEdit(
             as_texts(self.set), tuple(self.remove), self.persistent, self.priority, self.lives, body,
             self.encoding == "base64", self.keeps,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from brokerapp.admin.handlers.operator_send import MAX_COUNT, TestSend
+from brokerapp.admin.handlers.operator_send import MAX_COUNT, OperatorMessage
 from brokerapp.engine.editing.message_edit import body_of
 from brokerapp.engine.editing.operator_message import check_size
 from brokerapp.model.destination import Destination
@@ -82,10 +82,10 @@ class Written(RequestBody):
     priority: Annotated[int, Field(ge=0, le=9)] = 4
     expires: Count = Field(0, description="Milliseconds since the epoch; 0: never")
 
-    def message(self) -> TestSend:
+    def message(self) -> OperatorMessage:
         """As the broker takes it. Raises RequestRefused."""
         body, is_bytes = check_size(body_of(self.body, self.encoding)), self.encoding == "base64"
-        return TestSend(
+        return OperatorMessage(
             self.destination, self.properties, body, self.persistent, self.priority, self.expires, is_bytes
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, Edit, body_of
+from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, MessageEdit, body_of
 from brokerapp.engine.editing.message_properties import check_name, typed
 from brokerapp.errors import RequestRefused
 
@@ -39,7 +39,7 @@ class Changes:
             form.get("encoding", KEPT), form.get("body", "").replace("\r\n", "\n"), form.get("keeps") == "true",
         )  # fmt: skip
 
-    def edit(self) -> Edit:
+    def edit(self) -> MessageEdit:
         """The edit it describes. Raises RequestRefused that names the field and the rule."""
         values: dict[str, str] = {}
         removed: list[str] = []
@@ -53,7 +53,7 @@ class Changes:
                 values[name] = typed(name, kind, value)
         if self.persistent not in PERSISTENCE:
             raise RequestRefused(f"persistent: {self.persistent!r} is neither true nor false")
-        found = Edit(
+        found = MessageEdit(
             values, tuple(removed), PERSISTENCE[self.persistent],
             _number("priority", self.priority, MAX_PRIORITY), _number("lives", self.lives, MAX_LIFE),
             None if self.encoding == KEPT else body_of(self.body, self.encoding), self.encoding == "base64",

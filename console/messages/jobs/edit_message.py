@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
@@ -29,7 +29,7 @@ def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessag
 
 
 def send_instead(
-    request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: TestSend, reason: str
+    request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: OperatorMessage, reason: str
 ) -> dict[str, Any]:
     """Send `changed` in place of the message; the `id` of what was sent, and its `places`. Raises RequestRefused."""
     if not reason:

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from brokerapp.errors import BrokerError
-from brokerapp.model.stats_records import Tally
+from brokerapp.model.stats_records import MatchCount
 from console.broker.gateway import SCAN, gateway
 from console.messages.jobs.models import Job, JobOutcome
 from console.messages.jobs.spec import SENDING_AGAIN
@@ -40,13 +40,13 @@ class _Look:
     took: float
     newest: int
     done: int
-    found: Tally
+    found: MatchCount
 
 
 _looks: OrderedDict[UUID, _Look] = OrderedDict()
 
 
-def came_back(job: Job) -> Tally | None:
+def came_back(job: Job) -> MatchCount | None:
     """How many failed again, as far as a look at SCAN messages tells; None where that is no question, or nobody says.
 
     What comes back is at the end of its queue, behind all that was there when the job was asked for.
@@ -74,7 +74,7 @@ def failed_again(job: Job) -> int:
     return job.returned or 0
 
 
-def _noted(job: Job, found: Tally) -> Tally:
+def _noted(job: Job, found: MatchCount) -> MatchCount:
     """Keep the number with the job, if it is the highest so far."""
     if job.returned is None or found.count > job.returned:
         job.returned = found.count
@@ -86,7 +86,7 @@ def _is_asked(job: Job) -> bool:
     return job.action in SENDING_AGAIN and job.done > 0
 
 
-def _counted(job: Job) -> Tally:
+def _counted(job: Job) -> MatchCount:
     name = "new_id__in" if job.action == Job.Action.EDIT else "message_id__in"
     done = job.outcomes.filter(outcome=JobOutcome.Outcome.DONE)
     count, after, left = 0, job.upto, SCAN
@@ -95,9 +95,9 @@ def _counted(job: Job) -> Tally:
         count += done.filter(**{name: [each.id for each in page.messages]}).count()
         left -= page.scanned
         if page.next is None:
-            return Tally(count)
+            return MatchCount(count)
         after = page.next
-    return Tally(count, is_whole=False)
+    return MatchCount(count, is_whole=False)
 
 
 def cells_of(job: Job) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _is_over(job: Job) -> bool:
     return job.finished is not None and timezone.now() - job.finished > FOLLOWED
 
 
-def _followed(job: Job) -> Tally:
+def _followed(job: Job) -> MatchCount:
     """What the last look found; another one is taken when it is time, and something came or was done since."""
     last, began = _looks.get(job.id), time.monotonic()
     if last is not None and began - last.at < max(RECOUNT, SPARING * last.took):
@@ -138,7 +138,7 @@ def _followed(job: Job) -> Tally:
     return found
 
 
-def _told(job: Job, found: Tally | None) -> dict[str, Any]:
+def _told(job: Job, found: MatchCount | None) -> dict[str, Any]:
     if found is None or not found.count:
         return {"back": "", "has_back": False}
     is_settled = _is_over(job) or (job.finished is not None and found.count >= job.done)

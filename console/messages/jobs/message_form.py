@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from brokerapp.admin.handlers.operator_send import MAX_COUNT, TestSend
-from brokerapp.engine.editing.message_edit import Edit, body_of
+from brokerapp.admin.handlers.operator_send import MAX_COUNT, OperatorMessage
+from brokerapp.engine.editing.message_edit import MessageEdit, body_of
 from brokerapp.engine.editing.message_properties import NOT_SET, STANDARD, check, type_of, typed
 from brokerapp.engine.editing.operator_message import check_size
 from brokerapp.engine.editing.resubmit_target import home_of
@@ -61,7 +61,7 @@ class Draft:
     def of(message: BrowsedMessage, queue: Destination) -> Draft:
         """A message of this queue, to be edited: sent to where it failed, or to where it is."""
         home = home_of(message.headers, message.came_from, queue)
-        copy = Edit().applied(message.headers, message.body, home.stomp, _now_ms())
+        copy = MessageEdit().applied(message.headers, message.body, home.stomp, _now_ms())
         text = as_typed(copy.body)
         own = [each for each in sorted(copy.properties.items()) if each[0] not in FIELDS and each[0] not in NOT_SET]
         rows = [(name, type_of(value), value) for name, value in own]
@@ -95,7 +95,7 @@ class Draft:
         """How many to send."""
         return _number("count", self.count or "1", 1, MAX_COUNT)
 
-    def message(self) -> TestSend:
+    def message(self) -> OperatorMessage:
         """The message it describes. Raises RequestRefused that names the field and the rule."""
         if not self.destination:
             raise RequestRefused(
@@ -110,7 +110,7 @@ class Draft:
             raise RequestRefused(f"{len(properties)} properties: {MAX_PROPERTIES} can be given here")
         body = check_size(body_of(self.body, self.encoding))
         expires = _number("expires", self.expires, 1, 10**9) * 1000 + _now_ms() if self.expires else 0
-        return TestSend(
+        return OperatorMessage(
             self.destination, properties | self._schedule(), body, self.persistent,
             _number("priority", self.priority or "4", 0, 9), expires, self.encoding == "base64",
         )  # fmt: skip

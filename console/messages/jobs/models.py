@@ -11,7 +11,7 @@ from django.db import models
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.engine.editing.message_edit import Edit
+    from brokerapp.engine.editing.message_edit import MessageEdit
 
 
 class Job(models.Model):
@@ -87,12 +87,12 @@ class Job(models.Model):
         return Destination.parse(self.target) if self.target else None
 
     @property
-    def change(self) -> Edit | None:
+    def change(self) -> MessageEdit | None:
         """What is changed of each message; None: nothing."""
         # It brings the whole broker, without which commands that only need Django start in half the time.
-        from brokerapp.engine.editing.message_edit import Edit
+        from brokerapp.engine.editing.message_edit import MessageEdit
 
-        return Edit.from_json(self.edit) if self.edit is not None else None
+        return MessageEdit.from_json(self.edit) if self.edit is not None else None
 
     @property
     def leaves_no_trace(self) -> bool:

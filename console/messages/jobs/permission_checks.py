@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 
 from brokerapp.errors import RequestRefused
-from brokerapp.model.stats_records import BrowsedMessage, StepOutcome
+from brokerapp.model.stats_records import BrowsedMessage, MessageOperationOutcome
 from console.access.masking import masked, sees_all
 from console.access.permissions import visible
 from console.access.roles import Sees, everything
@@ -19,7 +19,7 @@ from console.messages.jobs.models import Job, JobOutcome
 from console.messages.jobs.spec import SENDING_AGAIN
 
 
-def refused_for(job: Job, rows: Sequence[JobOutcome]) -> dict[int, StepOutcome]:
+def refused_for(job: Job, rows: Sequence[JobOutcome]) -> dict[int, MessageOperationOutcome]:
     """The messages among these that go to where whoever wanted it has no right, or that they must not edit."""
     if job.action not in SENDING_AGAIN:
         return {}
@@ -30,7 +30,7 @@ def refused_for(job: Job, rows: Sequence[JobOutcome]) -> dict[int, StepOutcome]:
     by = get_user_model().objects.filter(username=name, is_active=True).first()
     if by is None:
         gone = f"the account {name} is gone or closed, whose rights say where this may go: ask for it anew"
-        return {row.seq: StepOutcome(row.seq, Outcome.REFUSED, gone, row.message_id) for row in rows}
+        return {row.seq: MessageOperationOutcome(row.seq, Outcome.REFUSED, gone, row.message_id) for row in rows}
     sees = everything if job.goal else visible(by, job_service.verbs_of(job)[0])
     if sees is everything and (not is_edit or sees_all(by, job.source)):
         return {}
@@ -38,7 +38,7 @@ def refused_for(job: Job, rows: Sequence[JobOutcome]) -> dict[int, StepOutcome]:
     for row in rows:
         for message in gateway().message(job.source, row.seq).messages:
             if why := _why_not(job, by, sees, message):
-                found[row.seq] = StepOutcome(row.seq, Outcome.REFUSED, why, message.id)
+                found[row.seq] = MessageOperationOutcome(row.seq, Outcome.REFUSED, why, message.id)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brokerapp.engine.editing.message_properties import EDITABLE, is_own
-from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.policy.broker_headers import FAILURE, ORIGIN
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
@@ -49,7 +49,7 @@ class Preview:
     is_hidden: bool = False
 
 
-def made_of(message: BrowsedMessage, wish: Wish, now_ms: int | None = None) -> TestSend:
+def made_of(message: BrowsedMessage, wish: Wish, now_ms: int | None = None) -> OperatorMessage:
     """What would be sent in place of a message of this wish's queue. Raises InvalidDestination."""
     home = wish.target or job_service.home(wish.action, message, wish.queue) or wish.queue
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
@@ -77,7 +77,7 @@ def preview(message: BrowsedMessage, wish: Wish, is_hidden: bool = False, now_ms
     return Preview(message.seq, message.id, rows, body)
 
 
-def headers_of(made: TestSend) -> dict[str, str]:
+def headers_of(made: OperatorMessage) -> dict[str, str]:
     """What it would say, as the routing reads it."""
     standard = {"destination": made.destination, "expires": str(made.expires), "priority": str(made.priority)}
     return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {})}

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from brokerapp.engine.editing.operator_message import TestSend
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import BrowsedMessage, Tally
+from brokerapp.model.stats_records import BrowsedMessage, MatchCount
 from brokerapp.selectors import compile_selector
 from console.access.masking import check_selector, headers_for, masked
 from console.access.permissions import Verb, is_narrow, may, require, visible
@@ -36,7 +36,7 @@ class Chosen:
     """The messages somebody chose: a few to look at, and how many there are."""
 
     sample: list[BrowsedMessage]
-    tally: Tally
+    tally: MatchCount
     upto: int = 0  #: number of the newest message of the queue when they were counted
 
     @property
@@ -105,12 +105,12 @@ def chosen(wish: Wish) -> Chosen:
     """What was chosen, as far as somebody needs to see it before. A selector that is none chooses nothing."""
     door = gateway()
     if wish.seqs:
-        return Chosen(_one_by_one(wish), Tally(len(wish.seqs)))
+        return Chosen(_one_by_one(wish), MatchCount(len(wish.seqs)))
     upto = door.last(wish.queue)
     try:
         page = door.browse(wish.queue, 0, MAX_ROUTED, wish.selector or None)
     except RequestRefused:
-        return Chosen([], Tally(0))
+        return Chosen([], MatchCount(0))
     return Chosen(page.messages, door.count(wish.queue, wish.selector or None, page), upto)
 
 
@@ -127,7 +127,9 @@ def blast_radius(request: HttpRequest, wish: Wish, found: Chosen) -> Radius | No
     return looked
 
 
-def radius_of_edited(request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: TestSend) -> Radius:
+def radius_of_edited(
+    request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: OperatorMessage
+) -> Radius:
     """Where `changed` would come if it were sent now in place of this message. Raises InvalidDestination."""
     ways = [(each, headers_of(changed)) for each in Destination.parse_list(changed.destination)]
     return _radius(request, queue, [message] * len(ways), ways, len(ways))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.engine.editing.message_edit import Edit
+from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, is_pattern
 from brokerapp.selectors import compile_selector
@@ -51,7 +51,7 @@ class Wish:
     rate: int = 0
     reason: str = ""
     name: str = ""
-    edit: Edit | None = None  #: of the action of that name
+    edit: MessageEdit | None = None  #: of the action of that name
     upto: int = 0  #: number of the newest message that was counted for the user; 0: the newest when the job is created
 
     @property

@@ -19,7 +19,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from brokerapp.errors import BrokerError, StoreUnavailable
-from brokerapp.model.stats_records import StepOutcome
+from brokerapp.model.stats_records import MessageOperationOutcome
 from console.analyses.run_service import notify
 from console.broker.gateway import gateway
 from console.messages.jobs.job_service import ROWS, Outcome, State, rouse
@@ -138,7 +138,7 @@ def _step(job: Job, rows: Sequence[JobOutcome]) -> int:
     return len(rows)
 
 
-def _ask(job: Job, rows: Sequence[JobOutcome]) -> dict[int, StepOutcome]:
+def _ask(job: Job, rows: Sequence[JobOutcome]) -> dict[int, MessageOperationOutcome]:
     seqs = [row.seq for row in rows]
     found = gateway().step(job.action, job.source, seqs, job.goal, job.asked_by, job.edit)
     return {each.seq: each for each in found}
@@ -151,7 +151,7 @@ def _reconcile(job: Job) -> None:
         return
     logger.info("job %s goes on after an interruption: %d messages were under way", job.id, len(rows))
     if job.leaves_no_trace:
-        _note(job, rows, {row.seq: StepOutcome(row.seq, Outcome.UNKNOWN, LOST) for row in rows})
+        _note(job, rows, {row.seq: MessageOperationOutcome(row.seq, Outcome.UNKNOWN, LOST) for row in rows})
         return
     found = _ask(job, rows)
     for seq, each in found.items():
@@ -160,10 +160,10 @@ def _reconcile(job: Job) -> None:
     _note(job, rows, found)
 
 
-def _note(job: Job, rows: Sequence[JobOutcome], found: dict[int, StepOutcome]) -> None:
+def _note(job: Job, rows: Sequence[JobOutcome], found: dict[int, MessageOperationOutcome]) -> None:
     now, alike, named = timezone.now(), defaultdict(list), []
     for row in rows:
-        each = found.get(row.seq, StepOutcome(row.seq, Outcome.UNKNOWN, "the broker said nothing of it"))
+        each = found.get(row.seq, MessageOperationOutcome(row.seq, Outcome.UNKNOWN, "the broker said nothing of it"))
         alike[each.outcome, each.detail].append(row.pk)
         if (each.id and each.id != row.message_id) or each.new_id:
             row.message_id, row.new_id = each.id or row.message_id, each.new_id

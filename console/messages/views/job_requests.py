@@ -10,12 +10,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from brokerapp.engine.editing.message_edit import Edit
+from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.engine.editing.message_properties import EDITABLE, TYPES
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import Tally
+from brokerapp.model.stats_records import MatchCount
 from console.access import redaction
 from console.access.masking import masked
 from console.access.permissions import Verb, lacking, may, needs, queue_named, visible
@@ -67,7 +67,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "error": error,
-        "lead": LEADS[wish.action].format("It" if chosen.tally == Tally(1) else "Each"),
+        "lead": LEADS[wish.action].format("It" if chosen.tally == MatchCount(1) else "Each"),
         "chosen": chosen, "radius": requests.blast_radius(request, wish, chosen), "few": FEW, "given": given,
         "must_type": _must_type(wish), "must_say": wish.action in SENDING_AGAIN,
         "may_at_once": not lacked, "needs": lacking(lacked[0], queue) if lacked else "",
@@ -106,7 +106,7 @@ def _upto(given: QueryDict) -> int:
     return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
-def _edit(action: str, given: QueryDict, lenient: bool) -> Edit | None:
+def _edit(action: str, given: QueryDict, lenient: bool) -> MessageEdit | None:
     """What is to be changed of each message, where that is the action."""
     if action != Action.EDIT:
         return None
@@ -115,7 +115,7 @@ def _edit(action: str, given: QueryDict, lenient: bool) -> Edit | None:
     except RequestRefused:
         if not lenient:
             raise
-        return Edit()
+        return MessageEdit()
 
 
 def _edit_form(wish: Wish, given: QueryDict) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.engine.scheduling.delivery_schedule import CRON, PERIOD, REPEAT
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import WaitingMessage
+from brokerapp.model.stats_records import ScheduledMessage
 from console.access.permissions import Verb, needs, visible
 from console.broker.gateway import gateway
 from console.messages import scheduled as service
@@ -25,7 +25,7 @@ PAGE_SIZE = 50
 class Row:
     """One message that waits."""
 
-    message: WaitingMessage
+    message: ScheduledMessage
     targets: tuple[Destination, ...]
 
     @property

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from brokerapp.errors import BrokerError, InvalidDestination
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.permissions import visible
 from console.access.roles import Sees, everything
@@ -68,7 +68,7 @@ def _chart(
         "end": window.end * 1000,
         "seconds": window.seconds,
         "live": window.is_live,
-        "keeps": destination is None or destination.kind is Kind.QUEUE,  # a topic has rates and no depth
+        "keeps": destination is None or destination.kind is DestinationKind.QUEUE,  # a topic has rates and no depth
         "gap": round(window.resolution.step * GAP * 1000),
         "thin": round(window.seconds / PLACES * 1000),
         "url": _url(destination) + window.query,

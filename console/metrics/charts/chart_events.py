@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
-from brokerapp.model.time_series import Whole
+from brokerapp.model.time_series import BrokerPoint
 from console.broker.gateway import gateway
 from console.metrics.charts_history import ChartWindow
 from console.models import AlertFiring, AuditEntry
@@ -38,7 +38,7 @@ class ChartEvent:
         return [round(self.at * 1000), self.kind, self.text, self.url]
 
 
-def starts_of_nodes(kept: Iterable[Whole]) -> list[ChartEvent]:
+def starts_of_nodes(kept: Iterable[BrokerPoint]) -> list[ChartEvent]:
     """When a node started, as the history shows it. Pure."""
     return [
         ChartEvent(after.started, "node", "A node started")
@@ -47,7 +47,9 @@ def starts_of_nodes(kept: Iterable[Whole]) -> list[ChartEvent]:
     ]
 
 
-def events_of(window: ChartWindow, kept: Iterable[Whole], destination: Destination | None = None) -> list[ChartEvent]:
+def events_of(
+    window: ChartWindow, kept: Iterable[BrokerPoint], destination: Destination | None = None
+) -> list[ChartEvent]:
     """What happened in a window, in order of time: to the broker, or to one destination."""
     found = [*starts_of_nodes(kept), *_definitions(), *_changes(window, destination), *_alerts(window, destination)]
     return sorted((each for each in found if window.start <= each.at <= window.end + 60), key=lambda each: each.at)

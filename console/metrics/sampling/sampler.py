@@ -17,11 +17,11 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import (
     COARSE,
     FINE,
-    Admission,
-    Point,
+    BrokerPoint,
+    DestinationPoint,
+    HistoryAdmission,
+    HistorySampler,
     Resolution,
-    Sampler,
-    Whole,
     merged,
     merged_wholes,
     packed,
@@ -100,17 +100,17 @@ class MetricsSampler:
     # -- the history
 
     def _restart(self) -> None:
-        self._sampler, self._last = Sampler(), 0
-        self._minute: dict[Destination, list[Point]] = {}
-        self._minute_of_whole: list[Whole] = []
-        self._admission: Admission | None = None
+        self._sampler, self._last = HistorySampler(), 0
+        self._minute: dict[Destination, list[DestinationPoint]] = {}
+        self._minute_of_whole: list[BrokerPoint] = []
+        self._admission: HistoryAdmission | None = None
 
     async def _record(self, picture: BrokerSnapshot, at: int) -> None:
         if picture.trouble or not picture.nodes:
             self._last = 0
             return
         if at - self._last > 2 * FINE.step:  # nobody looked for a while: what came meanwhile is of no single step
-            self._sampler = Sampler()
+            self._sampler = HistorySampler()
         self._last = at
         points = self._sampler.points(at, {**picture.stats, **picture.subscriptions})
         if not picture.stats:  # a node that has just begun has told nothing yet: a gap, not zero
@@ -126,10 +126,12 @@ class MetricsSampler:
             self._minute, self._minute_of_whole = {}, []
             await self._write(COARSE, at, minute, whole)
 
-    async def _write(self, resolution: Resolution, at: int, points: dict[Destination, Point], whole: Whole) -> None:
+    async def _write(
+        self, resolution: Resolution, at: int, points: dict[Destination, DestinationPoint], whole: BrokerPoint
+    ) -> None:
         rings = self._door.admin.rings
         if self._admission is None:
-            self._admission = Admission(await rings.moved(), MAX_DESTINATIONS, STILL)
+            self._admission = HistoryAdmission(await rings.moved(), MAX_DESTINATIONS, STILL)
         by_name = {str(destination): point for destination, point in points.items()}
         names, out = self._admission.admit(by_name, at)
         out += self._admission.expire(at - COARSE.span)

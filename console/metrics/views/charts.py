@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_GET
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from console.access.permissions import Verb, named, needs
 from console.metrics.charts.chart_data import chart_of, window_of
 
@@ -21,4 +21,4 @@ def chart(request: HttpRequest) -> JsonResponse:
 @needs(Verb.SEE, named)
 def destination_chart(request: HttpRequest, kind: str, name: str) -> JsonResponse:
     """The chart of one destination."""
-    return JsonResponse(chart_of(request, window_of(request), Destination(Kind(kind), name)))
+    return JsonResponse(chart_of(request, window_of(request), Destination(DestinationKind(kind), name)))

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from brokerapp.selectors.explain import Clause
+from brokerapp.selectors.explain import ClauseExplanation
 from console.access.permissions import touched, visible
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
@@ -126,7 +126,7 @@ def _step(step: Step) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def clause_out(clause: Clause) -> dict[str, Any]:
+def clause_out(clause: ClauseExplanation) -> dict[str, Any]:
     parts = list(map(clause_out, clause.clauses))
     return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
 

@@ -12,12 +12,12 @@ from brokerapp.engine.routing.advisory_topics import topic_of
 from brokerapp.engine.routing.destination_trie import covers
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
     MirroredQueue,
     PolicyEntry,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
 from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destination
@@ -35,7 +35,7 @@ def places_of(item: Item | None) -> tuple[Destination, ...]:
     match item:
         case VirtualTopic():
             return (Destination.topic(item.name), *map(Destination.queue, _consumer_queues(item)))
-        case Composite():
+        case CompositeDestination():
             return (item.destination, *(leg.destination for leg in item.legs))
         case MirroredQueue():
             return (Destination.queue(ANY_REST), Destination.topic(widened(item.prefix + ANY_REST + item.postfix)))
@@ -43,7 +43,7 @@ def places_of(item: Item | None) -> tuple[Destination, ...]:
             return (item.destination, *_named_dead_letter_queue(item))
         case RedeliveryPolicy():
             return (item.destination,)
-        case Redelivery():
+        case RedeliverySettings():
             return _EVERYTHING
     return ()
 

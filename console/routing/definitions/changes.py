@@ -11,10 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from brokerapp.model.definition_codec import from_json, to_json
-from brokerapp.model.definitions import Definitions, PolicyEntry, Redelivery, RedeliveryPolicy, VirtualDestination
+from brokerapp.model.definitions import (
+    Definitions,
+    PolicyEntry,
+    RedeliveryPolicy,
+    RedeliverySettings,
+    VirtualDestination,
+)
 
 #: What can be changed by itself. A Redelivery stands for its switches alone, without the policies in it.
-Item = VirtualDestination | PolicyEntry | RedeliveryPolicy | Redelivery
+Item = VirtualDestination | PolicyEntry | RedeliveryPolicy | RedeliverySettings
 #: Id of the switches of redelivery, which are always there.
 SWITCHES = "redelivery"
 #: Options of a policy that say what is recorded: whoever changes these needs a right of its own.
@@ -23,7 +29,7 @@ RECORDING = ("record_one_in", "record_properties")
 
 def id_of(item: Item) -> str:
     """What tells this item from all others."""
-    return SWITCHES if isinstance(item, Redelivery) else item.id
+    return SWITCHES if isinstance(item, RedeliverySettings) else item.id
 
 
 def kind_of(item: Item) -> str:
@@ -33,7 +39,7 @@ def kind_of(item: Item) -> str:
             return "policyEntry"
         case RedeliveryPolicy():
             return "redeliveryPolicy"
-        case Redelivery():
+        case RedeliverySettings():
             return "redelivery"
     return item.kind
 
@@ -52,14 +58,14 @@ def items_of(definitions: Definitions) -> dict[str, Item]:
 
 def definitions_of(items: Iterable[Item], version: int = 0) -> Definitions:
     """The inverse of items_of."""
-    virtual, policies, redeliveries, switches = [], [], [], Redelivery()
+    virtual, policies, redeliveries, switches = [], [], [], RedeliverySettings()
     for each in items:
         match each:
             case PolicyEntry():
                 policies.append(each)
             case RedeliveryPolicy():
                 redeliveries.append(each)
-            case Redelivery():
+            case RedeliverySettings():
                 switches = each
             case _:
                 virtual.append(each)

@@ -6,7 +6,14 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 from brokerapp.config.parsing.attributes import spelt
-from brokerapp.model.definitions import Composite, Leg, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
+from brokerapp.model.definitions import (
+    CompositeDestination,
+    ForwardTarget,
+    MirroredQueue,
+    PolicyEntry,
+    RedeliveryPolicy,
+    VirtualTopic,
+)
 from brokerapp.model.destination import Destination
 from console.routing.definitions.changes import Change, Clash, Item, kind_of
 
@@ -27,7 +34,7 @@ def title_of(item: Item) -> str:
     match item:
         case VirtualTopic():
             return item.name
-        case Composite():
+        case CompositeDestination():
             return item.destination.name
         case MirroredQueue():
             return "every queue"
@@ -61,7 +68,7 @@ def _facts(record: Any, within: str = ""):
             yield name, _text(value)
 
 
-def _legs(legs: tuple[Leg, ...]):
+def _legs(legs: tuple[ForwardTarget, ...]):
     seen: dict[Destination, int] = {}
     for leg in legs:
         seen[leg.destination] = seen.get(leg.destination, 0) + 1

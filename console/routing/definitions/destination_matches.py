@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.definitions import Composite, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.definitions import CompositeDestination, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.routing.definitions.changes import Item
 from console.ui.formatting.number_format import counted
@@ -52,15 +52,15 @@ def matched(item: Item, existing: Iterable[Destination]) -> list[Matched]:
     match item:
         case VirtualTopic():
             topics = topics_of(item.name, existing)
-            queues = [each for each in existing if each.kind is Kind.QUEUE and topic_behind(item, each.name)]
+            queues = [each for each in existing if each.kind is DestinationKind.QUEUE and topic_behind(item, each.name)]
             return [
                 Matched("name", _sentence(topics, "existing topic"), topics),
                 Matched("prefix", _sentence(queues, "consumer queue"), queues),
             ]
-        case Composite():
+        case CompositeDestination():
             return [Matched("name", _own(item.destination, existing))]
         case MirroredQueue():
-            queues = [each for each in existing if each.kind is Kind.QUEUE]
+            queues = [each for each in existing if each.kind is DestinationKind.QUEUE]
             return [Matched("prefix", f"{counted(len(queues), 'queue')} would be mirrored now", queues)]
         case PolicyEntry() | RedeliveryPolicy():
             return [about(item.destination, existing)]
@@ -78,13 +78,13 @@ def topics_of(pattern: str, existing: Iterable[Destination]) -> list[Destination
     return [
         each
         for each in existing
-        if each.kind is Kind.TOPIC and pattern and matches(pattern, each.name) and not is_advisory(each)
+        if each.kind is DestinationKind.TOPIC and pattern and matches(pattern, each.name) and not is_advisory(each)
     ]
 
 
 def targets_of(item: Item, stats: Mapping[Destination, DestinationStats]) -> list[Target]:
     """The targets of a composite, each with what is there now."""
-    if not isinstance(item, Composite):
+    if not isinstance(item, CompositeDestination):
         return []
     return [_target(leg.destination, stats.get(leg.destination)) for leg in item.legs]
 

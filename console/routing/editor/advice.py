@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from brokerapp.engine.routing.destination_trie import covers, matches, overlap, specificity
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     Definitions,
     MirroredQueue,
     PolicyEntry,
@@ -28,7 +28,7 @@ def advice(new: Item, others: Definitions, stats: Stats) -> list[str]:
     match new:
         case VirtualTopic():
             return list(_about_virtual_topic(new, rest, stats))
-        case Composite():
+        case CompositeDestination():
             return list(_about_composite(new, rest, stats))
         case MirroredQueue():
             return list(_about_mirror(new, rest))
@@ -44,7 +44,7 @@ def _about_virtual_topic(new: VirtualTopic, rest: list[VirtualDestination], stat
         if isinstance(other, VirtualTopic) and overlap(new.name, other.name):
             yield from _about_overlap(new, other)
         if (
-            isinstance(other, Composite)
+            isinstance(other, CompositeDestination)
             and not other.destination.is_queue
             and matches(new.name, other.destination.name)
         ):
@@ -87,7 +87,7 @@ def _about_overlap(new: VirtualTopic, other: VirtualTopic) -> Iterator[str]:
         yield f"{waits.name} wins over the dropOnResourceLimit of {drops.name} there: full queues hold producers back."
 
 
-def _about_composite(new: Composite, rest: list[VirtualDestination], stats: Stats) -> Iterator[str]:
+def _about_composite(new: CompositeDestination, rest: list[VirtualDestination], stats: Stats) -> Iterator[str]:
     name, present = new.destination.name, stats.get(new.destination)
     if new.forward_only and present is not None and present.ConsumerCount:
         consume = f"{present.ConsumerCount:,} consume{'s' if present.ConsumerCount == 1 else ''} from {name} now"

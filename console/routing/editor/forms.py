@@ -10,8 +10,8 @@ from django import forms
 from django.http import QueryDict
 
 from brokerapp.errors import InvalidDestination, SelectorSyntaxError
-from brokerapp.model.definitions import Composite, Leg, MirroredQueue, VirtualTopic
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind, check_one
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, MirroredQueue, VirtualTopic
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind, check_one
 from brokerapp.selectors import compile_selector
 from console.routing.definitions.changes import Item
 from console.routing.definitions.destination_matches import Matched, topics_of
@@ -108,9 +108,9 @@ class _DefinitionForm(forms.Form):
         return sorted(found, key=lambda option: option[1].is_rare)
 
     @property
-    def named(self) -> Kind:
+    def named(self) -> DestinationKind:
         """The kind of what `name` names."""
-        return Kind.TOPIC
+        return DestinationKind.TOPIC
 
     def clean_name(self) -> str:
         """A name, or a pattern."""
@@ -206,7 +206,7 @@ class LegRow:
             self.name_error = "A target needs a name."
         else:
             try:
-                Destination.named(Kind(self.kind), self.name)
+                Destination.named(DestinationKind(self.kind), self.name)
             except InvalidDestination as wrong:
                 self.name_error = str(wrong)
         if self.selector:
@@ -216,26 +216,26 @@ class LegRow:
                 self.selector_error = wrong
         return not self.name_error and not self.selector_error
 
-    def leg(self) -> Leg:
+    def leg(self) -> ForwardTarget:
         """The leg that a valid row describes."""
-        return Leg(Destination(Kind(self.kind), self.name), self.selector or None)
+        return ForwardTarget(Destination(DestinationKind(self.kind), self.name), self.selector or None)
 
 
 class CompositeForm(_DefinitionForm):
     """A composite queue or topic with its targets, which come as three lists of equal length."""
 
-    record = Composite
+    record = CompositeDestination
     is_composite = True
     name = _text("Name", "Messages sent here go to the targets.", example="Orders.In")
 
-    def __init__(self, kind: Kind, *args: Any, legs: list[LegRow] | None = None, **kwargs: Any) -> None:
+    def __init__(self, kind: DestinationKind, *args: Any, legs: list[LegRow] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.kind = kind
         self.legs = legs if legs is not None else (_rows(self.data) if self.is_bound else [LegRow(), LegRow()])
         self.legs_error = ""
 
     @property
-    def named(self) -> Kind:
+    def named(self) -> DestinationKind:
         """The kind of what `name` names."""
         return self.kind
 
@@ -249,11 +249,11 @@ class CompositeForm(_DefinitionForm):
             raise forms.ValidationError(self.legs_error or "A target is not right yet.")
         return self.cleaned_data
 
-    def definition(self) -> Composite:
+    def definition(self) -> CompositeDestination:
         """The definition that a valid form describes."""
         values = dict(self.cleaned_data)
         legs = tuple(row.leg() for row in self.legs if not row.is_blank)
-        return Composite(Destination(self.kind, values.pop("name")), legs, **values)
+        return CompositeDestination(Destination(self.kind, values.pop("name")), legs, **values)
 
 
 def _rows(data: QueryDict) -> list[LegRow]:
@@ -318,11 +318,11 @@ def form_for(kind: str, data: QueryDict | None = None, existing: Item | None = N
             return VirtualTopicForm(data, initial=_initial(existing))
         case "mirroredQueue", _:
             return MirroredQueueForm(data, initial=_initial(existing))
-        case _, Composite():
+        case _, CompositeDestination():
             legs = [LegRow(leg.destination.kind, leg.destination.name, leg.selector or "") for leg in existing.legs]
             initial = _initial(existing) | {"name": existing.destination.name}
             return CompositeForm(existing.destination.kind, data, initial=initial, legs=None if data else legs)
-    return CompositeForm(Kind.QUEUE if kind == "compositeQueue" else Kind.TOPIC, data)
+    return CompositeForm(DestinationKind.QUEUE if kind == "compositeQueue" else DestinationKind.TOPIC, data)
 
 
 def _initial(existing: Item | None) -> dict[str, Any]:

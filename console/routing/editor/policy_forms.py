@@ -9,21 +9,21 @@ from typing import Any
 from django import forms
 
 from brokerapp.config.parsing.attributes import spelt
-from brokerapp.engine.dispatch.message_groups import group_map
+from brokerapp.engine.dispatch.message_groups import parse_group_map
 from brokerapp.errors import DefinitionRefused, InvalidDestination
-from brokerapp.model.definitions import PolicyEntry, Redelivery, RedeliveryPolicy
-from brokerapp.model.destination import ANY_REST, Destination, Kind
+from brokerapp.model.definitions import PolicyEntry, RedeliveryPolicy, RedeliverySettings
+from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from console.routing.definitions.destination_matches import Matched, about
 from console.routing.editor.policy_options import NESTED, ONLY_FOR, Option, options_of
 
 #: What a policy can be for. Temporary destinations are meant all at once.
 _KINDS = {
-    Kind.QUEUE: "queues",
-    Kind.TOPIC: "topics",
-    Kind.TEMP_QUEUE: "temporary queues (all of them)",
-    Kind.TEMP_TOPIC: "temporary topics (all of them)",
+    DestinationKind.QUEUE: "queues",
+    DestinationKind.TOPIC: "topics",
+    DestinationKind.TEMP_QUEUE: "temporary queues (all of them)",
+    DestinationKind.TEMP_TOPIC: "temporary topics (all of them)",
 }
-_TEMPORARY = (Kind.TEMP_QUEUE, Kind.TEMP_TOPIC)
+_TEMPORARY = (DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC)
 #: Bounds a number that is typed: what the broker keeps of them fits.
 MAX_NUMBER = 10**15
 #: Numbers below 0 that mean no limit.
@@ -134,7 +134,11 @@ class _ForDestinations(_RecordForm):
 
     def clean_name(self) -> str:
         """A pattern the broker can have a policy for."""
-        kind = Kind(self.data.get("for_kind", Kind.QUEUE)) if self.data.get("for_kind") in list(Kind) else Kind.QUEUE
+        kind = (
+            DestinationKind(self.data.get("for_kind", DestinationKind.QUEUE))
+            if self.data.get("for_kind") in list(DestinationKind)
+            else DestinationKind.QUEUE
+        )
         name = self.cleaned_data["name"].strip()
         if kind in _TEMPORARY:
             return ANY_REST
@@ -149,7 +153,7 @@ class _ForDestinations(_RecordForm):
     @property
     def destination(self) -> Destination:
         """What it is for."""
-        return Destination(Kind(self.cleaned_data["for_kind"]), self.cleaned_data["name"])
+        return Destination(DestinationKind(self.cleaned_data["for_kind"]), self.cleaned_data["name"])
 
     def matched(self, existing: Iterable[Destination]) -> list[Matched]:
         """What the pattern matches."""
@@ -189,7 +193,7 @@ class PolicyForm(_ForDestinations):
         """As the broker reads it."""
         text = self.cleaned_data["message_group_map_factory_type"]
         try:
-            group_map(text)
+            parse_group_map(text)
         except DefinitionRefused as wrong:
             raise forms.ValidationError(str(wrong)) from wrong
         return text
@@ -233,11 +237,11 @@ class RedeliveryForm(_ForDestinations):
 class SwitchesForm(_RecordForm):
     """What becomes of messages that are given up."""
 
-    record = Redelivery
+    record = RedeliverySettings
 
-    def definition(self) -> Redelivery:
+    def definition(self) -> RedeliverySettings:
         """The switches that a valid form describes."""
-        return replace(Redelivery(), **self._values(Redelivery))
+        return replace(RedeliverySettings(), **self._values(RedeliverySettings))
 
 
 #: Kind -> its form.

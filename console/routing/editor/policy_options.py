@@ -14,8 +14,8 @@ from brokerapp.model.definitions import (
     DeadLetterStrategy,
     PolicyEntry,
     RecoveryPolicy,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
 )
 from brokerapp.model.policy_strategies import (
     MessageEviction,
@@ -295,7 +295,7 @@ SWITCH_ROWS = _section(
 _ROWS: dict[type, dict[str, Option]] = {
     PolicyEntry: {each.field: each for each in _POLICY_ROWS},
     RedeliveryPolicy: {each.field: each for each in REDELIVERY_ROWS},
-    Redelivery: {each.field: each for each in SWITCH_ROWS},
+    RedeliverySettings: {each.field: each for each in SWITCH_ROWS},
     **{NESTED[name][1]: {each.field: each for each in rows} for name, rows in _NESTED_ROWS.items()},
 }
 #: Fields that are no options: what the policy is for, and what has a form of its own.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from brokerapp.engine.routing.advisory_topics import is_advisory
-from brokerapp.engine.routing.destination_trie import DestinationMap, covers, matches
+from brokerapp.engine.routing.destination_trie import DestinationTrie, covers, matches
 from brokerapp.errors import RequestRefused
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
-from brokerapp.model.destination import ANY_ELEMENT, SEPARATOR, Destination, Kind
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
+from brokerapp.model.destination import ANY_ELEMENT, SEPARATOR, Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.selectors import compile_selector
-from brokerapp.selectors.tree import And, Compare, Literal, Node, Property
+from brokerapp.selectors.tree import And, Compare, Literal, PropertyRef, SelectorNode
 from console.routing.definitions.destination_matches import topics_of
 from console.routing.definitions.policy_coverage import Policy, rows_of
 from console.routing.map.graph import consumer_queues_by_topic
@@ -95,7 +95,7 @@ def _waiting(count: int) -> str:
 
 def _has_composite(definitions: Definitions, topic: str) -> bool:
     return any(
-        isinstance(each, Composite) and each.destination == Destination.topic(topic)
+        isinstance(each, CompositeDestination) and each.destination == Destination.topic(topic)
         for each in definitions.virtual_destinations
     )
 
@@ -119,7 +119,7 @@ def _strays(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
     every = [each for each in definitions.virtual_destinations if isinstance(each, VirtualTopic)]
     families = {each.prefix for each in every if ANY_ELEMENT in each.prefix and each.prefix.endswith(SEPARATOR)}
     for queue in sorted(stats):
-        if queue.kind is not Kind.QUEUE:
+        if queue.kind is not DestinationKind.QUEUE:
             continue
         for prefix in families:
             depth = prefix.count(SEPARATOR)
@@ -140,16 +140,16 @@ def _strays(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
 
 
 def _of_composites(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
-    forwarding: DestinationMap[bool] = DestinationMap()
-    virtual: DestinationMap[bool] = DestinationMap()
+    forwarding: DestinationTrie[bool] = DestinationTrie()
+    virtual: DestinationTrie[bool] = DestinationTrie()
     for each in definitions.virtual_destinations:
         match each:
-            case Composite():
+            case CompositeDestination():
                 forwarding.add(str(each.destination), True)
             case VirtualTopic():
                 virtual.add(each.name, True)
     for each in definitions.virtual_destinations:
-        if not isinstance(each, Composite):
+        if not isinstance(each, CompositeDestination):
             continue
         title, targets = each.destination.name, {leg.destination for leg in each.legs}
         for leg in each.legs:
@@ -165,7 +165,7 @@ def _of_composites(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
             )  # fmt: skip
 
 
-def _of_leg(composite: Composite, leg: Leg, title: str) -> Iterator[Orphan]:
+def _of_leg(composite: CompositeDestination, leg: ForwardTarget, title: str) -> Iterator[Orphan]:
     name = f"{title} → {leg.destination.name}"
     if leg.selector and not can_hold(leg.selector):
         yield Orphan(Sort.NEVER, name, f"No message matches {leg.selector}", composite.id)
@@ -180,7 +180,7 @@ def _of_leg(composite: Composite, leg: Leg, title: str) -> Iterator[Orphan]:
 
 
 def _dead_target(
-    composite: Composite, target: Destination, present: DestinationStats | None, title: str, goes_on: bool
+    composite: CompositeDestination, target: Destination, present: DestinationStats | None, title: str, goes_on: bool
 ) -> Iterator[Orphan]:
     if goes_on or (present is not None and present.ConsumerCount):
         return
@@ -210,14 +210,14 @@ def can_hold(selector: str) -> bool:
     return not _contradicts(compiled.tree)
 
 
-def _contradicts(node: Node) -> bool:
+def _contradicts(node: SelectorNode) -> bool:
     """Whether a conjunction asks a property to be two different constants."""
     if not isinstance(node, And):
         return False
     wanted: dict[str, object] = {}
     for each in node.operands:
         match each:
-            case Compare("=", Property(name), Literal(value)) | Compare("=", Literal(value), Property(name)):
+            case Compare("=", PropertyRef(name), Literal(value)) | Compare("=", Literal(value), PropertyRef(name)):
                 if wanted.setdefault(name, value) != value:
                     return True
     return False

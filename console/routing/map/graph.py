@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from brokerapp.engine.routing.consumer_queues import topic_behind
-from brokerapp.engine.routing.destination_trie import DestinationMap
-from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.engine.routing.destination_trie import DestinationTrie
+from brokerapp.model.definitions import (
+    CompositeDestination,
+    Definitions,
+    MirroredQueue,
+    VirtualDestination,
+    VirtualTopic,
+)
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.routing.definitions.destination_matches import topics_of
 
@@ -110,14 +116,14 @@ def feeders_of(destination: Destination, definitions: Definitions) -> list[Feed]
 def _feeders(destination: Destination, definitions: Definitions) -> Iterator[Feed]:
     for each in definitions.virtual_destinations:
         match each:
-            case VirtualTopic() if destination.kind is Kind.QUEUE:
+            case VirtualTopic() if destination.kind is DestinationKind.QUEUE:
                 if topic := topic_behind(each, destination.name):
                     yield Feed(Destination.topic(topic), each)
-            case Composite():
+            case CompositeDestination():
                 yield from (
                     Feed(each.destination, each, leg.selector) for leg in each.legs if leg.destination == destination
                 )
-            case MirroredQueue() if destination.kind is Kind.TOPIC:
+            case MirroredQueue() if destination.kind is DestinationKind.TOPIC:
                 name = destination.name
                 if name.startswith(each.prefix) and name.endswith(each.postfix):
                     queue = name[len(each.prefix) : len(name) - len(each.postfix)]
@@ -126,14 +132,14 @@ def _feeders(destination: Destination, definitions: Definitions) -> Iterator[Fee
 
 
 def consumer_queues_by_topic(
-    definition: VirtualTopic, existing: Collection[Destination], queues: DestinationMap[str] | None = None
+    definition: VirtualTopic, existing: Collection[Destination], queues: DestinationTrie[str] | None = None
 ) -> dict[str, list[str]]:
     """The topics a virtual topic is about, those known by their consumer queues only too, each with its queues."""
     found: dict[str, list[str]] = {each.name: [] for each in topics_of(definition.name, existing)}
     if queues is not None and not definition.postfix:
         names = queues.find(definition.prefix + definition.name)
     else:
-        names = [each.name for each in existing if each.kind is Kind.QUEUE]
+        names = [each.name for each in existing if each.kind is DestinationKind.QUEUE]
     for name in names:
         if topic := topic_behind(definition, name):
             found.setdefault(topic, []).append(name)
@@ -149,9 +155,9 @@ class _Builder:
     ) -> None:
         self.stats, self.max_targets, self.close_to = stats, max_targets, close_to
         self.existing = sorted(stats)
-        self.queues: DestinationMap[str] = DestinationMap()
+        self.queues: DestinationTrie[str] = DestinationTrie()
         for each in self.existing:
-            if each.kind is Kind.QUEUE:
+            if each.kind is DestinationKind.QUEUE:
                 self.queues.add(each.name, each.name)
         self.nodes: dict[str, Node] = {}
         self.edges: list[Edge] = []
@@ -180,7 +186,7 @@ class _Builder:
 
     def add(self, definition: VirtualDestination) -> None:
         match definition:
-            case Composite():
+            case CompositeDestination():
                 source = self.node(definition.destination)
                 source.keeps_nothing = definition.forward_only
                 rule = self.rule(definition, source, "forwards")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.broker.snapshot import BrokerSnapshot, Rates
 from console.metrics.health import HealthUrgency, findings_of
@@ -33,7 +33,7 @@ def flow_of(picture: BrokerSnapshot, destination: Destination) -> dict[str, str 
             "says": "is not there now: it comes with the first message",
         }  # fmt: skip
     rates = picture.rates(destination)
-    is_queue = destination.kind is Kind.QUEUE
+    is_queue = destination.kind is DestinationKind.QUEUE
     return {
         "text": number_format.short(stats.QueueSize) if is_queue else f"{number_format.rate(rates.enqueue)}/s",
         "grade": _grade(picture, stats, rates),
@@ -48,7 +48,7 @@ def flow_of(picture: BrokerSnapshot, destination: Destination) -> dict[str, str 
 
 
 def _grade(picture: BrokerSnapshot, stats: DestinationStats, rates: Rates) -> str:
-    if (found := findings_of(stats, picture)) and stats.destination.kind is Kind.QUEUE:
+    if (found := findings_of(stats, picture)) and stats.destination.kind is DestinationKind.QUEUE:
         return _GRADES[max(each.urgency for each in found)]
     return "good" if rates.enqueue or rates.dequeue or rates.dispatch else "idle"
 

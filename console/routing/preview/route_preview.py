@@ -8,11 +8,17 @@ from typing import Any
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definition_codec import KINDS
-from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
+from brokerapp.model.definitions import (
+    CompositeDestination,
+    Definitions,
+    MirroredQueue,
+    VirtualDestination,
+    VirtualTopic,
+)
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.selectors import compile_selector
-from brokerapp.selectors.explain import Clause, explain
+from brokerapp.selectors.explain import ClauseExplanation, explain
 from console.routing.definitions.definition_values import label_of, title_of
 from console.routing.map.graph import feeders_of
 from console.routing.preview.sample_message import Specimen
@@ -36,7 +42,7 @@ class Step:
     rule: VirtualDestination | None  #: None: a binding or a named subscription, which `by` names
     by: str
     selector: str
-    clause: Clause | None  #: why the selector said so
+    clause: ClauseExplanation | None  #: why the selector said so
     exists: bool
 
     @property
@@ -48,9 +54,9 @@ class Step:
     def words(self) -> str:
         """What came of it, in words."""
         match self.rule, self.outcome:
-            case (Composite(), True) if self.is_itself:
+            case (CompositeDestination(), True) if self.is_itself:
                 return KEPT if self.at.is_queue else REACHES
-            case (Composite(), _) if self.is_itself:
+            case (CompositeDestination(), _) if self.is_itself:
                 return "keeps nothing itself"
             case (VirtualTopic(), _) if self.is_itself:
                 return REACHES
@@ -105,7 +111,7 @@ def preview_of(told: Mapping[str, Any], specimen: Specimen, definitions: Definit
 def _step(hop: Mapping[str, Any], rules: Mapping[str, VirtualDestination], specimen: Specimen, stats: Stats) -> Step:
     rule, target = rules.get(hop["definition"]), Destination.parse(hop["target"])
     selector = hop["selector"] or ""
-    is_strict = isinstance(rule, Composite) and rule.strict
+    is_strict = isinstance(rule, CompositeDestination) and rule.strict
     return Step(
         Destination.parse(hop["at"]), target, hop["depth"], hop["outcome"], rule,
         f"{label_of(rule)} {title_of(rule)}" if rule else _by(hop["definition"]),
@@ -120,7 +126,7 @@ def _by(definition: str) -> str:
 
 def clause_of(
     selector: str, specimen: Specimen, places: Mapping[str, str] | None = None, strict: bool = False
-) -> Clause | None:
+) -> ClauseExplanation | None:
     """Why a selector says what it says; None for one that does not parse."""
     try:
         return explain(compile_selector(selector, strict), specimen.seen(places))
@@ -152,7 +158,7 @@ def why_not(wanted: Destination, found: Preview, start: Destination, definitions
     return list(_why_not(wanted, found, start, definitions, seen=set()))
 
 
-def _decisive(clause: Clause) -> Clause:
+def _decisive(clause: ClauseExplanation) -> ClauseExplanation:
     """The innermost clause that makes the whole what it is."""
     for each in clause.clauses:
         if each.value is clause.value:

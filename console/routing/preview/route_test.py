@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from brokerapp.model.definitions import Definitions
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.selectors import compile_selector
-from brokerapp.selectors.explain import Clause, explain
+from brokerapp.selectors.explain import ClauseExplanation, explain
 from console.access.permissions import Verb, require, touched, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -38,7 +38,7 @@ def known_stats(request: HttpRequest) -> Stats:
 def tried(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: str = "") -> Trial:
     """The way of the message by what is in force, or by a draft's definitions. Raises BrokerError, PermissionDenied."""
     require(request, Verb.SEE, specimen.target)
-    asked = Destination.parse(why, Kind.QUEUE) if why else None
+    asked = Destination.parse(why, DestinationKind.QUEUE) if why else None
     if asked is not None:
         require(request, Verb.SEE, asked)
     current = gateway().definitions()
@@ -49,6 +49,6 @@ def tried(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: st
     return Trial(found, definitions, why_not(asked, found, specimen.target, definitions) if asked else None)
 
 
-def tested(selector: str, specimen: Specimen, is_strict: bool) -> Clause:
+def tested(selector: str, specimen: Specimen, is_strict: bool) -> ClauseExplanation:
     """The selector on the message, clause by clause. Raises SelectorSyntaxError."""
     return explain(compile_selector(selector, is_strict), specimen.seen({"destination": specimen.destination}))

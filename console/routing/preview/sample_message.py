@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import BrowsedMessage
-from brokerapp.selectors import Seen
+from brokerapp.selectors import SelectorView
 
 #: Characters of headers and of a body that are read.
 MAX_HEADERS, MAX_BODY = 64_000, 1_000_000
@@ -50,14 +50,14 @@ class Specimen:
     @property
     def target(self) -> Destination:
         """Where it is sent to. Raises InvalidDestination."""
-        found = Destination.parse(self.destination, Kind.QUEUE)
+        found = Destination.parse(self.destination, DestinationKind.QUEUE)
         if found.is_pattern:
             raise InvalidDestination(self.destination, "a message goes to one destination, not to a pattern")
         return found
 
-    def seen(self, places: Mapping[str, str] | None = None) -> Seen:
+    def seen(self, places: Mapping[str, str] | None = None) -> SelectorView:
         """As a selector sees it, at a place of its way."""
-        return Seen({**self.values, **(places or {})}, self.body.encode())
+        return SelectorView({**self.values, **(places or {})}, self.body.encode())
 
 
 def read_headers(text: str) -> dict[str, str]:

@@ -12,8 +12,14 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
 from brokerapp.model.definition_codec import virtual_destination_to_json
-from brokerapp.model.definitions import Composite, Definitions, MirroredQueue, VirtualDestination, VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.definitions import (
+    CompositeDestination,
+    Definitions,
+    MirroredQueue,
+    VirtualDestination,
+    VirtualTopic,
+)
+from brokerapp.model.destination import Destination, DestinationKind
 from console.access.permissions import Verb, needs, touched, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
@@ -214,7 +220,7 @@ def _about(node: Node, picture: BrokerSnapshot) -> dict[str, Any]:
         "row": str(destination) if exists else "",
         "open": reverse(destination.kind, kwargs={"name": destination.name}) if exists else "",
         "browse": reverse("messages", kwargs={"name": destination.name})
-        if exists and destination.kind is Kind.QUEUE
+        if exists and destination.kind is DestinationKind.QUEUE
         else "",
         "preview": "?" + urlencode({"destination": str(destination)}) if node.is_measured else "",
     }
@@ -247,7 +253,7 @@ def _described(definition: VirtualDestination, existing: list[Destination]) -> d
             queues = f"{definition.prefix}{definition.name}{definition.postfix}"
             meets = (len(found), sum(map(len, found.values())))
             return row | {"icon": "topic", "targets": [("queue", queues, None)], "meets": meets}
-        case Composite():
+        case CompositeDestination():
             legs = [(leg.destination.kind, leg.destination.name, leg.selector) for leg in definition.legs]
             return row | {"icon": definition.destination.kind, "targets": legs}
         case MirroredQueue():

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods
 
 from brokerapp.errors import BrokerError, DestinationNotFound, InvalidDestination, SelectorSyntaxError
-from brokerapp.model.definitions import Composite, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG
 from console.access.masking import masked
@@ -154,6 +154,6 @@ def _keeping(near: Destination) -> list[Destination]:
             case VirtualTopic() if not near.is_queue:
                 queues = consumer_queues_by_topic(each, existing).get(near.name, [])
                 found += [Destination.queue(name) for name in queues]
-            case Composite() if each.destination == near:
+            case CompositeDestination() if each.destination == near:
                 found += [leg.destination for leg in each.legs if leg.destination.is_queue]
     return list(dict.fromkeys(found))[:MAX_LOOKED_AT]

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from brokerapp.config import ImportOutcome, export_xml, import_definitions
 from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
-from brokerapp.model.definitions import Definitions, Redelivery
+from brokerapp.model.definitions import Definitions, RedeliverySettings
 from console.access import redaction
 from console.access.permissions import Verb, needs, touched, visible
 from console.audit import trail
@@ -76,7 +76,7 @@ def _text_of(request: HttpRequest) -> str:
 def merged(current: Definitions, found: Definitions) -> Definitions:
     """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
     added = items_of(found)
-    if found.redelivery == Redelivery():  # the file says nothing about it
+    if found.redelivery == RedeliverySettings():  # the file says nothing about it
         del added[SWITCHES]
     return definitions_of({**items_of(current), **added}.values(), current.version)
 

@@ -11,14 +11,19 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from brokerapp.errors import RequestRefused
-from brokerapp.model.destination import Kind
+from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
 from console.models import Star
 
 #: The kind of a subject that is a client rather than a destination.
 CLIENT = "client"
 #: The list in which things of each kind are found again.
-_LISTS = {Kind.QUEUE: "queues", Kind.TOPIC: "topics", Kind.SUBSCRIPTION: "subscribers", CLIENT: "connections"}
+_LISTS = {
+    DestinationKind.QUEUE: "queues",
+    DestinationKind.TOPIC: "topics",
+    DestinationKind.SUBSCRIPTION: "subscribers",
+    CLIENT: "connections",
+}
 _BETWEEN = "://"
 
 

@@ -15,7 +15,14 @@ from analytics.model.time_buckets import slot_name, slot_seconds, slot_starts
 from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.rollups.log_histogram import ERROR, STEPS, percentile, percentiles
-from brokerapp.model.definitions import Composite, DeadLetterStrategy, Definitions, Leg, PolicyEntry, VirtualTopic
+from brokerapp.model.definitions import (
+    CompositeDestination,
+    DeadLetterStrategy,
+    Definitions,
+    ForwardTarget,
+    PolicyEntry,
+    VirtualTopic,
+)
 from brokerapp.model.destination import Destination
 
 HOUR_US = 3_600_000_000
@@ -57,9 +64,9 @@ CHAIN = Definitions(
     1,
     (
         VirtualTopic("V.>"),
-        Composite(queue("a"), (Leg(queue("b")),)),
-        Composite(queue("b"), (Leg(queue("c"), "x = 1"),)),
-        Composite(Destination.topic("t"), (Leg(queue("b")),)),
+        CompositeDestination(queue("a"), (ForwardTarget(queue("b")),)),
+        CompositeDestination(queue("b"), (ForwardTarget(queue("c"), "x = 1"),)),
+        CompositeDestination(Destination.topic("t"), (ForwardTarget(queue("b")),)),
     ),
 )
 

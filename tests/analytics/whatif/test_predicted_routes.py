@@ -21,21 +21,21 @@ from analytics.whatif.untested_changes import untested_changes
 from brokerapp.engine.routing.bindings import Binding, RoutingType
 from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.engine.routing.route_walk import route
-from brokerapp.engine.routing.routing_context import Circumstances, Kept
+from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.model.subscription_identity import NamedSubscription
-from brokerapp.selectors import Seen
+from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.selectors import SelectorView
 
 QUEUES = ("a", "b", "c", "Consumer.X.T.one", "Consumer.Y.T.two", "Consumer.Z.T.>")
 TOPICS = ("T.one", "T.two", "U")
@@ -60,33 +60,37 @@ def random_definitions(random: Random) -> Definitions:
     return Definitions(1, tuple(found))
 
 
-def random_composite(random: Random, own: Destination) -> Composite:
-    legs = tuple(Leg(random.choice(EVERY), random.choice(SELECTORS)) for _ in range(random.randint(1, 3)))
-    return Composite(
+def random_composite(random: Random, own: Destination) -> CompositeDestination:
+    legs = tuple(ForwardTarget(random.choice(EVERY), random.choice(SELECTORS)) for _ in range(random.randint(1, 3)))
+    return CompositeDestination(
         own, legs, forward_only=random.random() < 0.5, send_when_not_matched=random.random() < 0.4,
         strict=random.random() < 0.2,
     )  # fmt: skip
 
 
-def random_circumstances(random: Random) -> Circumstances:
+def random_circumstances(random: Random) -> RoutingContext:
     bindings = [
         Binding("U", "c", filter=random.choice(SELECTORS)),
         Binding("b", "shared.1", RoutingType.ANYCAST),
         Binding("b", "shared.2", RoutingType.ANYCAST),
     ]
     kept = [
-        Kept(NamedSubscription("me", "one", (Destination.topic("T.>"),), "size > 3"), "subscription://me:one"),
-        Kept(NamedSubscription("me", "two", (Destination.topic("U"),)), "subscription://me:two", persistent_only=True),
+        SubscriptionLog(
+            SubscriptionIdentity("me", "one", (Destination.topic("T.>"),), "size > 3"), "subscription://me:one"
+        ),
+        SubscriptionLog(
+            SubscriptionIdentity("me", "two", (Destination.topic("U"),)), "subscription://me:two", persistent_only=True
+        ),
     ]
     wanted = {"Consumer.X.T.one": ("red",), "Consumer.Y.T.two": ("blue", "size > 3"), "Consumer.Z.T.>": (None,)}
-    return Circumstances(
+    return RoutingContext(
         tuple(random.sample(QUEUES, 4)), tuple(random.sample(bindings, 2)), tuple(random.sample(kept, 1)), wanted
     )
 
 
 def test_what_reaches_only_topics_without_subscribers_reaches_nothing():
-    fan = Composite(Destination.queue("in"), (Leg(Destination.topic("Quiet")),))
-    kept = Kept(NamedSubscription("me", "one", (Destination.topic("Kept"),)), "subscription://me:one")
+    fan = CompositeDestination(Destination.queue("in"), (ForwardTarget(Destination.topic("Quiet")),))
+    kept = SubscriptionLog(SubscriptionIdentity("me", "one", (Destination.topic("Kept"),)), "subscription://me:one")
     for sent, listened, lost in (
         ("queue://in", (), True),
         ("queue://in", ("Loud.>",), True),
@@ -97,12 +101,12 @@ def test_what_reaches_only_topics_without_subscribers_reaches_nothing():
         ("queue://other", (), False),
         ("queue://in", None, False),  # asked by a console that does not say
     ):
-        circumstances = Circumstances.from_json(Circumstances(kept=(kept,), listened=listened).to_json())
+        circumstances = RoutingContext.from_json(RoutingContext(kept=(kept,), listened=listened).to_json())
         tally, none = _one(Definitions(1, (fan,)), circumstances, sent), not listened
         assert (tally.count(tally.lost), sent, none) == (int(lost), sent, none)
 
 
-def _one(definitions: Definitions, circumstances: Circumstances, sent: str) -> WhatIfTally:
+def _one(definitions: Definitions, circumstances: RoutingContext, sent: str) -> WhatIfTally:
     """What becomes of one message."""
     one, none, oracle = np.array([1]), np.array([0]), SelectorOracle()
     classes = MessageClasses([(sent, ())], one, none, none, sent=one, bytes=one, bare=0)
@@ -139,7 +143,9 @@ def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
     for destination in EVERY:
         conditions = routing.conditions(destination)
         for headers in HEADERS:
-            answers = {each: each.selector.evaluate(Seen({**headers, **each.headers}, b"")) for each in conditions}
+            answers = {
+                each: each.selector.evaluate(SelectorView({**headers, **each.headers}, b"")) for each in conditions
+            }
             way = predict_route(routing, destination, answers)
             expected = route(message(headers), destination, real)
             assert Counter(dict(way.targets)) + Counter(dict(way.shared)) == copies(expected, sharing), headers
@@ -148,10 +154,13 @@ def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
 
 
 def test_a_condition_is_the_same_wherever_it_is_asked_unless_it_asks_where():
-    legs = (Leg(Destination.queue("x"), "red"), Leg(Destination.queue("y"), "JMSDestination LIKE '%one'"))
-    definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
+    legs = (
+        ForwardTarget(Destination.queue("x"), "red"),
+        ForwardTarget(Destination.queue("y"), "JMSDestination LIKE '%one'"),
+    )
+    definitions = Definitions(1, (CompositeDestination(Destination.queue("in.*"), legs),))
     oracle = SelectorOracle()
-    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
     red_one, place_one = routing.conditions(Destination.queue("in.one"))
     red_two, place_two = routing.conditions(Destination.queue("in.two"))
     assert red_one == red_two
@@ -162,31 +171,37 @@ def test_a_condition_is_the_same_wherever_it_is_asked_unless_it_asks_where():
 
 def test_what_opens_only_where_no_filter_takes_a_message_is_found_behind_others_of_its_kind():
     def exclusive(name, leg, selector):
-        return Composite(Destination.queue(name), (Leg(Destination.queue(leg), selector),), send_when_not_matched=True)
+        return CompositeDestination(
+            Destination.queue(name), (ForwardTarget(Destination.queue(leg), selector),), send_when_not_matched=True
+        )
 
     definitions = Definitions(
         1,
         (
             exclusive("in", "x", "red"),
             MirroredQueue("M.", ""),
-            Composite(Destination.topic("M.in"), (Leg(Destination.queue("second")),)),
+            CompositeDestination(Destination.topic("M.in"), (ForwardTarget(Destination.queue("second")),)),
             exclusive("second", "y", "blue"),
-            Composite(Destination.topic("M.second"), (Leg(Destination.queue("z"), "size > 3"),)),
+            CompositeDestination(Destination.topic("M.second"), (ForwardTarget(Destination.queue("z"), "size > 3"),)),
         ),
     )
     oracle = SelectorOracle()
-    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
     assert {each.text for each in routing.conditions(Destination.queue("in"))} == {"red", "blue", "size > 3"}
 
 
 def test_a_fan_of_many_composites_that_keep_what_none_takes_is_overlooked_at_once():
     exclusive = [
-        Composite(Destination.queue(f"e{i}"), (Leg(Destination.queue(f"x{i}"), f"p{i}"),), send_when_not_matched=True)
+        CompositeDestination(
+            Destination.queue(f"e{i}"),
+            (ForwardTarget(Destination.queue(f"x{i}"), f"p{i}"),),
+            send_when_not_matched=True,
+        )
         for i in range(30)
     ]
-    fan = Composite(Destination.queue("in"), tuple(Leg(each.destination) for each in exclusive))
+    fan = CompositeDestination(Destination.queue("in"), tuple(ForwardTarget(each.destination) for each in exclusive))
     oracle = SelectorOracle()
-    routing = ScriptedRouting(Circumstances().topology(Definitions(1, (fan, *exclusive)), oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(Definitions(1, (fan, *exclusive)), oracle.compiling), oracle)
     conditions = routing.conditions(Destination.queue("in"))
     assert len(conditions) == 30
     answers = {each: each.text == "p3" for each in conditions}
@@ -197,24 +212,26 @@ def test_a_fan_of_many_composites_that_keep_what_none_takes_is_overlooked_at_onc
 
 def test_a_way_that_was_overlooked_is_an_error_not_a_wrong_figure():
     oracle = SelectorOracle()
-    definitions = Definitions(1, (Composite(Destination.queue("in"), (Leg(Destination.queue("x"), "red"),)),))
-    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
+    definitions = Definitions(
+        1, (CompositeDestination(Destination.queue("in"), (ForwardTarget(Destination.queue("x"), "red"),)),)
+    )
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
     with pytest.raises(TooManyConditions, match="sent to queue://in is asked 'red' only in rare combinations"):
         predict_route(routing, Destination.queue("in"), {})
 
 
 def test_a_way_without_an_end_is_named():
     oracle = SelectorOracle()
-    legs = (Leg(Destination.queue("in.again"), "red"), Leg(Destination.queue("x"), "blue"))
-    definitions = Definitions(1, (Composite(Destination.queue("in.*"), legs),))
-    routing = ScriptedRouting(Circumstances().topology(definitions, oracle.compiling), oracle)
+    legs = (ForwardTarget(Destination.queue("in.again"), "red"), ForwardTarget(Destination.queue("x"), "blue"))
+    definitions = Definitions(1, (CompositeDestination(Destination.queue("in.*"), legs),))
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
     with pytest.raises(TooManyConditions, match="the definitions form a loop"):
         routing.conditions(Destination.queue("in.one"))
 
 
 def test_circumstances_travel_as_plain_values():
     found = random_circumstances(Random(3))
-    assert Circumstances.from_json(found.to_json()) == found
+    assert RoutingContext.from_json(found.to_json()) == found
 
 
 def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_the_target_got():
@@ -236,7 +253,7 @@ def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_th
 
 def compared(definitions: Definitions, proposed: Definitions, *sent: str) -> WhatIfComparison:
     """What these make of a message sent to each of those."""
-    circumstances, keys = Circumstances(("Consumer.X.T.one",)), [(each, ()) for each in sent]
+    circumstances, keys = RoutingContext(("Consumer.X.T.one",)), [(each, ()) for each in sent]
     each, row = np.arange(len(sent)), np.ones(len(sent), np.int64)
     classes = MessageClasses(keys, row, each, np.zeros(len(sent), np.int64), sent=row, bytes=row, bare=0)
     tallies = []
@@ -247,12 +264,22 @@ def compared(definitions: Definitions, proposed: Definitions, *sent: str) -> Wha
     return WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), paces={}, standing={}, sharing={})
 
 
-TO_OUT = (Leg(Destination.queue("out")),)
+TO_OUT = (ForwardTarget(Destination.queue("out")),)
 UNTRIED = [
-    ("a queue nobody sent to", Composite(Destination.queue("in"), TO_OUT), ["queue://other"], ["queue in"]),
-    ("a queue somebody sent to", Composite(Destination.queue("in"), TO_OUT), ["queue://in"], []),
-    ("a topic of that name is another", Composite(Destination.queue("in"), TO_OUT), ["topic://in"], ["queue in"]),
-    ("one that a definition brings something", Composite(Destination.queue("brought"), TO_OUT), ["queue://first"], []),
+    ("a queue nobody sent to", CompositeDestination(Destination.queue("in"), TO_OUT), ["queue://other"], ["queue in"]),
+    ("a queue somebody sent to", CompositeDestination(Destination.queue("in"), TO_OUT), ["queue://in"], []),
+    (
+        "a topic of that name is another",
+        CompositeDestination(Destination.queue("in"), TO_OUT),
+        ["topic://in"],
+        ["queue in"],
+    ),
+    (
+        "one that a definition brings something",
+        CompositeDestination(Destination.queue("brought"), TO_OUT),
+        ["queue://first"],
+        [],
+    ),
     ("a virtual topic without queues", VirtualTopic("New.>"), ["topic://New.one"], []),
     ("a virtual topic nobody sent to", VirtualTopic("New.>"), ["topic://T.one"], ["topic New.>"]),
     ("mirroring", MirroredQueue(), ["topic://T.one"], ["any queue"]),
@@ -261,7 +288,7 @@ UNTRIED = [
 
 @pytest.mark.parametrize(("new", "sent", "said"), [each[1:] for each in UNTRIED], ids=[each[0] for each in UNTRIED])
 def test_what_a_draft_changes_where_nothing_was_sent_is_said_to_be_untried(new, sent, said):
-    known = Composite(Destination.queue("first"), (Leg(Destination.queue("brought")),))
+    known = CompositeDestination(Destination.queue("first"), (ForwardTarget(Destination.queue("brought")),))
     current, proposed = Definitions(1, (known,)), Definitions(2, (known, new))
     assert untested_changes(current, proposed, compared(current, proposed, *sent)) == said
     assert untested_changes(proposed, current, compared(proposed, current, *sent)) == said, "it was taken away"
@@ -269,9 +296,9 @@ def test_what_a_draft_changes_where_nothing_was_sent_is_said_to_be_untried(new, 
 
 
 def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_sentence():
-    current, proposed = Definitions(1, ()), Definitions(2, (Composite(Destination.queue("in"), TO_OUT),))
+    current, proposed = Definitions(1, ()), Definitions(2, (CompositeDestination(Destination.queue("in"), TO_OUT),))
     comparison = compared(current, proposed, "queue://other")
-    trial = WhatIfRequest(current, proposed, Circumstances())
+    trial = WhatIfRequest(current, proposed, RoutingContext())
     found = report.build_result(comparison, trial, [], 1, [], TimeWindow(0, 60_000_000))
     assert ", as nothing was sent to queue in in this window" in found.sentence
     flow = pa.table({"weight": [1], "rolled_back": [0]})
@@ -281,13 +308,13 @@ def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_s
 
 def test_what_is_untried_is_no_reason_where_another_change_was_tried():
     # what came to `used` went to `out` before, too: changed, tried, and the same
-    used = Composite(Destination.queue("used"), TO_OUT)
+    used = CompositeDestination(Destination.queue("used"), TO_OUT)
     current = Definitions(1, (used,))
     proposed = Definitions(
-        2, (replace(used, forward_only=not used.forward_only), Composite(Destination.queue("in"), TO_OUT))
+        2, (replace(used, forward_only=not used.forward_only), CompositeDestination(Destination.queue("in"), TO_OUT))
     )
     comparison = compared(current, current, "queue://used")
-    trial = WhatIfRequest(current, proposed, Circumstances())
+    trial = WhatIfRequest(current, proposed, RoutingContext())
     sentence = report.build_result(comparison, trial, [], 1, [], TimeWindow(0, 60_000_000)).sentence
     assert "as many messages as the routing in force does; nothing was sent to queue in in this window" in sentence
 
@@ -295,13 +322,13 @@ def test_what_is_untried_is_no_reason_where_another_change_was_tried():
 def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_judged():
     kept, gone, new = (PolicyEntry(Destination.queue(name)) for name in ("kept", "gone", "new"))
     again = RedeliveryPolicy(Destination.queue("again"))
-    current = Definitions(1, (), (kept, gone), Redelivery((again,)))
-    changed = Redelivery((replace(again, maximum_redeliveries=1),), fallback_to_dead_letter=False)
+    current = Definitions(1, (), (kept, gone), RedeliverySettings((again,)))
+    changed = RedeliverySettings((replace(again, maximum_redeliveries=1),), fallback_to_dead_letter=False)
     proposed = Definitions(2, (), (kept, new), changed)
     flow = pa.table({"weight": [1], "rolled_back": [0]})
 
     def said(before: Definitions, after: Definitions) -> list[str]:
-        trial = WhatIfRequest(before, after, Circumstances())
+        trial = WhatIfRequest(before, after, RoutingContext())
         found = report.notes(compared(before, after, "queue://other"), trial, flow, [], [])
         return [each.partition(";")[0] for each in found if "not judged" in each]
 
@@ -312,9 +339,9 @@ def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_jud
 
 
 def test_a_composite_queue_in_force_that_would_begin_to_keep_messages_is_not_said_to_be_missing():
-    forwards = Composite(Destination.queue("in"), TO_OUT)
+    forwards = CompositeDestination(Destination.queue("in"), TO_OUT)
     current, proposed = Definitions(1, (forwards,)), Definitions(2, (replace(forwards, forward_only=False),))
-    trial = WhatIfRequest(current, proposed, Circumstances(("out",)))
+    trial = WhatIfRequest(current, proposed, RoutingContext(("out",)))
     comparison = compared(current, proposed, "queue://in")
     [note] = report.notes(comparison, trial, pa.table({"weight": [1], "rolled_back": [0]}), [], [])
     assert note.startswith("Nothing is kept at these yet, and nobody consumed from them: queue://in.")

@@ -19,9 +19,9 @@ from analytics.archive.trace_stream import TraceStream
 from analytics.requests.request import TimeWindow
 from brokerapp.config import default_config
 from brokerapp.engine.routing.advisory_topics import is_advisory
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.stomp.frames import encode
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, until
@@ -33,15 +33,15 @@ BROKER = "replayed"
 
 
 def queue(name, selector=None):
-    return Leg(Destination.queue(name), selector)
+    return ForwardTarget(Destination.queue(name), selector)
 
 
 def topic(name, selector=None):
-    return Leg(Destination.topic(name), selector)
+    return ForwardTarget(Destination.topic(name), selector)
 
 
 def composite(own, *legs, **options):
-    return Composite(own.destination, legs, **options)
+    return CompositeDestination(own.destination, legs, **options)
 
 
 #: Without filters, so that equal messages go the fast way, and recording is quick.
@@ -171,7 +171,7 @@ def test_what_is_foretold_of_100_000_messages_and_21_rules_is_what_a_broker_does
 
     for name in QUEUES:
         node.ask(lambda admin, name=name: admin.create(Destination.queue(name)))
-    kept = NamedSubscription("desk", "large", (Destination.topic("VirtualTopic.audit"),), "amount > 100")
+    kept = SubscriptionIdentity("desk", "large", (Destination.topic("VirtualTopic.audit"),), "amount > 100")
     node.ask(lambda admin: admin.create_subscription(kept))
     node.define(*IN_FORCE)
     every = frames(MESSAGES)

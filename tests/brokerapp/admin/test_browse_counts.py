@@ -5,7 +5,7 @@ import pytest
 from brokerapp.admin.browsing import BROWSE_PAGE, Browsing
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.model.stats_records import Tally
+from brokerapp.model.stats_records import MatchCount
 from brokerapp.store import StoredLogEntry
 
 QUEUE = Destination.queue("q")
@@ -41,10 +41,10 @@ class Shrinking:
 @pytest.mark.parametrize(
     ("held", "tally"),
     [
-        (LOOK, Tally(LOOK)),
-        (LOOK - 1, Tally(LOOK - 1)),
-        (LOOK + LOOK // 2, Tally(LOOK, is_whole=False, looked_at=LOOK, of=LOOK + 1)),
-        (3 * LOOK, Tally(LOOK, is_whole=False, looked_at=LOOK, of=2 * LOOK)),
+        (LOOK, MatchCount(LOOK)),
+        (LOOK - 1, MatchCount(LOOK - 1)),
+        (LOOK + LOOK // 2, MatchCount(LOOK, is_whole=False, looked_at=LOOK, of=LOOK + 1)),
+        (3 * LOOK, MatchCount(LOOK, is_whole=False, looked_at=LOOK, of=2 * LOOK)),
     ],
 )
 async def test_a_count_is_whole_when_nothing_is_left_to_read_however_few_the_queue_holds_by_then(way, held, tally):

@@ -9,10 +9,10 @@ from brokerapp.cluster.peer import Peer
 from brokerapp.cluster.record import Change, Record, Recorded
 from brokerapp.cluster.settings import Member
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.network.options.address import Address
 
-DURABLE = Change.of_subscription(NamedSubscription("me", "all", (Destination.topic("news"),), None))
+DURABLE = Change.of_subscription(SubscriptionIdentity("me", "all", (Destination.topic("news"),), None))
 GONE = Change(DURABLE.name, False, DURABLE.attributes)
 
 

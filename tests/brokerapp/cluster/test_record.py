@@ -5,7 +5,7 @@ import pytest
 from brokerapp.cluster.record import CatchUp, Change, Record, Recorded, catch_up
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 NEWS = Destination.topic("news")
 
@@ -15,7 +15,7 @@ def queue(name, exists=True):
 
 
 def durable(selector=None, exists=True):
-    return Change.of_subscription(NamedSubscription("me:x", "all %", (NEWS,), selector), exists)
+    return Change.of_subscription(SubscriptionIdentity("me:x", "all %", (NEWS,), selector), exists)
 
 
 def record(id="r", version=0, /, **versions):

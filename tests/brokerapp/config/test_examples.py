@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brokerapp.config import ImportOutcome, export_xml, import_definitions, read_config
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Leg, VirtualTopic
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.selectors import compile_selector
 
@@ -52,8 +52,8 @@ def test_all_topics_virtual():
 
 
 def test_composite_queue():
-    legs = Leg(Destination.queue("FOO")), Leg(Destination.topic("BAR"))
-    assert definitions("composite-queue") == (Composite(Destination.queue("MY.QUEUE"), legs),)
+    legs = ForwardTarget(Destination.queue("FOO")), ForwardTarget(Destination.topic("BAR"))
+    assert definitions("composite-queue") == (CompositeDestination(Destination.queue("MY.QUEUE"), legs),)
 
 
 def test_folders_that_a_broker_knows_when_it_starts_are_not_unknown_to_an_import():
@@ -64,8 +64,10 @@ def test_folders_that_a_broker_knows_when_it_starts_are_not_unknown_to_an_import
 
 
 def test_wiretap():
-    legs = (Leg(Destination.topic("Notifications")),)
-    assert definitions("wiretap") == (Composite(Destination.queue("IncomingOrders"), legs, forward_only=False),)
+    legs = (ForwardTarget(Destination.topic("Notifications")),)
+    assert definitions("wiretap") == (
+        CompositeDestination(Destination.queue("IncomingOrders"), legs, forward_only=False),
+    )
 
 
 def test_limits():

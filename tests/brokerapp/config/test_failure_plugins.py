@@ -6,9 +6,9 @@ from brokerapp.config import export_xml, import_definitions
 from brokerapp.config.reader import parse_config
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definition_codec import from_json, to_json
-from brokerapp.model.definitions import Redelivery, RedeliveryPolicy
+from brokerapp.model.definitions import RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import Destination
-from brokerapp.model.settings import Discarding
+from brokerapp.model.settings import DiscardingSettings
 
 queue, topic = Destination.queue, Destination.topic
 
@@ -29,7 +29,7 @@ def test_redelivery_policies_are_read_with_all_their_attributes():
     )
     definitions, _ = import_definitions(text)
     policy = RedeliveryPolicy(queue("A.>"), 4, 5, 7, True, 1.5, 90, True, 20)
-    assert definitions.redelivery == Redelivery((policy, RedeliveryPolicy(topic("T"))), False, False)
+    assert definitions.redelivery == RedeliverySettings((policy, RedeliveryPolicy(topic("T"))), False, False)
     assert from_json(to_json(definitions)) == definitions
     assert import_definitions(export_xml(definitions))[0] == definitions
 
@@ -65,8 +65,8 @@ def read(plugin):
 
 def test_the_discarding_plugin_is_read():
     config = read('<discardingDLQBrokerPlugin dropAll="false" dropOnly="MY.A.* MY.B" reportInterval="7"/>')
-    assert config.discarding == Discarding(drop_all=False, drop_only=("MY.A.*", "MY.B"), report_interval=7)
-    assert read("<discardingDLQBrokerPlugin/>").discarding == Discarding()
+    assert config.discarding == DiscardingSettings(drop_all=False, drop_only=("MY.A.*", "MY.B"), report_interval=7)
+    assert read("<discardingDLQBrokerPlugin/>").discarding == DiscardingSettings()
 
 
 @pytest.mark.parametrize(

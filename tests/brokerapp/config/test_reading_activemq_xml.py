@@ -23,10 +23,10 @@ from brokerapp.config.reader import parse_config
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definitions import (
     DEFAULT_VIRTUAL_TOPIC,
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
     RecoveryPolicy,
@@ -102,31 +102,34 @@ def found(config, what):
         (virtual('<virtualTopic name="A.>,B.>"/>'), (VirtualTopic("A.>"), VirtualTopic("B.>"))),
         (
             composite('<queue physicalName="B"/><topic physicalName="C"/>'),
-            (Composite(queue("A"), (Leg(queue("B")), Leg(topic("C")))),),
+            (CompositeDestination(queue("A"), (ForwardTarget(queue("B")), ForwardTarget(topic("C")))),),
         ),
         (
             composite('<queue physicalName="B, topic://C"/>'),
-            (Composite(queue("A"), (Leg(queue("B")), Leg(topic("C")))),),
+            (CompositeDestination(queue("A"), (ForwardTarget(queue("B")), ForwardTarget(topic("C")))),),
         ),
         (
             composite(
                 '<filteredDestination selector="n &gt; 5" queue="B"/><filteredDestination selector="a" topic="C"/>'
             ),
-            (Composite(queue("A"), (Leg(queue("B"), "n > 5"), Leg(topic("C"), "a"))),),
+            (CompositeDestination(queue("A"), (ForwardTarget(queue("B"), "n > 5"), ForwardTarget(topic("C"), "a"))),),
         ),
         (
             composite('<filteredDestination selector="a" destination="topic://B"/>'),
-            (Composite(queue("A"), (Leg(topic("B"), "a"),)),),
+            (CompositeDestination(queue("A"), (ForwardTarget(topic("B"), "a"),)),),
         ),
         (
             virtual(
                 '<compositeTopic name="A" forwardOnly="false" sendWhenNotMatched="true" concurrentSend="true"'
                 ' copyMessage="false"><forwardTo/></compositeTopic>'
             ),
-            (Composite(topic("A"), (), False, True, True, False),),
+            (CompositeDestination(topic("A"), (), False, True, True, False),),
         ),
-        (composite("", 'id="x" name="A"'), (Composite(queue("A")),)),
-        (composite("", 'name="A" xmlns:s="urn:sluice" s:strict="true"'), (Composite(queue("A"), strict=True),)),
+        (composite("", 'id="x" name="A"'), (CompositeDestination(queue("A")),)),
+        (
+            composite("", 'name="A" xmlns:s="urn:sluice" s:strict="true"'),
+            (CompositeDestination(queue("A"), strict=True),),
+        ),
         (
             broker('<destinationInterceptors><mirroredQueue prefix="M." postfix=".C"/></destinationInterceptors>'),
             (MirroredQueue("M.", ".C"),),
@@ -162,7 +165,7 @@ def test_a_section_of_its_own_replaces_the_built_in_topic_and_the_report_says_so
 
 def test_a_filtered_destination_without_selector_never_matches():
     config = read(composite('<filteredDestination queue="B"/><queue physicalName="C"/>'))
-    assert config.definitions.virtual_destinations == (Composite(queue("A"), (Leg(queue("C")),)),)
+    assert config.definitions.virtual_destinations == (CompositeDestination(queue("A"), (ForwardTarget(queue("C")),)),)
     assert [(line, element) for line, element, _ in found(config, ImportOutcome.IGNORED)] == [
         (4, "filteredDestination")
     ]
@@ -504,7 +507,9 @@ def test_slips_of_the_documentation_are_read_and_reported(text, element):
 )
 def test_fragments_are_read(text):
     definitions, report = import_definitions(text)
-    assert definitions == Definitions(virtual_destinations=(Composite(queue("A"), (Leg(queue("B")),)),))
+    assert definitions == Definitions(
+        virtual_destinations=(CompositeDestination(queue("A"), (ForwardTarget(queue("B")),)),)
+    )
     assert report
 
 
@@ -552,7 +557,7 @@ def test_an_import_tells_of_nobody_kept_out_and_of_all_that_is_not_understood_wh
 
 def test_what_is_added_takes_the_place_of_nothing_and_brings_nothing_that_is_not_in_the_text():
     definitions, report = import_definitions(WHOLE, adds=True)
-    assert definitions.virtual_destinations == (Composite(queue("A"), (Leg(queue("B")),)),)
+    assert definitions.virtual_destinations == (CompositeDestination(queue("A"), (ForwardTarget(queue("B")),)),)
     assert not any("takes the place" in each.why for each in report)
     for text in ("<destinationPolicy/>", "<broker/>"):
         assert import_definitions(text)[0].virtual_destinations == (DEFAULT_VIRTUAL_TOPIC,)
@@ -562,7 +567,7 @@ def test_what_is_added_takes_the_place_of_nothing_and_brings_nothing_that_is_not
 def test_text_that_declares_an_encoding_can_be_imported():
     text = '<?xml version="1.0" encoding="ISO-8859-1"?><compositeQueue name="Größe"><forwardTo/></compositeQueue>'
     for each in (text, text.encode("latin-1")):
-        assert import_definitions(each)[0].virtual_destinations == (Composite(queue("Größe")),)
+        assert import_definitions(each)[0].virtual_destinations == (CompositeDestination(queue("Größe")),)
 
 
 @pytest.mark.skipif(not DEBIAN, reason="Debian's activemq is not installed")

@@ -25,25 +25,25 @@ from brokerapp.config.reader import parse_config
 from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
     RecoveryPolicy,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.policy_strategies import (
     MessageEviction,
     NetworkBridgeFilter,
     PendingMessageLimit,
     SlowConsumerStrategy,
 )
-from brokerapp.model.settings import Discarding, SelectorCacheSettings, TimeStamping
+from brokerapp.model.settings import DiscardingSettings, SelectorCacheSettings, TimestampSettings
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 
 #: Any character a name may have: no blanks, nothing that separates, nothing XML cannot hold.
@@ -54,15 +54,17 @@ elements = st.text(characters, min_size=1, max_size=4) | st.sampled_from(["order
 names = st.lists(elements, min_size=1, max_size=3).map(".".join)
 affixes = st.sampled_from(["", "Consumer.*.", "*.", ".Q", "x y."])
 destinations = st.builds(Destination, st.sampled_from(NAMED_KINDS), names)
-temporary = st.sampled_from([Destination(Kind.TEMP_QUEUE, ">"), Destination(Kind.TEMP_TOPIC, ">")])
+temporary = st.sampled_from(
+    [Destination(DestinationKind.TEMP_QUEUE, ">"), Destination(DestinationKind.TEMP_TOPIC, ">")]
+)
 selectors = st.sampled_from(["region = 'eu' AND amount > 100", "a <> 'it''s' -- so\n OR b", "x LIKE '%<\"&>%'"])
 flags = st.booleans()
 
 virtual_topics = st.builds(
     VirtualTopic, names, affixes, affixes, flags, flags, flags, flags, flags, flags
 )  # fmt: skip
-legs = st.lists(st.builds(Leg, destinations, st.none() | selectors), max_size=3).map(tuple)
-composites = st.builds(Composite, destinations, legs, flags, flags, flags, flags, flags)
+legs = st.lists(st.builds(ForwardTarget, destinations, st.none() | selectors), max_size=3).map(tuple)
+composites = st.builds(CompositeDestination, destinations, legs, flags, flags, flags, flags, flags)
 mirrors = st.builds(MirroredQueue, affixes, affixes, flags, flags)
 
 common = {
@@ -128,11 +130,15 @@ policies = st.builds(
 
 
 def name_of(definition):
-    return definition.destination.name if isinstance(definition, Composite) else getattr(definition, "name", None)
+    return (
+        definition.destination.name
+        if isinstance(definition, CompositeDestination)
+        else getattr(definition, "name", None)
+    )
 
 
 redelivery = st.builds(
-    Redelivery,
+    RedeliverySettings,
     st.lists(
         st.builds(
             RedeliveryPolicy, destinations, st.integers(-1, 9), st.integers(0, 9), st.integers(0, 9), flags,
@@ -190,7 +196,7 @@ PLUGINS = (
             Plugin("destinationPathSeparatorPlugin", (("pathSeparator", "/"),)),
             Plugin("virtualSelectorCacheBrokerPlugin", (("persistInterval", "7"),)),
         ),
-        "time_stamping": TimeStamping(ttl_ceiling=7),
+        "time_stamping": TimestampSettings(ttl_ceiling=7),
         "force_persistency": True,
         "path_separator": "/",
         "selector_cache": SelectorCacheSettings(persist_interval=7),
@@ -209,13 +215,13 @@ clusters = st.builds(
     ClusterTerms, st.just(MEMBERS), st.sampled_from(["", "a"]), st.none() | texts, st.none() | texts, st.integers(1, 9)
 )
 discarding = st.builds(
-    Discarding, flags, flags, flags, st.sampled_from([(), ("A.*", "B")]), report_interval=st.integers(0, 9)
+    DiscardingSettings, flags, flags, flags, st.sampled_from([(), ("A.*", "B")]), report_interval=st.integers(0, 9)
 )
 
 
 def with_what_redelivery_needs(config):
     """ActiveMQ's redelivery plugin needs its scheduler, so the file asks for it."""
-    needs = config.definitions.redelivery != Redelivery()
+    needs = config.definitions.redelivery != RedeliverySettings()
     return replace(config, scheduler_support=config.scheduler_support or needs)
 
 
@@ -284,7 +290,10 @@ def test_no_definitions_are_said_so_that_none_are_built_in():
 
 def test_what_the_format_cannot_say_is_refused():
     twice = Definitions(
-        virtual_destinations=(Composite(Destination.queue("A")), Composite(Destination.topic("A"))),
+        virtual_destinations=(
+            CompositeDestination(Destination.queue("A")),
+            CompositeDestination(Destination.topic("A")),
+        ),
     )
     with pytest.raises(DefinitionRefused, match="the composite queue A and the composite topic A"):
         export_xml(twice, "b")

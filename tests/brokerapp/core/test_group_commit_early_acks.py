@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from brokerapp.core.publishing.group_commit import Committer
-from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.message import Message
 from brokerapp.store import CommitResult, PendingWrite, StoreLimits
 
@@ -40,7 +40,7 @@ async def running():
 
 
 def given():
-    return Entry(LOG, COMING, Message("ID:1", b"", b""), size=10)
+    return LogEntry(LOG, UNCOMMITTED, Message("ID:1", b"", b""), size=10)
 
 
 def bringing(entry, then=lambda: None):

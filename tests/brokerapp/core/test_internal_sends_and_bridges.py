@@ -9,23 +9,23 @@ from brokerapp.core.publishing.publisher import Publishing
 from brokerapp.core.redelivery.dead_lettering import Failures
 from brokerapp.core.subscriptions.retroactive import Recovery
 from brokerapp.engine.policy.subscription_recovery import RETAIN
-from brokerapp.engine.routing.routing_table import Topology
-from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.engine.routing.routing_table import RoutingTable
+from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.message import Message, RoutedCopy
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 TOPIC = Destination.topic("t")
-LEADS_TO_A = NamedSubscription("bridge", "NC-DS_t", (TOPIC,), leads_to="a")
-FEED = Feed(LEADS_TO_A, LEADS_TO_A.log(1), lambda *_: True)
+LEADS_TO_A = SubscriptionIdentity("bridge", "NC-DS_t", (TOPIC,), leads_to="a")
+FEED = SubscriptionFeed(LEADS_TO_A, LEADS_TO_A.log(1), lambda *_: True)
 
 
 class FakeBroker(SimpleNamespace):
     """As much of a broker as a message asks on its way; `kept` is where those went that were published."""
 
     def __init__(self) -> None:
-        topology = Topology(Definitions(1, ()), lambda *_: True)
+        topology = RoutingTable(Definitions(1, ()), lambda *_: True)
         topology.add_feed(FEED)
         super().__init__(
             name="b", session="s", topology=topology, kept=[],
@@ -48,7 +48,7 @@ def buried(broker: FakeBroker, message: Message) -> None:
 
 def remembered(broker: FakeBroker, message: Message) -> None:
     recovery = Recovery(broker)
-    recovery.published(message, Copy(TOPIC))
+    recovery.published(message, RoutedCopy(TOPIC))
     recovery.created(SimpleNamespace(feed=FEED, subscription=LEADS_TO_A))
 
 

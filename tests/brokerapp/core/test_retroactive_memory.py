@@ -6,7 +6,7 @@ from brokerapp.core.subscriptions import retroactive
 from brokerapp.core.subscriptions.retroactive import Recovery
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.system import clock
 
 
@@ -19,7 +19,7 @@ def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
     broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
     found = Recovery(broker)
     for number in range(10):
-        found.published(Message(str(number), b"message-id:x\n", b"body"), Copy(Destination.topic("t")))
+        found.published(Message(str(number), b"message-id:x\n", b"body"), RoutedCopy(Destination.topic("t")))
         assert [kept.message.id for _, kept, _ in found.all()] == [str(number)]
         now += 10
         assert not list(found.all())

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import Destination, Kind, list_of
+from brokerapp.model.destination import Destination, DestinationKind, list_of
 
 queue, topic = Destination.queue, Destination.topic
 
@@ -21,8 +21,8 @@ queue, topic = Destination.queue, Destination.topic
         ("/topic/A/b", topic("A/b")),
         ("topic://A", topic("A")),
         ("/queue/ A b  ", queue("A b")),
-        ("/remote-temp-queue/ID:x-1:1", Destination(Kind.TEMP_QUEUE, "ID:x-1:1")),
-        ("temp-topic://ID:x-1:1", Destination(Kind.TEMP_TOPIC, "ID:x-1:1")),
+        ("/remote-temp-queue/ID:x-1:1", Destination(DestinationKind.TEMP_QUEUE, "ID:x-1:1")),
+        ("temp-topic://ID:x-1:1", Destination(DestinationKind.TEMP_TOPIC, "ID:x-1:1")),
     ],
 )
 def test_a_text_names_a_destination(text, expected):
@@ -52,7 +52,7 @@ def test_a_text_that_names_none_is_refused_with_the_rule(text, rule):
         Destination.parse(text)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", DestinationKind)
 def test_each_kind_is_a_queue_or_a_topic_temporary_or_not(kind):
     destination = Destination(kind, "ID:1")
     assert destination.is_queue == (not kind.endswith("topic"))
@@ -65,7 +65,7 @@ def test_a_fully_qualified_name_has_an_address_and_names_one_queue():
     assert Destination.parse("::q").address == ""
     assert queue("q").address is None
     assert queue("q").physical == queue("q")
-    assert Destination(Kind.TEMP_QUEUE, "ID::1").address is None
+    assert Destination(DestinationKind.TEMP_QUEUE, "ID::1").address is None
 
 
 @pytest.mark.scenario("AD-10")
@@ -115,9 +115,9 @@ def test_a_list_is_written_as_activemq_writes_where_a_message_was_sent_to(text, 
 )  # fmt: skip
 def test_what_cannot_be_one_destination_is_refused_with_the_rule(text, rule):
     with pytest.raises(InvalidDestination, match=rule):
-        Destination.named(Kind.QUEUE, text)
+        Destination.named(DestinationKind.QUEUE, text)
 
 
 def test_any_other_text_is_a_name():
     for text in ("a//", "a b", "a:b", "q::q"):
-        assert Destination.named(Kind.QUEUE, f" {text} ") == queue(text)
+        assert Destination.named(DestinationKind.QUEUE, f" {text} ") == queue(text)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.time_series import (
-    Admission,
-    Point,
-    Sampler,
-    Whole,
+    BrokerPoint,
+    DestinationPoint,
+    HistoryAdmission,
+    HistorySampler,
     merged,
     merged_wholes,
     packed,
@@ -25,7 +25,7 @@ def stats(destination=A, enqueued=0, dequeued=0, **more) -> DestinationStats:
 
 
 def sampled(*looks: list[DestinationStats]) -> list[dict]:
-    sampler = Sampler()
+    sampler = HistorySampler()
     return [sampler.points(10 * number, {each.destination: each for each in look}) for number, look in enumerate(looks)]
 
 
@@ -36,12 +36,12 @@ def test_a_point_is_made_of_what_changed_and_of_nothing_else():
         [stats(A, 10, 4, QueueSize=6), still],
         [still, stats(A, 10, 4, QueueSize=6)],
     )
-    assert second == {A: Point(10, 6, 7, 3, 0)}
+    assert second == {A: DestinationPoint(10, 6, 7, 3, 0)}
     assert third == {}
 
 
 def test_what_comes_to_exist_between_two_looks_counts_from_nothing():
-    assert sampled([], [stats(A, 4, 1, QueueSize=3)])[1] == {A: Point(10, 3, 4, 1, 0)}
+    assert sampled([], [stats(A, 4, 1, QueueSize=3)])[1] == {A: DestinationPoint(10, 3, 4, 1, 0)}
 
 
 def test_a_node_that_starts_anew_makes_no_negative_step():
@@ -50,21 +50,26 @@ def test_a_node_that_starts_anew_makes_no_negative_step():
 
 def test_of_a_topic_what_left_is_what_was_handed_out():
     before, after = stats(T, 1, DispatchCount=2), stats(T, 4, DispatchCount=11)
-    assert sampled([before], [after])[1] == {T: Point(10, 0, 3, 9, 0)}
+    assert sampled([before], [after])[1] == {T: DestinationPoint(10, 0, 3, 9, 0)}
 
 
 def test_named_subscriptions_have_a_history_and_temporary_destinations_none():
-    log, temporary = Destination(Kind.SUBSCRIPTION, "c:s"), Destination(Kind.TEMP_QUEUE, "t")
-    assert sampled([], [stats(log, 4, 1, QueueSize=3), stats(temporary, 4)])[1] == {log: Point(10, 3, 4, 1, 0)}
+    log, temporary = Destination(DestinationKind.SUBSCRIPTION, "c:s"), Destination(DestinationKind.TEMP_QUEUE, "t")
+    assert sampled([], [stats(log, 4, 1, QueueSize=3), stats(temporary, 4)])[1] == {
+        log: DestinationPoint(10, 3, 4, 1, 0)
+    }
 
 
 def test_what_seldom_happens_makes_a_point_by_itself():
     before, after = stats(A, 5, 5), stats(A, 5, 5, ExpiredCount=1, RedeliveredCount=2, DroppedCount=3, BlockedSends=4)
-    assert sampled([before], [after])[1] == {A: Point(10, 0, 0, 0, 0, 1, 2, 3, 4)}
+    assert sampled([before], [after])[1] == {A: DestinationPoint(10, 0, 0, 0, 0, 1, 2, 3, 4)}
 
 
 def test_points_are_kept_in_a_few_bytes_and_read_as_they_were():
-    point, whole = Point(1_700_000_000, 1, 2, 3, 4), Whole(1_700_000_000, 1, 2, 3, 4, 5, 6, 2**40, 2**41)
+    point, whole = (
+        DestinationPoint(1_700_000_000, 1, 2, 3, 4),
+        BrokerPoint(1_700_000_000, 1, 2, 3, 4, 5, 6, 2**40, 2**41),
+    )
     assert points([packed(point)]) == [point]
     assert wholes([packed(whole)]) == [whole]
     assert len(packed(point)) == 20
@@ -72,18 +77,20 @@ def test_points_are_kept_in_a_few_bytes_and_read_as_they_were():
     assert (points([packed(seldom)]), wholes([packed(told)])) == ([seldom], [told])
     watched = told._replace(disk=0)
     assert wholes([packed(watched)]) == [watched]
-    assert points([packed(Point(1, 2**40, 0, 0, 0))])[0].pending == 2**32 - 1  # what does not fit is cut, not refused
+    assert (
+        points([packed(DestinationPoint(1, 2**40, 0, 0, 0))])[0].pending == 2**32 - 1
+    )  # what does not fit is cut, not refused
 
 
 def test_a_minute_adds_up_what_moved_and_keeps_where_it_stood_last():
-    fine = [Point(10, 5, 1, 2, 0, expired=1), Point(20, 9, 4, 0, 3, expired=2)]
-    assert merged(fine, 60) == Point(60, 9, 5, 2, 3, expired=3)
-    last = Whole(20, 9, 4, 1, 0, 2, 7, 8, 9)
+    fine = [DestinationPoint(10, 5, 1, 2, 0, expired=1), DestinationPoint(20, 9, 4, 0, 3, expired=2)]
+    assert merged(fine, 60) == DestinationPoint(60, 9, 5, 2, 3, expired=3)
+    last = BrokerPoint(20, 9, 4, 1, 0, 2, 7, 8, 9)
     assert merged_wholes([last._replace(at=10, arrived=1), last], 60) == last._replace(at=60, arrived=5, left=2)
 
 
 def test_those_who_move_keep_their_history_and_those_who_stand_still_make_room():
-    admission = Admission({"old": 0, "older": -50, "busy": 990}, most=3, still=600)
+    admission = HistoryAdmission({"old": 0, "older": -50, "busy": 990}, most=3, still=600)
     assert admission.admit(["busy", "new", "newer"], 1000) == (["busy", "new", "newer"], ["older", "old"])
     assert admission.admit(["late"], 1001) == ([], [])  # nobody stood still for long enough
     assert set(admission.moved) == {"busy", "new", "newer"}
@@ -91,12 +98,12 @@ def test_those_who_move_keep_their_history_and_those_who_stand_still_make_room()
 
 @pytest.mark.parametrize("count", [5, 50])
 def test_there_are_never_more_than_fit(count):
-    admission = Admission({}, most=10, still=600)
+    admission = HistoryAdmission({}, most=10, still=600)
     admitted, _ = admission.admit([str(number) for number in range(count)], 1)
     assert len(admitted) == len(admission.moved) == min(count, 10)
 
 
 def test_what_did_not_move_for_long_is_forgotten():
-    admission = Admission({"old": 1, "new": 100}, most=10, still=600)
+    admission = HistoryAdmission({"old": 1, "new": 100}, most=10, still=600)
     assert admission.expire(50) == ["old"]
     assert admission.expire(50) == []

@@ -2,11 +2,13 @@
 
 import asyncio
 
-from brokerapp.model.definitions import Composite, Definitions, Leg
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget
 from brokerapp.model.destination import Destination
 from brokerapp.runtime.definition_sync import DefinitionSync
 
-CONFIGURED = Definitions(virtual_destinations=(Composite(Destination.queue("in"), (Leg(Destination.queue("out")),)),))
+CONFIGURED = Definitions(
+    virtual_destinations=(CompositeDestination(Destination.queue("in"), (ForwardTarget(Destination.queue("out")),)),)
+)
 
 
 async def test_nodes_that_begin_at_once_have_the_same_definitions_and_one_version(store):

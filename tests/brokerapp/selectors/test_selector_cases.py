@@ -7,14 +7,14 @@ import time
 import pytest
 
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.selectors import Seen, compile_selector
+from brokerapp.selectors import SelectorView, compile_selector
 from brokerapp.selectors.explain import explain
-from brokerapp.selectors.overruns import LEAST_MOMENT, MAX_OVERRUNS, Overruns
+from brokerapp.selectors.overruns import LEAST_MOMENT, MAX_OVERRUNS, SlowConditionTracker
 from brokerapp.selectors.parser import MAX_DEPTH, parse
 from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
 from brokerapp.selectors.xml_body import MAX_BODY, SECONDS
-from brokerapp.selectors.xpath.xpath_process import APART
+from brokerapp.selectors.xpath.xpath_process import XPATH_PROCESS
 from tests.brokerapp.selectors.cases import BODIES, CASES, REFUSED, XPATHS
 
 
@@ -57,15 +57,15 @@ def test_what_cannot_be_meant_is_refused_with_its_position(text, position):
 def test_xpath_looks_into_bodies_of_xml_and_into_no_others(text, matching):
     selector = compile_selector(text)
     headers = {"n": "1", "content-length": "1"}
-    assert {name for name, body in BODIES.items() if selector.evaluate(Seen(headers, body))} == matching
+    assert {name for name, body in BODIES.items() if selector.evaluate(SelectorView(headers, body))} == matching
     assert parse(render(selector.tree)) == selector.tree
 
 
 def test_text_is_utf_8_whatever_its_declaration_says():
     selector = compile_selector("XPATH '/r = \"\u00e9\"'")
     body = "<?xml version='1.0' encoding='ISO-8859-1'?><r>\u00e9</r>".encode()
-    assert selector.matches(Seen({}, body))
-    assert not selector.matches(Seen({"content-length": str(len(body))}, body))
+    assert selector.matches(SelectorView({}, body))
+    assert not selector.matches(SelectorView({"content-length": str(len(body))}, body))
 
 
 def test_without_a_body_xpath_is_false():
@@ -75,10 +75,10 @@ def test_without_a_body_xpath_is_false():
 @pytest.mark.parametrize(
     ("text", "seen", "reason"),
     [
-        ("XPATH 'a'", Seen({}, b"<a/>"), "this was asked of the body"),
-        ("XPATH 'a'", Seen({}, b"a"), "the body is not taken for XML"),
+        ("XPATH 'a'", SelectorView({}, b"<a/>"), "this was asked of the body"),
+        ("XPATH 'a'", SelectorView({}, b"a"), "the body is not taken for XML"),
         ("XPATH 'a'", {}, "there is no body to look into"),
-        ("XQUERY 'a'", Seen({}, b"<a/>"), "XQUERY never holds, as in ActiveMQ"),
+        ("XQUERY 'a'", SelectorView({}, b"<a/>"), "XQUERY never holds, as in ActiveMQ"),
     ],
 )
 def test_why_a_condition_on_the_body_came_to_that_is_said(text, seen, reason):
@@ -188,12 +188,12 @@ BOMBS = [
 
 def test_an_xpath_that_takes_too_long_for_a_body_is_false_there_and_in_the_end_not_asked_any_more():
     selector, started = compile_selector(f"XPATH '{ENDLESS}'"), time.perf_counter()
-    assert selector.matches(Seen({}, b"<a/>"))
+    assert selector.matches(SelectorView({}, b"<a/>"))
     for _ in range(MAX_OVERRUNS):
-        assert not selector.matches(Seen({}, MANY))
-        assert compile_selector("XPATH 'count(//a) = 1000'").matches(Seen({}, MANY)), "the others go on"
+        assert not selector.matches(SelectorView({}, MANY))
+        assert compile_selector("XPATH 'count(//a) = 1000'").matches(SelectorView({}, MANY)), "the others go on"
     assert time.perf_counter() - started < 5
-    assert not selector.matches(Seen({}, b"<a/>"))
+    assert not selector.matches(SelectorView({}, b"<a/>"))
 
 
 def test_an_xpath_that_takes_too_long_for_any_body_is_refused():
@@ -207,32 +207,32 @@ def test_an_xpath_that_takes_too_long_for_any_body_is_refused():
 @pytest.mark.parametrize("body", [*BOMBS, b"<r>" + b"x" * MAX_BODY + b"</r>"])
 def test_a_body_that_is_meant_to_keep_its_reader_busy_is_no_match(body):
     started = time.perf_counter()
-    assert not compile_selector("XPATH 'true()'").matches(Seen({}, body))
+    assert not compile_selector("XPATH 'true()'").matches(SelectorView({}, body))
     assert time.perf_counter() - started < 2
 
 
 def test_memory_an_xpath_wants_in_excess_is_not_given():
     body = b"<r>" + b"x" * (MAX_BODY - 100) + b"</r>"
-    assert not compile_selector(f"XPATH 'concat({','.join('/' * 3000)}) = 1'").matches(Seen({}, body))
-    assert compile_selector("XPATH 'r'").matches(Seen({}, body))
+    assert not compile_selector(f"XPATH 'concat({','.join('/' * 3000)}) = 1'").matches(SelectorView({}, body))
+    assert compile_selector("XPATH 'r'").matches(SelectorView({}, body))
 
 
 def test_conditions_on_bodies_outlive_the_process_that_computes_them():
-    selector, body = compile_selector("XPATH 'a'"), Seen({}, b"<a/>")
+    selector, body = compile_selector("XPATH 'a'"), SelectorView({}, b"<a/>")
     assert selector.matches(body)
-    os.killpg(APART._process.pid, signal.SIGKILL)
+    os.killpg(XPATH_PROCESS._process.pid, signal.SIGKILL)
     assert selector.matches(body)
-    os.kill(APART._process.pid, signal.SIGKILL)
-    assert selector.matches(Seen({}, b"<a/>"))
+    os.kill(XPATH_PROCESS._process.pid, signal.SIGKILL)
+    assert selector.matches(SelectorView({}, b"<a/>"))
 
 
 def test_many_conditions_that_take_too_long_waste_no_more_each_than_a_short_moment():
-    body = Seen({"x": "a" * 80 + "b"}, MANY)
+    body = SelectorView({"x": "a" * 80 + "b"}, MANY)
     for number in range(60):
         assert not compile_selector(f"REGEX('(aa|a|{number})+$', x)").matches(body)
     for number in range(10):
         assert not compile_selector(f"XPATH '{ENDLESS} and {number}'").matches(body)
-    assert Overruns.moment(SECONDS) == LEAST_MOMENT
+    assert SlowConditionTracker.moment(SECONDS) == LEAST_MOMENT
     assert compile_selector("XPATH 'count(//a) = 1000'").matches(body), "the others have time enough"
-    while Overruns.moment(SECONDS) < SECONDS:
+    while SlowConditionTracker.moment(SECONDS) < SECONDS:
         assert compile_selector("REGEX('a', x)").matches(body)

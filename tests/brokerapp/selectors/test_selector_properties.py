@@ -9,7 +9,7 @@ from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.explain import explain
 from brokerapp.selectors.parser import parse
 from brokerapp.selectors.render import render
-from brokerapp.selectors.tree import Negative, Property
+from brokerapp.selectors.tree import Negative, PropertyRef
 from tests.brokerapp.selectors.trees import random_condition, random_headers, verdict
 
 #: What selectors are made of, whole and broken.
@@ -41,7 +41,7 @@ def test_a_rendered_tree_is_read_as_the_same_tree(random):
 
 @given(st.text(st.characters(blacklist_categories=("Cs",)), min_size=1))
 def test_any_name_can_be_rendered(name):
-    tree = Negative(Property(name))
+    tree = Negative(PropertyRef(name))
     assert parse(render(tree) + " = 1").left == tree
 
 

@@ -21,7 +21,7 @@ from brokerapp.selectors.tree import (
     Negative,
     Not,
     Or,
-    Property,
+    PropertyRef,
 )
 
 PROPERTIES = ["a", "b", "c", "flag"]
@@ -76,7 +76,7 @@ _CONNECTIVES = [
     lambda random, depth: Or(_conditions(random, depth)),
     lambda random, depth: Not(random_condition(random, depth)),
     lambda random, depth: IsNull(random_condition(random, depth)),
-    lambda random, depth: Compare(random.choice(["=", "<>"]), And(_conditions(random, depth)), Property("flag")),
+    lambda random, depth: Compare(random.choice(["=", "<>"]), And(_conditions(random, depth)), PropertyRef("flag")),
 ] * 2
 
 _TESTS = [
@@ -92,8 +92,8 @@ _TESTS = [
 ]
 
 
-def _property_of(random: Random) -> Property:
-    return Property(random.choice(PROPERTIES * 2 + IDENTIFIERS))
+def _property_of(random: Random) -> PropertyRef:
+    return PropertyRef(random.choice(PROPERTIES * 2 + IDENTIFIERS))
 
 
 def _scalar(random: Random, depth: int = 1):
@@ -124,12 +124,12 @@ def _equality(random: Random):
     left, right = _scalar(random), _scalar(random)
     truths = [isinstance(each, Literal) and isinstance(each.value, bool) for each in (left, right)]
     if isinstance(left, Literal) and isinstance(right, Literal) and truths[0] != truths[1]:
-        left = Property("a")
+        left = PropertyRef("a")
     return Compare(random.choice(["=", "<>"]), left, right)
 
 
 def _text(random: Random):
-    return Property(random.choice([*PROPERTIES, "JMSType"]))
+    return PropertyRef(random.choice([*PROPERTIES, "JMSType"]))
 
 
 def _list(random: Random):
@@ -274,7 +274,7 @@ def _call(node, headers):
 
 _MEANINGS = {
     Literal: lambda node, headers: node.value,
-    Property: _property,
+    PropertyRef: _property,
     And: lambda node, headers: _three([_condition(each, headers) for each in node.operands], False),
     Or: lambda node, headers: _three([_condition(each, headers) for each in node.operands], True),
     Not: lambda node, headers: _negated(_condition(node.operand, headers)),

@@ -4,17 +4,19 @@ import pytest
 
 from brokerapp.engine.routing.bindings import RoutingType
 from brokerapp.engine.routing.consumer_mappings import ConsumerMappings, parse_mappings
-from brokerapp.engine.routing.naming_conventions import Conventions
+from brokerapp.engine.routing.naming_conventions import NamingConventions
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.naming import DestinationNaming
 from brokerapp.stomp.session import StompSession
 
-PREFIXED = Conventions(
+PREFIXED = NamingConventions(
     (("jms.queue.", RoutingType.ANYCAST), ("jms.topic.", RoutingType.MULTICAST), ("/queue/", RoutingType.ANYCAST))
 )
-MAPPED = Conventions(consumer_queues=ConsumerMappings(parse_mappings("Consumer.*.>;2,C.*.>;2;selectorAware=true")[0]))
+MAPPED = NamingConventions(
+    consumer_queues=ConsumerMappings(parse_mappings("Consumer.*.>;2,C.*.>;2;selectorAware=true")[0])
+)
 
 
 def own(kind, name):

@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerapp.errors import AccessDenied, BrokerError, ProtocolError, RequestRefused
-from brokerapp.model.commands import Abort, Begin, Commit, Connect, Disconnect, Send, Settle, Subscribe, Unsubscribe
+from brokerapp.model.commands import (
+    AbortCommand,
+    BeginCommand,
+    CommitCommand,
+    ConnectCommand,
+    DisconnectCommand,
+    SendCommand,
+    SettleCommand,
+    SubscribeCommand,
+    UnsubscribeCommand,
+)
 from brokerapp.model.transport_connector import HEART_BEAT_FLOOR_MS, ConnectionLimits
 from brokerapp.stomp.frames import Frame, FrameParser
 from brokerapp.stomp.session import StompSession
@@ -61,7 +71,7 @@ def test_versions_are_negotiated(command, offered, agreed):
             session.receive(frame)
         return
     connect = session.receive(frame)
-    assert isinstance(connect, Connect)
+    assert isinstance(connect, ConnectCommand)
     assert session.version == connect.headers["version"] == agreed
 
 
@@ -153,14 +163,16 @@ def test_send_says_what_to_do_with_the_message_and_keeps_the_rest_as_its_propert
         "expires": "123", "timestamp": "99", "content-type": "text/plain", "colour": "a:b", "reply-to": "/queue/b",
     }  # fmt: skip
     send = session.receive(Frame("SEND", headers, b"body"))
-    assert send == Send(
+    assert send == SendCommand(
         "/queue/a", "content-type:text/plain\ncolour:a\\cb\nreply-to:/queue/b\n", b"body", True, 7, 123, 99, "t", "r"
     )
 
 
 @pytest.mark.scenario("ST-08", "ST-34")
 def test_send_has_the_defaults_of_activemq(session):
-    assert session.receive(Frame("SEND", {"destination": "a"})) == Send("a", "", b"", False, 4, 0, None, None, None)
+    assert session.receive(Frame("SEND", {"destination": "a"})) == SendCommand(
+        "a", "", b"", False, 4, 0, None, None, None
+    )
 
 
 @pytest.mark.parametrize(("text", "priority"), [("0", 0), ("9", 9), ("10", 9), ("-3", 0), (" 5 ", 5)])
@@ -237,7 +249,7 @@ def test_subscribe_names_what_to_consume_and_how(session):
         "destination": "/queue/a", "id": "1", "ack": "client", "selector": "a = 1", "receipt": "r",
         "activemq.prefetchSize": "7", "activemq.priority": "3",
     }  # fmt: skip
-    assert session.receive(Frame("SUBSCRIBE", headers)) == Subscribe(
+    assert session.receive(Frame("SUBSCRIBE", headers)) == SubscribeCommand(
         "1", "/queue/a", "client", "a = 1", False, {"prefetchSize": "7", "priority": "3"}, "r"
     )
 
@@ -253,43 +265,43 @@ def test_an_unknown_ack_mode_is_auto(given, mode):
 
 #: Version, command, headers, the action or what the error says.
 BY_VERSION = [
-    ("1.0", "SUBSCRIBE", {"destination": "a"}, Subscribe(None, "a", "auto", None, False, {}, None)),
+    ("1.0", "SUBSCRIBE", {"destination": "a"}, SubscribeCommand(None, "a", "auto", None, False, {}, None)),
     ("1.1", "SUBSCRIBE", {"destination": "a"}, "SUBSCRIBE without an id header"),
     ("1.2", "SUBSCRIBE", {"destination": "a"}, "SUBSCRIBE without an id header"),
-    ("1.0", "UNSUBSCRIBE", {"destination": "a"}, Unsubscribe(None, "a", None, None)),
-    ("1.0", "UNSUBSCRIBE", {"id": "1"}, Unsubscribe("1", None, None, None)),
+    ("1.0", "UNSUBSCRIBE", {"destination": "a"}, UnsubscribeCommand(None, "a", None, None)),
+    ("1.0", "UNSUBSCRIBE", {"id": "1"}, UnsubscribeCommand("1", None, None, None)),
     ("1.0", "UNSUBSCRIBE", {}, "UNSUBSCRIBE without an id header"),
     ("1.1", "UNSUBSCRIBE", {"destination": "a"}, "UNSUBSCRIBE without an id header"),
-    ("1.2", "UNSUBSCRIBE", {"id": "1", "receipt": "r"}, Unsubscribe("1", None, None, "r")),
-    ("1.2", "UNSUBSCRIBE", {"activemq.subscriptionName": "n"}, Unsubscribe(None, None, "n", None)),
+    ("1.2", "UNSUBSCRIBE", {"id": "1", "receipt": "r"}, UnsubscribeCommand("1", None, None, "r")),
+    ("1.2", "UNSUBSCRIBE", {"activemq.subscriptionName": "n"}, UnsubscribeCommand(None, None, "n", None)),
     (
         "1.2",
         "UNSUBSCRIBE",
         {"id": "1", "durable-subscription-name": "a", "activemq.subscriptionName": "b"},
-        Unsubscribe("1", None, "a", None),
+        UnsubscribeCommand("1", None, "a", None),
     ),
     (
         "1.2",
         "SUBSCRIBE",
         {"id": "1", "destination": "/topic/a", "durable-subscriber-name": "n"},
-        Subscribe("1", "/topic/a", "auto", None, False, {"subscriptionName": "n"}, None),
+        SubscribeCommand("1", "/topic/a", "auto", None, False, {"subscriptionName": "n"}, None),
     ),
-    ("1.0", "ACK", {"message-id": "m"}, Settle("m", None, True, None, None)),
-    ("1.0", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", True, None, None)),
-    ("1.1", "ACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", True, None, None)),
+    ("1.0", "ACK", {"message-id": "m"}, SettleCommand("m", None, True, None, None)),
+    ("1.0", "ACK", {"message-id": "m", "subscription": "s"}, SettleCommand("m", "s", True, None, None)),
+    ("1.1", "ACK", {"message-id": "m", "subscription": "s"}, SettleCommand("m", "s", True, None, None)),
     *(("1.1", verb, {"message-id": "m"}, f"{verb} without the header subscription") for verb in ("ACK", "NACK")),
-    ("1.2", "ACK", {"id": "7", "transaction": "t", "receipt": "r"}, Settle("7", None, True, "t", "r")),
+    ("1.2", "ACK", {"id": "7", "transaction": "t", "receipt": "r"}, SettleCommand("7", None, True, "t", "r")),
     ("1.0", "ACK", {"id": "7"}, "ACK without the header message-id"),
     ("1.1", "ACK", {"id": "7"}, "ACK without the header message-id"),
     ("1.2", "ACK", {"message-id": "m"}, "ACK without the header id"),
     ("1.0", "NACK", {"message-id": "m"}, "NACK is not a command of STOMP 1.0"),
-    ("1.1", "NACK", {"message-id": "m", "subscription": "s"}, Settle("m", "s", False, None, None)),
-    ("1.2", "NACK", {"id": "7"}, Settle("7", None, False, None, None)),
-    *((version, "BEGIN", {"transaction": "t"}, Begin("t", None)) for version in VERSIONS),
-    *((version, "COMMIT", {"transaction": "t", "receipt": "r"}, Commit("t", "r")) for version in VERSIONS),
-    *((version, "ABORT", {"transaction": "t"}, Abort("t", None)) for version in VERSIONS),
+    ("1.1", "NACK", {"message-id": "m", "subscription": "s"}, SettleCommand("m", "s", False, None, None)),
+    ("1.2", "NACK", {"id": "7"}, SettleCommand("7", None, False, None, None)),
+    *((version, "BEGIN", {"transaction": "t"}, BeginCommand("t", None)) for version in VERSIONS),
+    *((version, "COMMIT", {"transaction": "t", "receipt": "r"}, CommitCommand("t", "r")) for version in VERSIONS),
+    *((version, "ABORT", {"transaction": "t"}, AbortCommand("t", None)) for version in VERSIONS),
     *((version, "BEGIN", {}, "BEGIN without a transaction header") for version in VERSIONS),
-    *((version, "DISCONNECT", {"receipt": "r"}, Disconnect("r")) for version in VERSIONS),
+    *((version, "DISCONNECT", {"receipt": "r"}, DisconnectCommand("r")) for version in VERSIONS),
     *((version, "SEND", {}, "SEND without a destination header") for version in VERSIONS),
     *((version, "SUBSCRIBE", {"id": "1"}, "SUBSCRIBE without a destination header") for version in VERSIONS),
 ]
@@ -325,9 +337,16 @@ def test_no_frame_makes_a_session_fail_in_any_other_way_than_it_says(version, co
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("SUB", Subscribe), ("SUBX", Subscribe), ("SENDER", Send), ("ACKNOWLEDGE", Settle), ("BEGINNING", Begin),
-     ("UNSUB", Unsubscribe), ("DISCONNECTED", Disconnect)],
-)  # fmt: skip
+    [
+        ("SUB", SubscribeCommand),
+        ("SUBX", SubscribeCommand),
+        ("SENDER", SendCommand),
+        ("ACKNOWLEDGE", SettleCommand),
+        ("BEGINNING", BeginCommand),
+        ("UNSUB", UnsubscribeCommand),
+        ("DISCONNECTED", DisconnectCommand),
+    ],
+)
 def test_a_command_is_known_by_its_beginning_as_in_activemq(written, meant):
     headers = {"destination": "/queue/a", "id": "1", "transaction": "t"}
     assert isinstance(connected().receive(Frame(written, headers)), meant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.message import Message
 from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
 
@@ -43,7 +43,7 @@ class CommittingSession:
 
 async def entries(store, log, after=0, count=1000):
     return [
-        Entry(log, each.seq, each.message, each.payload, each.size, each.original, each.shown)
+        LogEntry(log, each.seq, each.message, each.payload, each.size, each.original, each.shown)
         for each in await store.read(log, after, count)
     ]
 

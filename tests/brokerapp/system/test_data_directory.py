@@ -8,13 +8,13 @@ import pytest
 from brokerapp.config import read_config
 from brokerapp.errors import ConfigurationRefused, StoreUnavailable
 from brokerapp.management.commands.runbroker import Command
-from brokerapp.system.data_directory import DataFolder
+from brokerapp.system.data_directory import DataDirectory
 
 URL = "redis://user:secret@store.example.org:6379/0"
 
 
 def test_a_shared_store_is_found_and_its_url_is_its_owners_only(tmp_path):
-    folder = DataFolder(tmp_path)
+    folder = DataDirectory(tmp_path)
     (tmp_path / "redis.url").write_text("readable by others")
     folder.remember("orders", URL)
     assert folder.whereabouts() == (URL, "orders")
@@ -22,7 +22,7 @@ def test_a_shared_store_is_found_and_its_url_is_its_owners_only(tmp_path):
 
 
 def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
-    folder = DataFolder(tmp_path)
+    folder = DataDirectory(tmp_path)
     folder.remember("orders", URL)
     folder.remember("orders")
     folder.store.mkdir()
@@ -32,13 +32,13 @@ def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
 
 def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):
     with pytest.raises(StoreUnavailable, match="it still starts: there is no broker"):
-        DataFolder(tmp_path).whereabouts()
+        DataDirectory(tmp_path).whereabouts()
     with pytest.raises(StoreUnavailable, match="there is no folder"):
-        DataFolder(tmp_path / "nowhere").whereabouts()
+        DataDirectory(tmp_path / "nowhere").whereabouts()
 
 
 def test_of_a_broker_that_was_here_and_was_stopped_it_is_said_that_it_does_not_run(tmp_path):
-    folder = DataFolder(tmp_path)
+    folder = DataDirectory(tmp_path)
     folder.remember("orders")
     with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* does not run, or it still starts"):
         folder.whereabouts()

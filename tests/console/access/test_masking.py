@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, FIRST_FAILED_AT, signed
-from brokerapp.engine.policy.dead_letters import Death, dead_letter
+from brokerapp.engine.policy.dead_letters import DeadLetterInfo, dead_letter
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination
@@ -163,7 +163,7 @@ def test_what_a_consumer_parks_with_all_it_says_stays_masked_however_often_it_fa
     parked = Message("m-1", b"message-id:m-1\ndlqRoute:/queue/orders.eu\n", BODY, persistent=True)
     operator = make_user("operator")
     for queue in ("parked", "parked.again"):
-        death = Death("rejected", Destination.queue(queue), "", 5, 1, "")
+        death = DeadLetterInfo("rejected", Destination.queue(queue), "", 5, 1, "")
         parked = dead_letter(parked, death, DeadLetterStrategy())
         dead = replace(message(BODY, "ActiveMQ.DLQ"), headers=parked.headers, came_from=death.source.stomp)
         assert b"4111" not in masked(operator, dead, Destination.queue("ActiveMQ.DLQ")).body

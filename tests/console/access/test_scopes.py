@@ -14,10 +14,10 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerapp.model.definitions import Composite, Leg, PolicyEntry
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, PolicyEntry
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
-from brokerapp.model.time_series import Whole
+from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.model.time_series import BrokerPoint
 from console.access.permissions import visible
 from console.alerts import active_alerts
 from console.audit.trail import Actor, recording
@@ -51,12 +51,16 @@ def make_half(broker, side: str) -> dict:
     client.send(f"/queue/{side}.a", "x", persistent="true", receipt="1", correlation=side)
     broker.send(f"/queue/{side}.a", "y", persistent="true")
     broker.send(f"/queue/{dead}", "z", persistent="true", dlqDeliveryFailureCause=f"no {side}")
-    log = kept_log(NamedSubscription("c", f"of.{side}", (topic,)))
-    made = Composite(Destination.queue(f"{side}.split"), (Leg(Destination.queue(f"{side}.target")),))
+    log = kept_log(SubscriptionIdentity("c", f"of.{side}", (topic,)))
+    made = CompositeDestination(
+        Destination.queue(f"{side}.split"), (ForwardTarget(Destination.queue(f"{side}.target")),)
+    )
     policy, current = PolicyEntry(Destination.queue(f"{side}.>")), gateway().definitions()
     items = {**items_of(current), made.id: made, policy.id: policy, **straddling(side)}
     gateway().define(definitions_of(items.values(), current.version), "ada", f"Define {side}.split")
-    other = Composite(Destination.queue(f"{side}.draft"), (Leg(Destination.queue(f"{side}.target")),))
+    other = CompositeDestination(
+        Destination.queue(f"{side}.draft"), (ForwardTarget(Destination.queue(f"{side}.target")),)
+    )
     draft = draft_service.begin("ada", f"Define {side}.draft", [Change(None, other)], current.version)
     job = Job.objects.create(name=f"Retry {side}", action="retry", queue=str(queue), asked_by="ada", state="asked")
     rule = AlertRule.objects.create(name=f"{side} is deep", metric="depth", pattern=SCOPE.replace(INSIDE, side),
@@ -82,18 +86,18 @@ def make_half(broker, side: str) -> dict:
             "client": client}  # fmt: skip
 
 
-def straddling(side: str) -> dict[str, Composite]:
+def straddling(side: str) -> dict[str, CompositeDestination]:
     """What reaches from one half into both: a composite, and half of a ring that lacks one definition to be closed."""
     other = OUTSIDE if side == INSIDE else INSIDE
     ways = {f"{side}.both": (f"{side}.target", f"{other}.target"), f"{side}.ring": (f"{other}.ring2",)}
     made = [
-        Composite(Destination.queue(name), tuple(Leg(Destination.queue(leg)) for leg in legs))
+        CompositeDestination(Destination.queue(name), tuple(ForwardTarget(Destination.queue(leg)) for leg in legs))
         for name, legs in ways.items()
     ]
     return {each.id: each for each in made}
 
 
-def kept_log(subscription: NamedSubscription) -> Destination:
+def kept_log(subscription: SubscriptionIdentity) -> Destination:
     """The log of a durable subscription, which is made for the module."""
     for each in gateway().run(gateway().admin.subscriptions()):
         if each.subscription.name == subscription.name:
@@ -350,7 +354,7 @@ async def test_no_frame_names_or_counts_what_is_outside_of_the_scope(console):
 
 def test_charts_and_frames_sum_nothing_of_what_is_outside_of_the_scope(console, db, monkeypatch):
     make_world(console)
-    whole = [Whole(NOW_S, 1_000_000, 9_000, 9_000, 0, 0, 0, 0, 0)]
+    whole = [BrokerPoint(NOW_S, 1_000_000, 9_000, 9_000, 0, 0, 0, 0, 0)]
     monkeypatch.setattr(charts_history, "read_broker_points", lambda *_: whole)
     request = RequestFactory().get("/chart")
     request.user = make_user("operator", SCOPE, name="op")

@@ -3,10 +3,10 @@
 import pytest
 
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
-from brokerapp.model.subscription_identity import NamedSubscription
-from brokerapp.model.time_series import Point, Whole
+from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.backtest import replay
 from console.alerts.evaluation import was_monitored
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
@@ -48,14 +48,14 @@ def broken(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]:
     return evaluate_rule(rule, readings).breaking
 
 
-LOG, NOT_DURABLE = Destination(Kind.SUBSCRIPTION, "c:s"), Destination(Kind.SUBSCRIPTION, "c:t")
+LOG, NOT_DURABLE = Destination(DestinationKind.SUBSCRIPTION, "c:s"), Destination(DestinationKind.SUBSCRIPTION, "c:t")
 NAMED = {
-    LOG: NamedSubscription("c", "s", (Destination.topic("prices.>"),)),
-    NOT_DURABLE: NamedSubscription("c", "t", (Destination.topic("prices.>"),), durable=False, shared=True),
+    LOG: SubscriptionIdentity("c", "s", (Destination.topic("prices.>"),)),
+    NOT_DURABLE: SubscriptionIdentity("c", "t", (Destination.topic("prices.>"),), durable=False, shared=True),
 }
 RECENT = {
-    A: [Point(NOW - 900, 0, 0, 0, 0, 9, 9, 9, 9), Point(NOW - 60, 0, 0, 0, 0, 1, 2, 3, 4)],
-    DLQ: [Point(NOW - 900, 5, 5, 0, 0), Point(NOW - 60, 9, 4, 0, 0)],
+    A: [DestinationPoint(NOW - 900, 0, 0, 0, 0, 9, 9, 9, 9), DestinationPoint(NOW - 60, 0, 0, 0, 0, 1, 2, 3, 4)],
+    DLQ: [DestinationPoint(NOW - 900, 5, 5, 0, 0), DestinationPoint(NOW - 60, 9, 4, 0, 0)],
 }
 CASES = [
     ("a depth above", AlertCondition(AlertMetric.DEPTH, 10), [stats(QueueSize=11)], {str(A): 11}),
@@ -175,7 +175,7 @@ def test_a_broker_without_a_node_breaks_no_rule_of_its_own():
 @pytest.mark.parametrize("metric", [AlertMetric.DEAD, AlertMetric.EXPIRED, AlertMetric.DROPPED])
 def test_what_was_counted_lately_is_told_by_the_history_whatever_a_node_that_began_anew_counts(metric):
     rows = [stats(DLQ, DLQ=True), stats(B, DLQ=True)]
-    recent = {DLQ: [Point(NOW - 60, 9, 4, 0, 0, 4, 4, 4, 4)]}
+    recent = {DLQ: [DestinationPoint(NOW - 60, 9, 4, 0, 0, 4, 4, 4, 4)]}
     rule = AlertCondition(metric, 3)
     assert evaluate_rule(rule, MetricReadings(NOW, picture(*rows), recent=recent)) == RuleEvaluation({str(DLQ): 4})
     not_all = MetricReadings(NOW, picture(*rows), recent=recent, has_all_points=False)
@@ -190,7 +190,7 @@ def test_what_was_counted_lately_is_told_by_the_history_whatever_a_node_that_beg
 )
 def test_of_what_nobody_watched_all_the_time_only_what_is_enough_is_known(counted, below, expected):
     rule = AlertCondition(AlertMetric.DEAD, 3, below=below)
-    recent = {DLQ: [Point(NOW - 60, 9, counted, 0, 0)]}
+    recent = {DLQ: [DestinationPoint(NOW - 60, 9, counted, 0, 0)]}
     seen = evaluate_rule(rule, MetricReadings(NOW, picture(stats(DLQ, DLQ=True)), recent=recent, watched=False))
     assert [name for name in ("breaking", "unknown", "unseen") if getattr(seen, name)] == [expected] * bool(expected)
     ended = transitions(rule, {str(DLQ): OpenSubject(NOW - 99, True)}, seen, NOW).end
@@ -285,13 +285,13 @@ def test_a_rule_reads_as_a_sentence():
 # -- what it would have done
 
 
-def looked(minutes: int, **more) -> list[Whole]:
-    base = dict.fromkeys(Whole._fields[1:], 0) | more
-    return [Whole(NOW + 60 * minute, **base) for minute in range(minutes)]
+def looked(minutes: int, **more) -> list[BrokerPoint]:
+    base = dict.fromkeys(BrokerPoint._fields[1:], 0) | more
+    return [BrokerPoint(NOW + 60 * minute, **base) for minute in range(minutes)]
 
 
-def at(minute: int, pending: int, arrived: int = 0, left: int = 0, consumers: int = 1) -> Point:
-    return Point(NOW + 60 * minute, pending, arrived, left, consumers)
+def at(minute: int, pending: int, arrived: int = 0, left: int = 0, consumers: int = 1) -> DestinationPoint:
+    return DestinationPoint(NOW + 60 * minute, pending, arrived, left, consumers)
 
 
 REPLAYS = [
@@ -344,7 +344,7 @@ def test_a_replay_knows_nothing_of_what_was_not_kept_yet():
 
 @pytest.mark.parametrize("metric", AlertMetric)
 def test_what_is_said_to_be_kept_can_be_replayed_and_nothing_else(metric):
-    consumed = Point(NOW + 60, 9, 99, 99, 9, 9, 9, 9, 9)
+    consumed = DestinationPoint(NOW + 60, 9, 99, 99, 9, 9, 9, 9, 9)
     points = {A: [consumed], B: [consumed._replace(consumers=0)]}
-    past = looked(5, **dict.fromkeys(Whole._fields[1:], 9))
+    past = looked(5, **dict.fromkeys(BrokerPoint._fields[1:], 9))
     assert bool(replay(AlertCondition(metric, 0.5), points, past, 60)) is DESCRIPTIONS[metric].has_history

@@ -7,7 +7,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from brokerapp.model.definition_codec import to_json
-from brokerapp.model.definitions import Composite, Definitions, Leg
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.accounts.rate_limit import RateLimit
 from console.api.common import auth
@@ -395,7 +395,9 @@ def test_firings_about_what_one_does_not_see_are_not_told(console, db):
 def test_a_draft_is_begun_compared_asked_for_and_applied(program, console):
     now = call(program, "get", "/routing")
     wanted = now["definitions"]
-    composite = to_json(Definitions(virtual_destinations=(Composite(Q("api.draft"), (Leg(Q("api.leg")),)),)))
+    composite = to_json(
+        Definitions(virtual_destinations=(CompositeDestination(Q("api.draft"), (ForwardTarget(Q("api.leg")),)),))
+    )
     wanted["virtualDestinations"] = composite["virtualDestinations"]
     draft = call(
         program, "post", "/routing/drafts", {"name": "d", "definitions": wanted, "version": now["version"]}, 201

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from brokerapp.errors import DefinitionRefused, StoreUnavailable
 from brokerapp.management.operations import telling
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.audit import retention, trail
 from console.audit.search.change_descriptions import changes_of
@@ -99,10 +99,10 @@ def test_the_reason_of_an_operation_is_not_shown_as_removed():
 
 
 def test_a_change_of_the_routing_is_shown_by_names_and_not_by_places():
-    def orders(*legs: Leg) -> dict:
-        return item_to_json(Composite(queue("orders"), legs))
+    def orders(*legs: ForwardTarget) -> dict:
+        return item_to_json(CompositeDestination(queue("orders"), legs))
 
-    eu, us = Leg(queue("orders.eu"), "region = 'eu'"), Leg(queue("orders.us"), "region = 'us'")
+    eu, us = ForwardTarget(queue("orders.eu"), "region = 'eu'"), ForwardTarget(queue("orders.us"), "region = 'us'")
     changed = [
         (
             "Composite queue orders, target orders.us", "region = 'us'", "region = 'USA'", "changed",

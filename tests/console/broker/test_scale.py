@@ -14,9 +14,9 @@ import requests
 from django.test import Client
 from django.urls import reverse
 
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.model.time_series import Point
+from brokerapp.model.time_series import DestinationPoint
 from brokerapp.store import BatchWrite, CommitBatch, StoreLimits
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
@@ -247,7 +247,7 @@ def test_the_largest_live_frame_of_a_list_stays_small():
     shown = tuple(each.destination.name for each in rows[: max(PAGE_SIZES)])
     cells = CELLS["list"](picture, LiveChannel("list", "queues?size=100", shown), lambda destination: True)
     for name in shown[:SPARKS_A_FRAME]:
-        cells["rows"][name]["spark"] = charts_history.spark(_restless(), _restless(), 3600, Kind.QUEUE, 5)
+        cells["rows"][name]["spark"] = charts_history.spark(_restless(), _restless(), 3600, DestinationKind.QUEUE, 5)
     assert len(json.dumps({"type": "frame", "topics": {"list:queues?size=100": cells}})) < FRAME_BYTES
 
 
@@ -263,9 +263,9 @@ def test_one_more_tab_with_the_overview_costs_little_and_gets_a_small_frame():
         assert took < TAB_SECONDS * MARGIN
 
 
-def _restless() -> list[Point]:
+def _restless() -> list[DestinationPoint]:
     """An hour that makes the longest line."""
-    return [Point(10 * step, step * 7919 % 9973, 1, 1, 0) for step in range(360)]
+    return [DestinationPoint(10 * step, step * 7919 % 9973, 1, 1, 0) for step in range(360)]
 
 
 def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.broker import snapshot as pictures
@@ -33,7 +33,7 @@ def flowing(seconds: int, each_second: int, start: float = 100.0) -> BrokerSnaps
     return picture
 
 
-@pytest.mark.parametrize("kind", [Kind.SUBSCRIPTION, Kind.TEMP_QUEUE, Kind.TEMP_TOPIC])
+@pytest.mark.parametrize("kind", [DestinationKind.SUBSCRIPTION, DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC])
 def test_what_has_no_page_is_not_in_the_picture(kind):
     other = stats(Destination(kind, "c:sub"))
     picture = initial_snapshot(1.0, 1, [stats(), other], BrokerSnapshot())
@@ -92,7 +92,7 @@ def test_the_past_is_bounded():
 
 
 def test_logs_of_subscriptions_are_kept_apart_and_go_with_them():
-    log = stats(Destination(Kind.SUBSCRIPTION, "c:sub"), QueueSize=3)
+    log = stats(Destination(DestinationKind.SUBSCRIPTION, "c:sub"), QueueSize=3)
     picture = initial_snapshot(1.0, 1, [stats(), log], BrokerSnapshot())
     assert picture.subscriptions == {log.destination: log}
     assert apply_changes(picture, 2.0, 2, [], [log.destination]).subscriptions == {}
@@ -109,7 +109,7 @@ def test_trouble_keeps_the_numbers_and_says_why():
 
 
 def shown(query: dict, *rows: DestinationStats) -> list[str]:
-    page = page_of(initial_snapshot(100, 1, rows, BrokerSnapshot()), ListQuery.read(Kind.QUEUE, query))
+    page = page_of(initial_snapshot(100, 1, rows, BrokerSnapshot()), ListQuery.read(DestinationKind.QUEUE, query))
     return [row.destination.name for row in page.rows]
 
 
@@ -132,7 +132,9 @@ def test_equal_numbers_are_in_the_order_of_names_also_when_the_largest_come_firs
 
 
 def test_chips_count_what_the_text_leaves():
-    page = page_of(initial_snapshot(100, 1, MANY, BrokerSnapshot()), ListQuery.read(Kind.QUEUE, {"q": "q00"}))
+    page = page_of(
+        initial_snapshot(100, 1, MANY, BrokerSnapshot()), ListQuery.read(DestinationKind.QUEUE, {"q": "q00"})
+    )
     assert {name: count for name, _, count in page.chips} == {
         "": 10,
         "starred": 0,
@@ -146,14 +148,14 @@ def test_chips_count_what_the_text_leaves():
 def test_who_sees_less_is_shown_less_and_counts_less():
     page = page_of(
         initial_snapshot(100, 1, MANY, BrokerSnapshot()),
-        ListQuery.read(Kind.QUEUE, {}),
+        ListQuery.read(DestinationKind.QUEUE, {}),
         lambda each: each.name < "q010",
     )
     assert (page.total, page.existing, len(page.rows)) == (10, 10, 10)
 
 
 def test_the_starred_chip_shows_what_somebody_starred():
-    query = ListQuery.read(Kind.QUEUE, {"show": "starred"})
+    query = ListQuery.read(DestinationKind.QUEUE, {"show": "starred"})
     page = page_of(
         initial_snapshot(100, 1, MANY, BrokerSnapshot()), query, starred=frozenset({"queue://q007", "queue://gone"})
     )
@@ -161,7 +163,9 @@ def test_the_starred_chip_shows_what_somebody_starred():
 
 
 def test_the_url_holds_the_query_and_a_change_goes_back_to_page_one():
-    query = ListQuery.read(Kind.QUEUE, {"q": "a b", "show": "dlq", "sort": "-QueueSize", "page": "3", "size": "25"})
+    query = ListQuery.read(
+        DestinationKind.QUEUE, {"q": "a b", "show": "dlq", "sort": "-QueueSize", "page": "3", "size": "25"}
+    )
     assert query.url(page=3) == "?q=a+b&show=dlq&sort=-QueueSize&page=3&size=25"
     assert query.url(chip="") == "?q=a+b&sort=-QueueSize&size=25"
 
@@ -172,7 +176,7 @@ def test_ten_thousand_queues_make_a_page_quickly():
     rows = [stats(Destination.queue(f"load.{number}"), QueueSize=number, enqueued=number) for number in range(10_000)]
     picture = apply_changes(initial_snapshot(100, 1, rows, BrokerSnapshot()), 101, 2, rows, [])
     started = time.process_time()  # others may be at work on this machine too
-    page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-EnqueueRate"}))
+    page_of(picture, ListQuery.read(DestinationKind.QUEUE, {"sort": "-EnqueueRate"}))
     assert time.process_time() - started < 0.3
 
 
@@ -186,7 +190,9 @@ def test_rates_are_computed_for_the_rows_shown_and_no_others(monkeypatch):
         [],
         [],
     )
-    shown = page_of(picture, ListQuery.read(Kind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})).rows
+    shown = page_of(
+        picture, ListQuery.read(DestinationKind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})
+    ).rows
     assert asked == [row.destination for row in shown]
     assert len(shown) == 25
 

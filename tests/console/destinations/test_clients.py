@@ -6,9 +6,15 @@ from urllib.parse import quote
 import pytest
 from django.urls import reverse
 
-from brokerapp.model.destination import Destination, Kind
-from brokerapp.model.stats_records import ConnectionStats, ConsumerStats, DestinationStats, NodeStatus, PeerStats
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.stats_records import (
+    ConnectionDetails,
+    ConnectionStats,
+    ConsumerStats,
+    DestinationStats,
+    NodeStatus,
+)
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.alerts import active_alerts
 from console.alerts.evaluation import evaluate
 from console.broker.mirror import mirror
@@ -90,7 +96,7 @@ def offline(console):
     client = stomp.Connection12([("127.0.0.1", console.port)])
     client.connect("ada", "lovelace", wait=True, headers={"client-id": "shop"})
     client.subscribe("/topic/prices", "1", headers={"activemq.subscriptionName": "all prices", "receipt": "r"})
-    log = Destination(Kind.SUBSCRIPTION, "shop:all%20prices")
+    log = Destination(DestinationKind.SUBSCRIPTION, "shop:all%20prices")
     until(lambda: (known := mirror().picture.subscriptions.get(log)) and known.ConsumerCount, "it and its consumer")
     client.disconnect()
     until(lambda: mirror().picture.subscriptions[log].ConsumerCount == 0, "nobody to consume it")
@@ -197,7 +203,7 @@ def test_alerts_tell_of_its_backlog_and_of_how_long_it_is_offline(browser_of, of
 
 def peer(id: str, *destinations: str, since: int = 1, producing: tuple[str, ...] = (), **more) -> Peer:
     consumer = ConsumerStats(id, "1", list(destinations), prefetch=10, **more)
-    full = PeerStats(
+    full = ConnectionDetails(
         ConnectionStats(id, id, "127.0.0.1:1", "ada", "1.2", since).to_json(),
         [{name: getattr(consumer, name) for name in consumer.__dataclass_fields__}] if destinations else [],
         list(producing),
@@ -226,8 +232,10 @@ def test_a_scope_shows_only_who_uses_what_is_in_it():
 
 
 def test_subscribers_are_durable_active_durable_offline_and_non_durable():
-    away, here = (Destination(Kind.SUBSCRIPTION, name) for name in ("c:away", "c:here"))
-    kept = {log: NamedSubscription("c", log.name.partition(":")[2], (Destination.topic("t"),)) for log in (away, here)}
+    away, here = (Destination(DestinationKind.SUBSCRIPTION, name) for name in ("c:away", "c:here"))
+    kept = {
+        log: SubscriptionIdentity("c", log.name.partition(":")[2], (Destination.topic("t"),)) for log in (away, here)
+    }
     numbers = {away: DestinationStats(away, QueueSize=4), here: DestinationStats(here, ConsumerCount=1)}
     peers = [peer("plain", "topic://t", pending=2), peer("named", "topic://t", log=str(here)), peer("q", "queue://t")]
     found = subscribers(peers, numbers, kept, {str(away): 5_000}, {away: 7_000})

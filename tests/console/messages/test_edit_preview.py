@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from django.http import QueryDict
 
-from brokerapp.engine.editing.message_edit import Edit
+from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.engine.policy.broker_headers import CAUSE, WROTE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -19,18 +19,18 @@ HEADERS = {"message-id": "ID:1", "priority": "4", "expires": "0", "persistent": 
 MESSAGE = BrowsedMessage(7, "ID:1", "/queue/a", None, HEADERS, b"old", 3)
 
 
-def wish(edit: Edit, target: Destination | None = None) -> Wish:
+def wish(edit: MessageEdit, target: Destination | None = None) -> Wish:
     return Wish("edit", Destination.queue("a"), target, edit=edit, reason="r")
 
 
-def told(edit: Edit, target: Destination | None = None) -> dict[str, tuple]:
+def told(edit: MessageEdit, target: Destination | None = None) -> dict[str, tuple]:
     found = preview(MESSAGE, wish(edit, target), now_ms=0)
     rows = [*found.rows, *([found.body] if found.body else [])]
     return {row.name: (row.mark, row.before, row.after) for row in rows if row.mark != "same"}
 
 
 def test_the_first_message_is_shown_before_and_after():
-    edit = Edit({"region": "us", "type": "t"}, ("n",), False, 9, 60, b"new")
+    edit = MessageEdit({"region": "us", "type": "t"}, ("n",), False, 9, 60, b"new")
     assert told(edit, Destination.topic("b")) == {
         "destination": ("changed", "/queue/a", "/topic/b"),
         "persistent": ("changed", "yes", "no"),
@@ -44,10 +44,10 @@ def test_the_first_message_is_shown_before_and_after():
 
 
 def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
-    found = preview(MESSAGE, wish(Edit({"x": "1"})))
+    found = preview(MESSAGE, wish(MessageEdit({"x": "1"})))
     assert [row.name for row in found.rows if row.mark == "same"] == ["destination", "persistent", "n", "region"]
     assert found.body is None
-    hidden = preview(MESSAGE, wish(Edit({"x": "1"})), is_hidden=True)
+    hidden = preview(MESSAGE, wish(MessageEdit({"x": "1"})), is_hidden=True)
     assert (hidden.is_hidden, hidden.rows, hidden.body) == (True, (), None)
 
 
@@ -55,7 +55,7 @@ def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
 def test_its_way_is_the_one_that_the_node_takes_whatever_it_came_by(action):
     headers = {**HEADERS, CAUSE: "boom", WROTE: CAUSE, "original-destination": "/topic/by"}
     dead = replace(MESSAGE, headers=headers, original_destination="/topic/by", came_from="/queue/failed")
-    asked = Wish(action, Destination.queue("a"), edit=Edit({"n": "2"}) if action == "edit" else None, reason="r")
+    asked = Wish(action, Destination.queue("a"), edit=MessageEdit({"n": "2"}) if action == "edit" else None, reason="r")
     to, sent = way_of(dead, asked)
     assert to == job_service.home(action, dead, asked.queue) == Destination.queue("failed")
     assert "dlqDeliveryFailureCause" not in sent
@@ -73,8 +73,8 @@ def test_a_form_says_what_is_set_and_what_is_removed():
         property_name=["n", "reply-to", ""], property_type=["number", "remove", "text"], property_value=["5", "", ""],
         persistent="false", priority="2", lives="0", encoding="base64", body="AAE=", keeps="true",
     )  # fmt: skip
-    assert Changes.read(given).edit() == Edit({"n": "5"}, ("reply-to",), False, 2, 0, b"\x00\x01", True, True)
-    assert Changes.read(form(body="ignored", encoding="keep")).edit() == Edit()
+    assert Changes.read(given).edit() == MessageEdit({"n": "5"}, ("reply-to",), False, 2, 0, b"\x00\x01", True, True)
+    assert Changes.read(form(body="ignored", encoding="keep")).edit() == MessageEdit()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from django.utils import timezone
 
-from brokerapp.engine.editing.message_edit import Edit
+from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import BrowsePage, Tally
+from brokerapp.model.stats_records import BrowsePage, MatchCount
 from console.broker.gateway import gateway
 from console.messages.jobs import failed_again, job_service, worker
 from console.messages.jobs.spec import Wish
@@ -136,7 +136,7 @@ def ada(db):
 
 def test_messages_that_match_are_edited_and_what_they_became_is_told_of_each(name, ada, monkeypatch):
     monkeypatch.setattr(worker, "STEP", 2)
-    edit = Edit({"parity": "none", "n": "5"})
+    edit = MessageEdit({"parity": "none", "n": "5"})
     job = finish(job_service.start(Wish("edit", queue(name), selector="parity = 'odd'", edit=edit, reason="r"), "ada"))
     assert (job.state, job.done, job.failed) == (State.DONE, 5, 0)
     assert bodies(name) == list("0246813579")
@@ -154,7 +154,9 @@ def test_what_is_masked_for_who_edits_is_left_alone_and_may_be_edited_by_who_see
     MaskingRule.objects.create(place="header", pattern="parity", action="remove", role="operator")
     make_user("admin", name="eve")
     few = tuple(seqs(name)[:2])
-    job = finish(job_service.start(Wish("edit", queue(name), seqs=few, edit=Edit({"n": "1"}), reason="r"), "ada"))
+    job = finish(
+        job_service.start(Wish("edit", queue(name), seqs=few, edit=MessageEdit({"n": "1"}), reason="r"), "ada")
+    )
     assert {outcome for outcome, _ in outcomes(job)} == {"refused"}
     assert "masked for ada" in outcomes(job)[0][1]
     assert bodies(name) == list("0123456789")
@@ -165,7 +167,7 @@ def test_what_is_masked_for_who_edits_is_left_alone_and_may_be_edited_by_who_see
 
 def test_who_kept_the_original_is_not_said_to_have_taken_it(name, ada):
     [first, *_] = seqs(name)
-    edit = Edit({"n": "1"}, keeps=True)
+    edit = MessageEdit({"n": "1"}, keeps=True)
     job = finish(
         job_service.start(Wish("edit", queue(name), queue(f"{name}.to"), (first,), edit=edit, reason="r"), "ada")
     )
@@ -175,7 +177,7 @@ def test_who_kept_the_original_is_not_said_to_have_taken_it(name, ada):
 
 
 def test_an_account_that_is_gone_edits_nothing(name):
-    edit = Edit({"n": "1"})
+    edit = MessageEdit({"n": "1"})
     job = finish(
         job_service.start(Wish("edit", queue(name), seqs=tuple(seqs(name)[:1]), edit=edit, reason="r"), "nobody")
     )
@@ -198,8 +200,8 @@ def killed_after_the_step(monkeypatch):
         ("move", Outcome.DONE, None),
         ("remove", Outcome.DONE, None),
         ("copy", Outcome.UNKNOWN, None),
-        ("edit", Outcome.DONE, Edit({"n": "1"})),
-        ("edit", Outcome.UNKNOWN, Edit({"n": "1"}, keeps=True)),
+        ("edit", Outcome.DONE, MessageEdit({"n": "1"})),
+        ("edit", Outcome.UNKNOWN, MessageEdit({"n": "1"}, keeps=True)),
     ],
 )
 def test_a_job_whose_worker_was_killed_goes_on_and_does_nothing_twice(name, action, expected, edit, ada, monkeypatch):
@@ -256,10 +258,10 @@ WRONG = [
     (Wish("move", queue("a"), queue("a")), RequestRefused, "is where the messages are already"),
     (Wish("copy", queue("a"), queue("b.>")), RequestRefused, "is a pattern"),
     (Wish("retry", queue("a")), RequestRefused, "say why"),
-    (Wish("edit", queue("a"), reason="r", edit=Edit()), RequestRefused, "say what is to be changed"),
-    (Wish("edit", queue("a"), edit=Edit({"n": "1"})), RequestRefused, "say why"),
-    (Wish("edit", queue("a"), queue("b.>"), reason="r", edit=Edit()), RequestRefused, "b.> is a pattern"),
-    (Wish("edit", queue("a"), reason="r", edit=Edit({"expires": "1"})), RequestRefused, "is no property"),
+    (Wish("edit", queue("a"), reason="r", edit=MessageEdit()), RequestRefused, "say what is to be changed"),
+    (Wish("edit", queue("a"), edit=MessageEdit({"n": "1"})), RequestRefused, "say why"),
+    (Wish("edit", queue("a"), queue("b.>"), reason="r", edit=MessageEdit()), RequestRefused, "b.> is a pattern"),
+    (Wish("edit", queue("a"), reason="r", edit=MessageEdit({"expires": "1"})), RequestRefused, "is no property"),
     (Wish("remove", queue("a"), rate=-1), RequestRefused, "-1 messages a second"),
     (Wish("remove", queue("a"), selector="a ="), SelectorSyntaxError, "position"),
     (Wish("remove", queue("a"), seqs=tuple(range(5_001))), RequestRefused, "use a selector"),
@@ -281,11 +283,11 @@ def test_old_jobs_are_forgotten_with_their_outcomes(name, monkeypatch):
 
 
 def test_a_list_of_jobs_leaves_out_what_they_change_of_messages():
-    body = Edit(body=b"x" * 1000).to_json()
+    body = MessageEdit(body=b"x" * 1000).to_json()
     Job.objects.create(name="large", action="edit", queue="queue://a", asked_by="ada", edit=body)
     [one] = job_service.listed(Job.objects.all())
     assert one.get_deferred_fields() == {"edit"}
-    assert one.change == Edit(body=b"x" * 1000)  # read where it is asked for
+    assert one.change == MessageEdit(body=b"x" * 1000)  # read where it is asked for
 
 
 def test_open_pages_count_what_came_back_now_and_then_when_something_came_and_not_for_ever(monkeypatch):
@@ -309,7 +311,7 @@ def test_what_came_back_is_said_to_be_so_far_until_all_did_or_its_time_is_over()
     job = Job(action="retry", queue="queue://ActiveMQ.DLQ", asked_by="ada", done=3)
 
     def back(count: int) -> str:
-        return failed_again._told(job, Tally(count))["back"]
+        return failed_again._told(job, MatchCount(count))["back"]
 
     assert back(3) == "3 came back so far", "more may be sent again yet"
     job.finished = timezone.now()

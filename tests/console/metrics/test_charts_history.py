@@ -7,9 +7,9 @@ from django.urls import reverse
 
 from analytics.rollups.counters import DepthNote, EventCounts
 from analytics.rollups.store import RollupStore
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.model.time_series import COARSE, FINE, Point, Whole, packed
+from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, packed
 from brokerapp.store.history_rings import WHOLE
 from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import BrokerMirror, mirror
@@ -25,8 +25,8 @@ from tests.conftest import until
 NOW = 1_700_000_000
 
 
-def whole(at: int, **more) -> Whole:
-    return Whole(at, **{**dict.fromkeys(Whole._fields[1:], 0), **more})
+def whole(at: int, **more) -> BrokerPoint:
+    return BrokerPoint(at, **{**dict.fromkeys(BrokerPoint._fields[1:], 0), **more})
 
 
 # -- windows
@@ -78,7 +78,7 @@ def test_a_step_in_which_nobody_looked_is_a_gap_and_not_zero():
 def test_a_queue_that_stood_still_is_shown_where_it_stood():
     window = ChartWindow.read({}, NOW)
     looked = [whole(NOW - 30), whole(NOW - 20), whole(NOW - 10), whole(NOW)]
-    kept = [Point(NOW - 20, 8, 5, 1, 0)]
+    kept = [DestinationPoint(NOW - 20, 8, 5, 1, 0)]
     levels = [mark[1] for mark in destination_marks(kept, looked, window, pending=8)]
     assert levels == [4, 8, 8, 8]  # before its first point: what it must have held
     assert [mark[2] for mark in destination_marks(kept, looked, window, pending=8)] == [0, 0.5, 0, 0]
@@ -91,7 +91,7 @@ def test_the_chart_of_who_sees_some_queues_leaves_dead_letters_out_as_that_of_th
         DestinationStats(Destination.queue("dead"), QueueSize=40, DLQ=True),
         DestinationStats(Destination.queue("stands"), QueueSize=5),
     ]
-    kept = {"moves": [Point(NOW, 3, 3, 0, 0)], "dead": [Point(NOW, 40, 1, 0, 0)]}
+    kept = {"moves": [DestinationPoint(NOW, 3, 3, 0, 0)], "dead": [DestinationPoint(NOW, 40, 1, 0, 0)]}
     monkeypatch.setattr(chart_data, "gateway", lambda: None)
     monkeypatch.setattr(
         charts_history, "read_points", lambda _door, _step, queues: [kept.get(each.name, []) for each in queues]
@@ -112,29 +112,29 @@ def stretches(line: str) -> list[list[tuple[float, float]]]:
 
 
 def test_a_sparkline_ends_at_the_present_and_stays_in_its_box():
-    kept = [Point(NOW - 3000, 100, 100, 0, 0), Point(NOW - 60, 40, 0, 60, 0)]
-    for kind in (Kind.QUEUE, Kind.TOPIC):
+    kept = [DestinationPoint(NOW - 3000, 100, 100, 0, 0), DestinationPoint(NOW - 60, 40, 0, 60, 0)]
+    for kind in (DestinationKind.QUEUE, DestinationKind.TOPIC):
         [corners] = stretches(spark(kept, AN_HOUR, NOW, kind, 40))
         assert (corners[0][0], corners[-1][0]) == (0, 100)
         assert all(0 <= x <= 100 and 0 <= y <= 24 for x, y in corners)
 
 
 def test_a_sparkline_of_what_never_moved_is_a_few_characters():
-    assert len(spark([], AN_HOUR, NOW, Kind.QUEUE, 7)) < 20
+    assert len(spark([], AN_HOUR, NOW, DestinationKind.QUEUE, 7)) < 20
 
 
-@pytest.mark.parametrize("kind", [Kind.QUEUE, Kind.TOPIC])
+@pytest.mark.parametrize("kind", [DestinationKind.QUEUE, DestinationKind.TOPIC])
 def test_a_sparkline_is_open_where_nobody_looked(kind):
     stood = range(NOW - 1800, NOW - 900)  # before NOW - 2700 the broker had not begun yet
     looked = [each for each in AN_HOUR if each.at >= NOW - 2700 and each.at not in stood]
-    kept = [Point(NOW - 2000, 100, 100, 0, 0), Point(NOW - 60, 40, 0, 60, 0)]
+    kept = [DestinationPoint(NOW - 2000, 100, 100, 0, 0), DestinationPoint(NOW - 60, 40, 0, 60, 0)]
     first, second = stretches(spark(kept, looked, NOW, kind, 40))
     assert (first[0][0], first[-1][0]) == (24, 49)
     assert (second[0][0], second[-1][0]) == (76, 100)
 
 
 def test_a_sparkline_of_a_broker_that_has_just_begun_is_a_dot():
-    assert spark([], [], NOW, Kind.QUEUE, 7) == "M100,4h0"
+    assert spark([], [], NOW, DestinationKind.QUEUE, 7) == "M100,4h0"
 
 
 def test_what_lies_below_a_sparkline_has_its_gaps():
@@ -171,7 +171,7 @@ def watches(console):
         door.close()
 
 
-def kept_of(name: str) -> list[Point]:
+def kept_of(name: str) -> list[DestinationPoint]:
     return charts_history.read_points(gateway(), FINE, [Destination.queue(name)])[0]
 
 
@@ -298,7 +298,7 @@ def test_the_overview_keeps_its_window_in_the_url(browser_of, console):
 
 def test_a_queue_that_is_gone_has_a_page_with_its_last_history(browser_of, console):
     name, at = "gone.by.now", int(time.time()) // 60 * 60 - 7200
-    rows = {f"queue://{name}": packed(Point(at, 7, 7, 0, 0)), WHOLE: packed(whole(at))}
+    rows = {f"queue://{name}": packed(DestinationPoint(at, 7, 7, 0, 0)), WHOLE: packed(whole(at))}
     gateway().run(gateway().admin.rings.append(COARSE, rows, at))
     viewer = browser_of("viewer")
     page = viewer.get(reverse("queue", kwargs={"name": name}))

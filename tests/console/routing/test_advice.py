@@ -3,13 +3,13 @@
 import pytest
 
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
@@ -23,16 +23,19 @@ STATS = {
     Q("lone"): DestinationStats(Q("lone"), QueueSize=1, ConsumerCount=1),
     T("VirtualTopic.X"): DestinationStats(T("VirtualTopic.X")),
 }
-STANDING = Definitions(policies=(PolicyEntry(Q("a.>")),), redelivery=Redelivery((RedeliveryPolicy(Q("r.*")),)))
+STANDING = Definitions(policies=(PolicyEntry(Q("a.>")),), redelivery=RedeliverySettings((RedeliveryPolicy(Q("r.*")),)))
 ADVICE = [
-    (Composite(Q("in"), (Leg(Q("x")),)), "2 consume from in now"),
-    (Composite(Q("in"), (Leg(Q("x")),)), "7 messages are in in now"),
-    (Composite(Q("lone"), (Leg(Q("x")),)), "1 consumes from lone now"),
-    (Composite(Q("lone"), (Leg(Q("x")),)), "1 message is in lone now. It stays"),
-    (Composite(Q("a"), (Leg(Q("x"), "a = 1"),)), "What none of them matches is gone"),
-    (Composite(Q("a"), (Leg(Q("x")),), send_when_not_matched=True), "never keeps anything"),
-    (Composite(Q("a"), (Leg(Q("x"), "a = 1"), Leg(Q("x"), "b = 1"))), "x is a target more than once"),
-    (Composite(T("VirtualTopic.X"), (Leg(Q("x")),)), "is also a virtual topic"),
+    (CompositeDestination(Q("in"), (ForwardTarget(Q("x")),)), "2 consume from in now"),
+    (CompositeDestination(Q("in"), (ForwardTarget(Q("x")),)), "7 messages are in in now"),
+    (CompositeDestination(Q("lone"), (ForwardTarget(Q("x")),)), "1 consumes from lone now"),
+    (CompositeDestination(Q("lone"), (ForwardTarget(Q("x")),)), "1 message is in lone now. It stays"),
+    (CompositeDestination(Q("a"), (ForwardTarget(Q("x"), "a = 1"),)), "What none of them matches is gone"),
+    (CompositeDestination(Q("a"), (ForwardTarget(Q("x")),), send_when_not_matched=True), "never keeps anything"),
+    (
+        CompositeDestination(Q("a"), (ForwardTarget(Q("x"), "a = 1"), ForwardTarget(Q("x"), "b = 1"))),
+        "x is a target more than once",
+    ),
+    (CompositeDestination(T("VirtualTopic.X"), (ForwardTarget(Q("x")),)), "is also a virtual topic"),
     (VirtualTopic("VirtualTopic.X.*", prefix="P.*."), "its consumer queues get a copy too"),
     (VirtualTopic("VirtualTopic.X"), "those get each message once"),
     (VirtualTopic("Other.>", set_original_destination=False), "fans out to every consumer again"),
@@ -55,7 +58,14 @@ def test_advice_is_given(definition, part):
 
 
 def test_what_holds_no_surprise_gets_no_advice():
-    assert advice(Composite(Q("quiet"), (Leg(Q("x")), Leg(Q("y"), "a = 1"))), Definitions(), STATS) == []
+    assert (
+        advice(
+            CompositeDestination(Q("quiet"), (ForwardTarget(Q("x")), ForwardTarget(Q("y"), "a = 1"))),
+            Definitions(),
+            STATS,
+        )
+        == []
+    )
     assert advice(VirtualTopic("VirtualTopic.X"), Definitions(0, ()), STATS) == []
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from brokerapp.engine.routing.destination_trie import covers
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
@@ -63,10 +63,13 @@ def test_the_shortest_name_that_a_pattern_matches_counts_with_what_stands_behind
 @pytest.mark.parametrize(
     ("item", "places"),
     [
-        (Composite(Q("mine"), (Leg(T("theirs")), Leg(Q("x.>")))), {Q("mine"), T("theirs"), Q("x.>")}),
+        (
+            CompositeDestination(Q("mine"), (ForwardTarget(T("theirs")), ForwardTarget(Q("x.>")))),
+            {Q("mine"), T("theirs"), Q("x.>")},
+        ),
         (MirroredQueue("mirror."), {Q(">"), T("mirror.>")}),
         (RedeliveryPolicy(Q("mine.>")), {Q("mine.>")}),
-        (Redelivery(), {Q(">"), T(">")}),
+        (RedeliverySettings(), {Q(">"), T(">")}),
         (PolicyEntry(Q("mine.>")), {Q("mine.>")}),
         (PolicyEntry(Q("mine"), DeadLetterStrategy()), {Q("mine")}),
         (PolicyEntry(Q("mine"), DeadLetterStrategy(dead_letter_queue="topic://t")), {Q("mine"), T("t")}),

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from brokerapp.model.definitions import Composite, Leg
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.access.roles import everything
 from console.analyses import run_service
@@ -16,7 +16,10 @@ from console.routing.preview import draft_trials
 from tests.console.conftest import waiting_tasks
 
 Q = Destination.queue
-CHANGE = Change(None, Composite(Q("shop.in"), (Leg(Q("shop.eu"), "region = 'eu'"), Leg(Q("vault.all")))))
+CHANGE = Change(
+    None,
+    CompositeDestination(Q("shop.in"), (ForwardTarget(Q("shop.eu"), "region = 'eu'"), ForwardTarget(Q("vault.all")))),
+)
 
 
 @pytest.fixture
@@ -101,7 +104,9 @@ def test_a_trial_takes_what_the_draft_says_and_what_is_in_force_along(draft, adm
 
 
 def test_a_draft_that_cannot_work_is_not_tried(draft, admin):
-    draft_service.rewrite(draft, "ann", [Change(None, Composite(Q("a"), (Leg(Q("a")),)))], "changed")
+    draft_service.rewrite(
+        draft, "ann", [Change(None, CompositeDestination(Q("a"), (ForwardTarget(Q("a")),)))], "changed"
+    )
     page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "6h"}, follow=True).content.decode()
     assert "This draft cannot be tried" in page
     page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "soon"}, follow=True).content.decode()
@@ -139,7 +144,7 @@ def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_sam
 def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):
     elsewhere = browser_of("viewer", "queue://shop.>", name="before")  # its one change names what they do not see
     assert elsewhere.get(reverse("draft-trials", args=[draft.pk])).status_code == 404
-    draft_service.add(draft, "ann", Change(None, Composite(Q("shop.too"), (Leg(Q("shop.eu")),))))
+    draft_service.add(draft, "ann", Change(None, CompositeDestination(Q("shop.too"), (ForwardTarget(Q("shop.eu")),))))
     run = started(admin, draft)
     finished(run, settings)
     page = browser_of("viewer", "queue://shop.>").get(reverse("draft-trials", args=[draft.pk])).content.decode()

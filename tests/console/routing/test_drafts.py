@@ -7,14 +7,14 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from brokerapp.model.definitions import (
-    Composite,
+    CompositeDestination,
     DeadLetterStrategy,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     PolicyEntry,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
@@ -38,8 +38,8 @@ from console.routing.drafts import draft_service
 Q = Destination.queue
 
 
-def composite(name: str, *targets: str) -> Composite:
-    return Composite(Q(name), tuple(Leg(Q(each)) for each in targets))
+def composite(name: str, *targets: str) -> CompositeDestination:
+    return CompositeDestination(Q(name), tuple(ForwardTarget(Q(each)) for each in targets))
 
 
 A, A2, B = composite("a", "x"), composite("a", "x", "y"), composite("b", "x")
@@ -63,7 +63,7 @@ def test_what_is_said_leaves_out_all_defaults_those_of_its_parts_too():
 
 # -- changes, as values
 
-ITEMS = [A, VirtualTopic("V.>"), POLICY, RedeliveryPolicy(Q("a"), 3), Redelivery(fallback_to_dead_letter=False)]
+ITEMS = [A, VirtualTopic("V.>"), POLICY, RedeliveryPolicy(Q("a"), 3), RedeliverySettings(fallback_to_dead_letter=False)]
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: type(item).__name__)
@@ -236,7 +236,7 @@ def test_a_right_to_apply_elsewhere_is_none_here(browser_of, defined, admin):
         (VirtualTopic(">", prefix="mine."), 403, "topic://>"),
         (MirroredQueue("mine."), 403, "queue://>"),
         (PolicyEntry(Q("mine.>"), DeadLetterStrategy("individual", queue_prefix="d.")), 403, "queue://d.mine.>"),
-        (Composite(Q("mine.in"), (Leg(Q("theirs::mine.spy")),)), 403, "queue://theirs::mine.spy"),
+        (CompositeDestination(Q("mine.in"), (ForwardTarget(Q("theirs::mine.spy")),)), 403, "queue://theirs::mine.spy"),
         (VirtualTopic("mine.t", prefix="Of.*."), 302, ""),
     ],
 )
@@ -281,7 +281,7 @@ def test_a_conflict_keeps_the_draft_and_shows_three_sides(admin, defined):
     step(admin, draft, "resolve", id="compositeQueue:both", keep="mine")
     step(admin, draft, "apply")
     [definition] = gateway().definitions().virtual_destinations
-    assert definition.legs == (Leg(Q("mine")),)
+    assert definition.legs == (ForwardTarget(Q("mine")),)
 
 
 def test_a_draft_in_conflict_shows_how_it_differs_from_the_active_version(admin, defined):
@@ -313,7 +313,7 @@ def test_a_change_by_somebody_else_since_the_form_was_opened_is_not_lost(admin, 
     admin.post(url, {**data, **legs, "leg_name": ["first"]})
     response = admin.post(url, {**data, **legs, "leg_name": ["second"]}, follow=True)
     assert "Somebody else changed" in response.content.decode()
-    assert gateway().definitions().virtual_destinations[0].legs == (Leg(Q("first")),)
+    assert gateway().definitions().virtual_destinations[0].legs == (ForwardTarget(Q("first")),)
 
 
 def test_two_who_decide_at_once_do_not_overwrite_each_other(admin, defined):

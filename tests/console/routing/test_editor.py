@@ -11,8 +11,8 @@ from brokerapp.model.definitions import (
     Definitions,
     PolicyEntry,
     RecoveryPolicy,
-    Redelivery,
     RedeliveryPolicy,
+    RedeliverySettings,
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
@@ -156,7 +156,7 @@ def test_the_check_beside_the_form_shows_xml_difference_and_what_matches(admin, 
 
 
 def test_a_form_has_every_option_of_every_record_those_without_words_too():
-    for record in (PolicyEntry, RedeliveryPolicy, Redelivery, *(record for _, record, _ in NESTED.values())):
+    for record in (PolicyEntry, RedeliveryPolicy, RedeliverySettings, *(record for _, record, _ in NESTED.values())):
         apart = {"destination", "options", "kind", "policies", *NESTED}
         shown = [option.field for option in options_of(record)]
         assert sorted(shown) == sorted(each.name for each in fields(record) if each.name not in apart)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.model.definitions import Composite, Definitions, Leg, PolicyEntry, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, PolicyEntry, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 from console.routing.map.findings import Sort, can_hold, orphans
@@ -16,8 +16,8 @@ def stats(*names: str, consumers: int = 0, size: int = 0) -> dict:
     return {each: DestinationStats(each, ConsumerCount=consumers, QueueSize=size) for each in found}
 
 
-def composite(*legs: Leg, name: str = "in", **options) -> Composite:
-    return Composite(Q(name), legs, **options)
+def composite(*legs: ForwardTarget, name: str = "in", **options) -> CompositeDestination:
+    return CompositeDestination(Q(name), legs, **options)
 
 
 READ = stats("queue://x", "queue://y", "queue://Consumer.A.VirtualTopic.T", consumers=1)
@@ -26,13 +26,25 @@ ABOUT = [
     (Sort.STRAY, (VT,), stats("queue://Consumer.A.Orders"), "the topic Orders", False),
     (Sort.NO_QUEUES, (VT,), stats("topic://VirtualTopic.T"), "subscribers only", False),
     (Sort.NEVER, (VirtualTopic("ActiveMQ.Advisory.>"),), {}, "Advisories", False),
-    (Sort.NEVER, (composite(Leg(Q("x"), "1 = 2")),), READ, "No message matches 1 = 2", False),
+    (Sort.NEVER, (composite(ForwardTarget(Q("x"), "1 = 2")),), READ, "No message matches 1 = 2", False),
     (Sort.SHADOWED, (VT, VirtualTopic("VirtualTopic.T")), READ, "adds nothing", False),
-    (Sort.SHADOWED, (composite(Leg(Q("x")), Leg(Q("x"), "a = 1")),), READ, "gets there twice", False),
-    (Sort.SHADOWED, (composite(Leg(Q("y"), "a = 1"), Leg(Q("x")), Leg(Q("x"))),), READ, "there twice", False),
-    (Sort.SHADOWED, (composite(Leg(Q("y")), name="x"),), READ, "get nothing", True),
-    (Sort.DEAD_TARGET, (composite(Leg(Q("nowhere"))),), {}, "Nothing is there yet", False),
-    (Sort.DEAD_TARGET, (composite(Leg(T("nobody"))),), {}, "Nobody has subscribed", True),
+    (
+        Sort.SHADOWED,
+        (composite(ForwardTarget(Q("x")), ForwardTarget(Q("x"), "a = 1")),),
+        READ,
+        "gets there twice",
+        False,
+    ),
+    (
+        Sort.SHADOWED,
+        (composite(ForwardTarget(Q("y"), "a = 1"), ForwardTarget(Q("x")), ForwardTarget(Q("x"))),),
+        READ,
+        "there twice",
+        False,
+    ),
+    (Sort.SHADOWED, (composite(ForwardTarget(Q("y")), name="x"),), READ, "get nothing", True),
+    (Sort.DEAD_TARGET, (composite(ForwardTarget(Q("nowhere"))),), {}, "Nothing is there yet", False),
+    (Sort.DEAD_TARGET, (composite(ForwardTarget(T("nobody"))),), {}, "Nobody has subscribed", True),
 ]
 
 
@@ -45,8 +57,8 @@ def test_an_orphan_is_found_with_its_reason(sort, definitions, existing, part, u
 
 
 def test_what_is_used_is_no_orphan():
-    chained = composite(Leg(T("VirtualTopic.T"), "a = 1"), Leg(Q("x")), Leg(Q("next")))
-    further = composite(Leg(Q("y")), name="next")
+    chained = composite(ForwardTarget(T("VirtualTopic.T"), "a = 1"), ForwardTarget(Q("x")), ForwardTarget(Q("next")))
+    further = composite(ForwardTarget(Q("y")), name="next")
     assert orphans(Definitions(0, (VT, chained, further)), READ) == []
 
 

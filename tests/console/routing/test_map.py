@@ -3,7 +3,7 @@
 import itertools
 from urllib.parse import parse_qsl
 
-from brokerapp.model.definitions import Composite, Definitions, Leg, MirroredQueue, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, MirroredQueue, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 from console.broker.live.channels import LiveChannel
@@ -50,7 +50,7 @@ def test_the_pattern_is_shown_where_nothing_exists():
 
 
 def test_composites_are_followed_through_topics_from_producers_to_consumers():
-    composite = Composite(Q("in"), (Leg(T("VirtualTopic.X"), "a = 1"), Leg(Q("log"))))
+    composite = CompositeDestination(Q("in"), (ForwardTarget(T("VirtualTopic.X"), "a = 1"), ForwardTarget(Q("log"))))
     definitions = Definitions(0, (VirtualTopic("VirtualTopic.>"), composite))
     graph = graph_of(definitions, having(Q("in"), Q("log"), Q("Consumer.A.VirtualTopic.X"), ConsumerCount=1))
     place(graph)
@@ -74,7 +74,7 @@ def test_a_virtual_topic_with_its_consumers_fits_a_window_of_usual_width():
 
 def test_a_name_too_long_for_two_lines_keeps_its_beginning_and_its_end():
     long = "a-name-that-somebody-chose-without-any-dot-at-all-for-a-queue"
-    graph = graph_of(Definitions(0, (Composite(Q(long), (Leg(Q("x")),)),)), {})
+    graph = graph_of(Definitions(0, (CompositeDestination(Q(long), (ForwardTarget(Q("x")),)),)), {})
     place(graph)
     first_line, second = lines(next(each for each in graph.nodes if each.title == long))
     assert long.startswith(first_line)
@@ -83,9 +83,14 @@ def test_a_name_too_long_for_two_lines_keeps_its_beginning_and_its_end():
 
 
 def test_nodes_do_not_overlap():
-    legs = tuple(Leg(Q(f"out.{number}"), "a = 1") for number in range(9))
+    legs = tuple(ForwardTarget(Q(f"out.{number}"), "a = 1") for number in range(9))
     definitions = Definitions(
-        0, (VirtualTopic("VirtualTopic.>"), Composite(Q("in"), legs), Composite(Q("out.3"), (Leg(Q("z")),)))
+        0,
+        (
+            VirtualTopic("VirtualTopic.>"),
+            CompositeDestination(Q("in"), legs),
+            CompositeDestination(Q("out.3"), (ForwardTarget(Q("z")),)),
+        ),
     )
     graph = graph_of(definitions, having(*(Q(f"Consumer.{c}.VirtualTopic.T") for c in "ABC")))
     place(graph)
@@ -106,7 +111,7 @@ def test_many_consumer_queues_are_shown_few_and_all_of_them_close_by():
 
 
 def test_a_focus_shows_its_neighbourhood_and_no_more():
-    chain = [Composite(Q(f"q{n}"), (Leg(Q(f"q{n + 1}")),)) for n in range(20)]
+    chain = [CompositeDestination(Q(f"q{n}"), (ForwardTarget(Q(f"q{n + 1}")),)) for n in range(20)]
     definitions = Definitions(0, tuple(chain))
     near = view_of(definitions, {}, ViewQuery(focus="queue://q10", steps=2))
     names = {each.title for each in near.graph.nodes if each.role is Role.DESTINATION}
@@ -117,7 +122,9 @@ def test_a_focus_shows_its_neighbourhood_and_no_more():
 
 
 def test_a_search_finds_and_says_when_there_is_nothing():
-    definitions = Definitions(0, tuple(Composite(Q(f"in{n}"), (Leg(Q(f"out{n}")),)) for n in range(9)))
+    definitions = Definitions(
+        0, tuple(CompositeDestination(Q(f"in{n}"), (ForwardTarget(Q(f"out{n}")),)) for n in range(9))
+    )
     found = view_of(definitions, {}, ViewQuery(text="OUT7"))
     assert {"in7", "out7"} <= {each.title for each in found.graph.nodes}
     assert "in6" not in {each.title for each in found.graph.nodes}
@@ -125,7 +132,9 @@ def test_a_search_finds_and_says_when_there_is_nothing():
 
 
 def test_200_rules_come_in_pages_that_cut_nothing_and_lose_nothing():
-    definitions = Definitions(0, tuple(Composite(Q(f"in{n:03}"), (Leg(Q(f"out{n}")),)) for n in range(200)))
+    definitions = Definitions(
+        0, tuple(CompositeDestination(Q(f"in{n:03}"), (ForwardTarget(Q(f"out{n}")),)) for n in range(200))
+    )
     first_page = view_of(definitions, {}, ViewQuery())
     shown = []
     for number in range(1, first_page.pages + 1):
@@ -153,7 +162,7 @@ def test_an_address_holds_what_is_shown():
 
 
 def test_feeders_name_source_and_selector():
-    composite = Composite(Q("in"), (Leg(T("m"), "a = 1"), Leg(Q("x"))))
+    composite = CompositeDestination(Q("in"), (ForwardTarget(T("m"), "a = 1"), ForwardTarget(Q("x"))))
     definitions = Definitions(0, (composite, MirroredQueue(prefix="mirror.")))
     assert [(feed.source, feed.selector) for feed in feeders_of(T("m"), definitions)] == [(Q("in"), "a = 1")]
     assert [feed.source for feed in feeders_of(T("mirror.orders"), definitions)] == [Q("orders")]

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -12,8 +12,10 @@ from console.routing.drafts.draft_service import begin
 from console.routing.preview.sample_message import read_headers
 
 Q, T = Destination.queue, Destination.topic
-SPLIT = Composite(
-    Q("orders"), (Leg(T("VirtualTopic.Eu"), "region = 'eu' AND amount > 100"), Leg(Q("rest"))), forward_only=True
+SPLIT = CompositeDestination(
+    Q("orders"),
+    (ForwardTarget(T("VirtualTopic.Eu"), "region = 'eu' AND amount > 100"), ForwardTarget(Q("rest"))),
+    forward_only=True,
 )
 
 
@@ -99,7 +101,7 @@ def test_a_message_is_picked_from_a_queue(admin, defined, browser_of):
 
 
 def test_a_draft_is_previewed_before_it_is_in_force(admin, defined):
-    change = Change(None, Composite(Q("later"), (Leg(Q("there")),)))
+    change = Change(None, CompositeDestination(Q("later"), (ForwardTarget(Q("there")),)))
     draft = begin("admin", "later", [change], gateway().definitions().version)
     assert ask(admin, destination="queue://later").context["found"].steps == []
     response = ask(admin, destination="queue://later", draft=str(draft.pk))

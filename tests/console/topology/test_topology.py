@@ -10,13 +10,13 @@ from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import (
+    BridgeConnectionState,
+    BridgeConnectionStats,
     BridgeStats,
     ConnectorStats,
     DemandStats,
-    IncomingStats,
+    InboundBridgeStats,
     NetworkStats,
-    WayState,
-    WayStats,
 )
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.network.options.definition import NetworkConnector
@@ -35,7 +35,7 @@ from tests.console.conftest import make_user
 from tests.protocol.running_node import RunningNode
 
 QUEUE = Destination.queue("orders.eu")
-UP = WayStats(["tcp://b:61613"], WayState.CONNECTED, "b", "tcp://b:61613")
+UP = BridgeConnectionStats(["tcp://b:61613"], BridgeConnectionState.CONNECTED, "b", "tcp://b:61613")
 WANTED = DemandStats("queue://orders.eu", priority=-5, path=["b"], consumers=["c:1:1"])
 
 
@@ -58,8 +58,14 @@ PICKY = dataclasses.replace(WANTED, selector="region = 'eu'")
 @pytest.mark.parametrize(
     ("given", "way", "demand", "asked", "said"),
     [
-        ({}, WayStats(["x"], WayState.STOPPED), [], Asked(QUEUE), "is stopped"),
-        ({}, WayStats(["x"], WayState.WAITING, last_error="refused"), [], Asked(QUEUE), "(waiting): refused"),
+        ({}, BridgeConnectionStats(["x"], BridgeConnectionState.STOPPED), [], Asked(QUEUE), "is stopped"),
+        (
+            {},
+            BridgeConnectionStats(["x"], BridgeConnectionState.WAITING, last_error="refused"),
+            [],
+            Asked(QUEUE),
+            "(waiting): refused",
+        ),
         ({"excluded": ["orders.>"]}, UP, [WANTED], Asked(QUEUE), "excludedDestinations has queue://orders.>"),
         ({"dynamic": ["topic://>"]}, UP, [WANTED], Asked(QUEUE), "has topic://>, and not this one"),
         ({"staticBridge": "true"}, UP, [WANTED], Asked(QUEUE), "staticBridge is true"),
@@ -71,7 +77,7 @@ PICKY = dataclasses.replace(WANTED, selector="region = 'eu'")
         ({"bridgeTempDestinations": "false"}, UP, [], Asked(Destination.parse("temp-queue://x")), "temporary"),
         ({}, UP, [], Asked(Destination.topic("ActiveMQ.Advisory.Connection")), "Advisories"),
     ],
-)  # fmt: skip
+)
 def test_what_keeps_a_message_here_is_named_and_nothing_is_said_behind_it(given, way, demand, asked, said):
     found = reasons(asked, terms(**given), way, demand, 0)
     assert found[-1].lets is False
@@ -93,8 +99,10 @@ def test_what_crosses_is_told_so_and_that_consumers_here_come_first():
 def network() -> NetworkStats:
     bridge = BridgeStats("out", "a", "b", forwarded=1204, queued=3, demand=2)
     way = dataclasses.replace(UP, bridges=[bridge])
-    down = WayStats(["tcp://c:61613"], WayState.WAITING, last_error="nobody listens", attempts=4)
-    here = IncomingStats("d", "conn-1", "d", "tcp://d:5", "bridge", 1, received=7)
+    down = BridgeConnectionStats(
+        ["tcp://c:61613"], BridgeConnectionState.WAITING, last_error="nobody listens", attempts=4
+    )
+    here = InboundBridgeStats("d", "conn-1", "d", "tcp://d:5", "bridge", 1, received=7)
     return NetworkStats([ConnectorStats("to-b", "static:(…)", True, ways=[way, down])], [here])
 
 
@@ -231,15 +239,19 @@ def test_who_sees_some_destinations_is_told_of_no_sums_and_no_names_of_others(co
 # -- links that are down, on the overview
 
 
-def overview_with(state: WayState, *, running: bool = True, attempts: int = 19) -> tuple[BrokerSnapshot, dict]:
-    way = WayStats(["tcp://b:61613"], state, last_error="Connection refused", attempts=attempts)
+def overview_with(
+    state: BridgeConnectionState, *, running: bool = True, attempts: int = 19
+) -> tuple[BrokerSnapshot, dict]:
+    way = BridgeConnectionStats(["tcp://b:61613"], state, last_error="Connection refused", attempts=attempts)
     network = NetworkStats([ConnectorStats("to_b", "static:(tcp://b:61613)", running, ways=[way])])
     node = NodeStatus("n", "sluice", 0, 0, network=network.to_json())
     picture = apply_tick(initial_snapshot(100, 1, [], BrokerSnapshot()), 101, [node])
     return picture, overview_cells(picture, LiveChannel("overview"))
 
 
-@pytest.mark.parametrize("state", [WayState.WAITING, WayState.GAVE_UP, WayState.CONNECTING])
+@pytest.mark.parametrize(
+    "state", [BridgeConnectionState.WAITING, BridgeConnectionState.GAVE_UP, BridgeConnectionState.CONNECTING]
+)
 def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state):
     picture, cells = overview_with(state)
     said = "The link of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
@@ -250,9 +262,13 @@ def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state
 
 @pytest.mark.parametrize(
     ("state", "running", "attempts"),
-    [(WayState.STOPPED, False, 19), (WayState.WAITING, False, 19), (WayState.CONNECTED, True, 0),
-     (WayState.CONNECTING, True, 0)],
-)  # fmt: skip
+    [
+        (BridgeConnectionState.STOPPED, False, 19),
+        (BridgeConnectionState.WAITING, False, 19),
+        (BridgeConnectionState.CONNECTED, True, 0),
+        (BridgeConnectionState.CONNECTING, True, 0),
+    ],
+)
 def test_a_link_that_is_up_not_yet_tried_or_of_a_stopped_connector_is_none_that_is_down(state, running, attempts):
     _, cells = overview_with(state, running=running, attempts=attempts)
     assert cells["state"] == "good"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.core.redelivery.dead_lettering import DAMAGED
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.broker_headers import CAUSE
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
@@ -25,7 +25,7 @@ ME, OTHER, THIRD = Member("a", "1"), Member("b", "2"), Member("c", "3")
 
 def entry(log, number):
     message = Message(f"ID:{number}", f"message-id:ID\\c{number}\n".encode(), b"body")
-    return Entry(log, number, message, size=len(message.stored()))
+    return LogEntry(log, number, message, size=len(message.stored()))
 
 
 class Queues(dict):

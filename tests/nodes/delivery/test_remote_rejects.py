@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from brokerapp.model.commands import Settle
-from brokerapp.model.definitions import Redelivery, RedeliveryPolicy
+from brokerapp.model.commands import SettleCommand
+from brokerapp.model.definitions import RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import Destination
 from tests.nodes.links.test_lost_links import without_links
 from tests.protocol.running_node import until
@@ -85,7 +85,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
         log.away = True
         log.vacate()
         rejects = partial(
-            node.settling.settle, subscription.client, Settle(message.headers["ack"], None, False, None, None)
+            node.settling.settle, subscription.client, SettleCommand(message.headers["ack"], None, False, None, None)
         )
         steps = [rejects, homes.coming.take]
         for step in steps if first == "it is rejected" else reversed(steps):
@@ -103,7 +103,7 @@ def test_the_redelivery_policy_of_its_queue_holds(broker, queue, taker):
     async def define(admin):
         policies = (RedeliveryPolicy(Destination.queue(queue), maximum_redeliveries=1, initial_redelivery_delay=1),)
         now = await admin.definitions()
-        return await admin.define(replace(now, redelivery=Redelivery(policies=policies)), "test")
+        return await admin.define(replace(now, redelivery=RedeliverySettings(policies=policies)), "test")
 
     version = broker.admin(define).version
     for node in "ab":

@@ -8,7 +8,7 @@ import pytest
 from brokerapp.core.subscriptions.retroactive import Recovery
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.nodes.delivery import retained_sync
 from brokerapp.nodes.delivery.retained_sync import Past, Telling
 from brokerapp.nodes.links.propagation import Known
@@ -42,7 +42,7 @@ class Node:
         for topic in TOPICS:
             for number in range(count):
                 id = f"{topic.name}{number}"
-                self.recovery.published(Message(id, f"message-id:{id}\n".encode(), b"body"), Copy(topic))
+                self.recovery.published(Message(id, f"message-id:{id}\n".encode(), b"body"), RoutedCopy(topic))
 
     @property
     def pages(self):

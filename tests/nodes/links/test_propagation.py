@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from brokerapp.core.dispatch.counters import Stats
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Sizes
+from brokerapp.model.message import BodySizes
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.nodes.delivery.selector_interest import Wanted
 from brokerapp.nodes.links.propagation import Known
@@ -114,9 +114,9 @@ def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_t
     homes.home = lambda _log: "a" if homes.here else "c"
     broker = SimpleNamespace(stats=stats, measure=lambda _numbers: None)
     shares, own = Shares(broker, homes), stats.of(queue)
-    own.arrived(Sizes(1, 5, 5, 5))
+    own.arrived(BodySizes(1, 5, 5, 5))
     part = DestinationStats(queue, ProducerCount=1)
-    part.arrived(Sizes(2, 10, 3, 7))
+    part.arrived(BodySizes(2, 10, 3, 7))
     shares.heard("b", [part.to_json()])
     for _ in range(2):
         found = shares.total(own)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.errors import ConfigurationRefused, Fenced, StoreUnavailable, Unlinked
+from brokerapp.errors import ConfigurationRefused, Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.nodes.links.link_address import Reach, check_reach
 from brokerapp.nodes.links.unreachable_peers import PATIENCE_TIMEOUTS, WARN_TIMEOUTS, Silences
 from brokerapp.nodes.membership.liveness import BEATS
@@ -86,7 +86,7 @@ def test_what_stands_for_all_addresses_of_a_machine_is_refused_as_nobody_can_cal
 
 
 def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_begins_at_once():
-    rejoining, error = Rejoining(), Unlinked("b lives")
+    rejoining, error = Rejoining(), NodeIsolated("b lives")
     assert [rejoining.pause(error, False, 40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
     assert rejoining.pause(error, False, LONGEST_PAUSE + 1) == FIRST_PAUSE
     assert rejoining.pause(Fenced(), True, 1) == 0
@@ -127,7 +127,7 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
     client(stronger.config.node).send(f"/queue/{name}.new", "waits", persistent="true")
     until(weaker.failed.done, "one has failed", 60)
     error = weaker.failed.exception()
-    assert isinstance(error, Unlinked)
+    assert isinstance(error, NodeIsolated)
     assert f"node {stronger.config.node} at 127.0.0.1:" in str(error)
     assert not stronger.failed.done()
     assert f"node {stronger.config.node} at 127.0.0.1:" in caplog.text

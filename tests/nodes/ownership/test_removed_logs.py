@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.nodes.links.protocol import Word
 from tests.nodes.ownership.test_handoff import _slow_to_store
 from tests.protocol.running_node import until
@@ -87,7 +87,7 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
     home, other = (broker[each].node.broker for each in "ab")
     names = map(f"{name}-{{}}".format, range(99))
     name = next(each for each in names if home.homes.is_here(f"subscription://{each}:s"))
-    wanted, late = NamedSubscription(name, "s", (Destination.topic(name),)), []
+    wanted, late = SubscriptionIdentity(name, "s", (Destination.topic(name),)), []
 
     def hear_late(session, id, rows):
         late.append((session, 0, rows))

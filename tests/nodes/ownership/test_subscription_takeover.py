@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.nodes.links.propagation import Known
 from brokerapp.nodes.links.protocol import Word
 from brokerapp.nodes.membership.ownership import Member, Members
@@ -240,4 +240,4 @@ def test_a_consumer_that_its_node_knows_nothing_of_is_in_nobodys_way_for_ever(re
 
 
 def _log(client_id, name):
-    return NamedSubscription(client_id, name, (Destination.topic(name),)).log(1)
+    return SubscriptionIdentity(client_id, name, (Destination.topic(name),)).log(1)

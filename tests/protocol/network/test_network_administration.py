@@ -8,9 +8,9 @@ import pytest
 
 from brokerapp.config import Authentication, ConfiguredGrant, TransportConnector, User
 from brokerapp.errors import DefinitionRefused, RequestRefused
-from brokerapp.model.definitions import Definitions, Redelivery, RedeliveryPolicy
+from brokerapp.model.definitions import Definitions, RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import Destination
-from brokerapp.model.network_stats import ConnectorStats, NetworkStats, WayState
+from brokerapp.model.network_stats import BridgeConnectionState, ConnectorStats, NetworkStats
 from brokerapp.network.bridge.bridge import Bridge
 from tests.protocol.networking import (
     QUICK,
@@ -52,7 +52,11 @@ def test_a_broker_tells_what_its_bridges_did_and_for_whom(pair, connect, name):
     until(lambda: consumer.messages.qsize() + other.messages.qsize() == 3, "the messages")
     until(lambda: connector_of(a).ways[0].bridges[0].under_way == 0, "the receipts")
     [way] = connector_of(a).ways
-    assert (way.state, way.remote, way.address) == (WayState.CONNECTED, b.name, f"tcp://127.0.0.1:{b.port}")
+    assert (way.state, way.remote, way.address) == (
+        BridgeConnectionState.CONNECTED,
+        b.name,
+        f"tcp://127.0.0.1:{b.port}",
+    )
     out, back = way.bridges
     assert (out.source, out.target, back.source, back.target) == (a.name, b.name, b.name, a.name)
     assert out.forwarded - before.bridges[0].forwarded == 3
@@ -113,7 +117,9 @@ def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(s
         a.ask(lambda admin: admin.networks.put(told.definition))  # as a form gives it back
         assert a.look(lambda: next(iter(a.node.network)).terms.password) == "secret"
         a.ask(lambda admin: admin.networks.stop("new"))
-        assert [(each.state, each.bridges[0].demand) for each in connector_of(a).ways] == [(WayState.STOPPED, 0)]
+        assert [(each.state, each.bridges[0].demand) for each in connector_of(a).ways] == [
+            (BridgeConnectionState.STOPPED, 0)
+        ]
         sender.send(f"/queue/no.{name}", "waits", persistent="true")
         assert consumer.has_no_more()
         a.ask(lambda admin: admin.networks.start("new"))
@@ -165,7 +171,11 @@ def test_why_there_is_no_bridge_and_when_it_is_tried_again_is_told(store):
 
         def failed() -> bool:
             [way] = connector_of(a).ways
-            return way.state is WayState.WAITING and way.attempts > 1 and way.next_attempt_ms > way.last_error_ms > 0
+            return (
+                way.state is BridgeConnectionState.WAITING
+                and way.attempts > 1
+                and way.next_attempt_ms > way.last_error_ms > 0
+            )
 
         until(failed, "a second failure")
         assert "refused" in connector_of(a).ways[0].last_error.lower()
@@ -235,7 +245,7 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         assert a.bodies(closed) == ["0", "1", "2"]
         until(lambda: closed in connector_of(a).ways[0].last_error, "what is refused alone, too")
         [way] = connector_of(a).ways
-        assert (way.state, way.connections) == (WayState.CONNECTED, 1)
+        assert (way.state, way.connections) == (BridgeConnectionState.CONNECTED, 1)
         assert "write" in way.last_error
         first = told.take()[0]
         assert f'"string":"{closed}"' in first.body
@@ -272,7 +282,7 @@ def test_a_message_longer_than_the_other_broker_takes_is_a_dead_letter_while_all
 
 def test_what_is_too_long_dies_at_once_saying_why_and_is_not_lost_where_dead_letters_lie(store, connect, name):
     """Whatever the redelivery policy says: it would be as long the next time. Dead letters that fail are dropped."""
-    for_ever = Definitions(redelivery=Redelivery((RedeliveryPolicy(Destination.parse("queue://>"), -1),)))
+    for_ever = Definitions(redelivery=RedeliverySettings((RedeliveryPolicy(Destination.parse("queue://>"), -1),)))
     short = TransportConnector("stomp", "stomp", "127.0.0.1", 0, (("wireFormat.maxDataLength", "5000"),))
     with running(store, connectors=(short,)) as b, running(store, to(b.port), definitions=for_ever) as a:
         until(lambda: bridged(a), "the bridge")

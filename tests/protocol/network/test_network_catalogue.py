@@ -11,7 +11,7 @@ import pytest
 from brokerapp.config import Authentication, User
 from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.model.network_stats import WayState
+from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.model.settings import SelectorCacheSettings
 from tests.protocol.networking import (
     bridged,
@@ -195,7 +195,7 @@ def test_operators_see_both_ends_of_a_duplex_bridge_again_after_either_broker_st
             [connector] = a.ask(lambda admin: admin.networks.stats()).connectors
             incoming = b.ask(lambda admin: admin.networks.stats()).incoming
             bridges = [(each.source, each.target) for way in connector.ways for each in way.bridges]
-            is_up = [way.state for way in connector.ways] == [WayState.CONNECTED]
+            is_up = [way.state for way in connector.ways] == [BridgeConnectionState.CONNECTED]
             return (
                 is_up and bridges == [(a.name, b.name), (b.name, a.name)] and [x.broker for x in incoming] == [a.name]
             )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import NetworkConnector
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from tests.protocol.networking import (
     QUICK,
@@ -28,7 +28,7 @@ QUEUE, TOPIC = Destination.queue, Destination.topic
 @pytest.fixture(scope="module")
 def b(store) -> Iterator[RunningNode]:
     """The remote broker of all, with virtual topics and a composite."""
-    composite = Composite(TOPIC("composite"), (Leg(QUEUE("composite.forward")),))
+    composite = CompositeDestination(TOPIC("composite"), (ForwardTarget(QUEUE("composite.forward")),))
     definitions = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>"), composite))
     node = start(store, definitions=definitions, use_virtual_dest_subs=True)
     yield node

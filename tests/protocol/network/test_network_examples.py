@@ -10,7 +10,7 @@ import pytest
 from brokerapp.config import NetworkConnector
 from brokerapp.config.reader import parse_config
 from brokerapp.model.definitions import Definitions, VirtualTopic
-from brokerapp.model.destination import Destination, Kind
+from brokerapp.model.destination import Destination, DestinationKind
 from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
 
@@ -83,7 +83,7 @@ def test_what_is_included_excluded_and_included_statically(store, b, connect):
 @pytest.mark.parametrize("included", ["dynamically_included", "statically_included"])
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect, name, included, kind):
-    patterns = {included: (Destination(Kind(kind), f"global.{name}.>"),)}
+    patterns = {included: (Destination(DestinationKind(kind), f"global.{name}.>"),)}
     options = {"staticBridge": "true"} if included == "statically_included" else {}
     with running(store, replace(to(b.port, **options), **patterns)) as a:
         until(lambda: bridged(a), "the bridge")
@@ -106,7 +106,10 @@ def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect,
 def test_of_what_the_consumer_of_a_wider_pattern_wants_that_part_crosses_which_is_included(
     store, b, connect, name, kind
 ):
-    included = (Destination(Kind(kind), f"{name}.in.>"), Destination(Kind(kind), f"*.both.{name}"))
+    included = (
+        Destination(DestinationKind(kind), f"{name}.in.>"),
+        Destination(DestinationKind(kind), f"*.both.{name}"),
+    )
     with running(store, replace(to(b.port), dynamically_included=included)) as a:
         until(lambda: bridged(a), "the bridge")
         wide = connect(port=b.port)
@@ -122,7 +125,7 @@ def test_of_what_the_consumer_of_a_wider_pattern_wants_that_part_crosses_which_i
 
 @pytest.mark.parametrize("kind", ["queue", "topic", "durable"])
 def test_what_is_excluded_stays_also_when_a_pattern_that_is_consumed_there_takes_it_in(store, b, connect, name, kind):
-    kept = Destination(Kind.QUEUE if kind == "queue" else Kind.TOPIC, f"{name}.kept.>")
+    kept = Destination(DestinationKind.QUEUE if kind == "queue" else DestinationKind.TOPIC, f"{name}.kept.>")
     with running(store, replace(to(b.port), excluded=(kept,))) as a:
         until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port, **{"client-id": name})

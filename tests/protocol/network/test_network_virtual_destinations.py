@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.model.definitions import Composite, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from tests.protocol.networking import bridged, destinations_of, running, to, wait_for_demand, wait_for_no_demand
 from tests.protocol.running_node import RunningNode, until
@@ -39,8 +39,8 @@ def as_before(b) -> Iterator[None]:
     b.define()
 
 
-def forwarding(topic: str, *queues: str) -> Composite:
-    return Composite(TOPIC(f"news.{topic}"), tuple(Leg(QUEUE(each)) for each in queues))
+def forwarding(topic: str, *queues: str) -> CompositeDestination:
+    return CompositeDestination(TOPIC(f"news.{topic}"), tuple(ForwardTarget(QUEUE(each)) for each in queues))
 
 
 def make(b: RunningNode, *queues: str) -> None:
@@ -69,8 +69,8 @@ def test_each_queue_of_a_virtual_topic_is_demand_for_its_topic_and_for_no_other(
 
 @pytest.mark.scenario("VD-05", "VD-12")
 def test_a_composite_that_is_not_included_adds_nothing_and_one_of_queues_counts_as_one_of_topics(a, b, connect, name):
-    other = Composite(TOPIC(f"other.{name}"), (Leg(QUEUE(name)),))
-    source = Composite(QUEUE(f"news.{name}"), (Leg(QUEUE(name)),))
+    other = CompositeDestination(TOPIC(f"other.{name}"), (ForwardTarget(QUEUE(name)),))
+    source = CompositeDestination(QUEUE(f"news.{name}"), (ForwardTarget(QUEUE(name)),))
     b.define(forwarding(name, name), other, source)
     make(b, name)
     wait_for_demand(a, f"topic://news.{name}", f"queue://news.{name}")

@@ -9,9 +9,9 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.model.broker_path import write_path
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.model.settings import TimeStamping
+from brokerapp.model.settings import TimestampSettings
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import (
     QUICK,
@@ -177,7 +177,7 @@ def test_who_gets_a_request_of_another_broker_answers_it(pair, at, name, way):
 def to_virtual(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     """A, and B with virtual destinations, of whose consumers the bridge from A hears."""
     queue, topic = Destination.queue, Destination.topic
-    composite = Composite(topic("news"), (Leg(queue("desk")), Leg(topic("wire"))))
+    composite = CompositeDestination(topic("news"), (ForwardTarget(queue("desk")), ForwardTarget(topic("wire"))))
     definitions = Definitions(virtual_destinations=(VirtualTopic("VirtualTopic.>"), composite))
     flags = {"use_virtual_dest_subs": True, "use_virtual_dest_subs_on_creation": True}
     b = start(store, definitions=definitions, **flags)
@@ -257,7 +257,7 @@ def test_two_connectors_share_the_work_and_a_slave_is_found_without_its_master(s
 
 
 def test_where_the_brokers_clock_counts_what_a_bridge_hands_over_keeps_its_times(store, connect, name):
-    node = start(store, time_stamping=TimeStamping(ttl_ceiling=1))
+    node = start(store, time_stamping=TimestampSettings(ttl_ceiling=1))
     try:
         bridge = connect(port=node.port, **{"sluice-broker": "far"})
         bridge.subscribe(f"/queue/{name}")

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.engine.dispatch.bridge_rate_filter import Gate
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
-from brokerapp.engine.routing.bridge_eligibility import Crossing, Verdict
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.routing.bridge_eligibility import BridgeDecision, BridgeEligibility
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.policy_strategies import NetworkBridgeFilter
@@ -25,9 +25,9 @@ class Here:
 
     def __init__(self, rules, ttl=1):
         self.now, self.timers = 1_000, []
-        self.log = MessageLog(DestinationStats(QUEUE), rules=DispatchRules(bridges=rules))
-        self.log.gate = Gate(self.log.name, self.log.consumers, lambda: self.now, self.timers.append)
-        self.bridge = self.consumer("bridge", Crossing("there", ttl))
+        self.log = MessageLog(DestinationStats(QUEUE), rules=DispatchPolicy(bridges=rules))
+        self.log.gate = BridgeRateFilter(self.log.name, self.log.consumers, lambda: self.now, self.timers.append)
+        self.bridge = self.consumer("bridge", BridgeEligibility("there", ttl))
 
     def consumer(self, name, selector=None):
         made = Subscription(name, name, name, SimpleNamespace(blocked=False), (QUEUE,), "client", 100, selector)
@@ -38,7 +38,7 @@ class Here:
     def came(self, seq, *path, at=1_000, **headers):
         head = "".join(f"{name}:{value}\n" for name, value in {"message-id": str(seq), **headers}.items())
         message = Message(str(seq), head.encode(), b"", born_us=at * 1000, path=path)
-        self.log.offer(Entry(self.log.name, seq, message))
+        self.log.offer(LogEntry(self.log.name, seq, message))
 
     def given(self):
         return sorted((who.name, each.seq) for who, entries in self.log.dispatch() for each in entries)
@@ -53,15 +53,15 @@ class Here:
 @pytest.mark.parametrize(
     ("path", "ttl", "verdict"),
     [
-        ((), 1, Verdict.CROSSES),
-        (("far",), 1, Verdict.TOO_FAR),
-        (("far",), 2, Verdict.CROSSES),
-        (("far", "farther"), -1, Verdict.CROSSES),
-        (("there",), -1, Verdict.CAME_FROM_THERE),
+        ((), 1, BridgeDecision.CROSSES),
+        (("far",), 1, BridgeDecision.TOO_FAR),
+        (("far",), 2, BridgeDecision.CROSSES),
+        (("far", "farther"), -1, BridgeDecision.CROSSES),
+        (("there",), -1, BridgeDecision.CAME_FROM_THERE),
     ],
 )
 def test_a_message_goes_as_far_as_its_ttl_and_never_to_where_it_was(path, ttl, verdict):
-    assert Crossing("there", ttl).verdict(path, lambda _selector: True) is verdict
+    assert BridgeEligibility("there", ttl).verdict(path, lambda _selector: True) is verdict
 
 
 def test_without_a_policy_nothing_goes_back():
@@ -88,7 +88,7 @@ def test_what_came_from_elsewhere_crosses_no_more_bridges_than_without_the_polic
 
 def test_other_bridges_are_no_consumers():
     here = Here(REPLAY)
-    here.consumer("other bridge", Crossing("elsewhere", 1)).credit = 0
+    here.consumer("other bridge", BridgeEligibility("elsewhere", 1)).credit = 0
     here.came(1, "there")
     assert here.given() == [("bridge", 1)]
 
@@ -132,5 +132,5 @@ def test_a_policy_that_comes_later_lets_go_what_stayed():
     here = Here(None)
     here.came(1, "there")
     assert here.given() == []
-    here.log.tune(DispatchRules(bridges=REPLAY))
+    here.log.tune(DispatchPolicy(bridges=REPLAY))
     assert here.given() == [("bridge", 1)]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from brokerapp.engine.dispatch import dispatch_window, selective_dispatch
-from brokerapp.engine.dispatch.dispatch_policy import DispatchRules
+from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.dispatch_window import PAGE, WINDOW
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import closing_mark
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import COMING, Entry
+from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import DestinationStats
@@ -39,7 +39,7 @@ def entry(seq, size=100, **headers):
     head = "".join(f"{name}:{value}\n" for name, value in {"message-id": f"ID\\c{seq}", **headers}.items())
     priority = int(headers.get("priority", 4))
     message = Message(f"ID:{seq}", head.encode(), b"", priority=priority, grouped="JMSXGroupID" in headers)
-    return Entry(str(QUEUE), seq, message, size=size)
+    return LogEntry(str(QUEUE), seq, message, size=size)
 
 
 def log_of(*consumers, depth=0, suspect=0):
@@ -199,7 +199,7 @@ def test_a_returned_message_is_tested_again_also_as_redelivered():
 
 def prioritized(*consumers, depth=0):
     log = log_of(*consumers, depth=depth)
-    log.tune(DispatchRules(prioritized=True))
+    log.tune(DispatchPolicy(prioritized=True))
     return log
 
 
@@ -305,7 +305,7 @@ def test_what_nobody_told_of_is_read_before_what_is_new_also_when_the_window_was
     log.look_again()
     log.leave(one)
     log.consumers.append(one)
-    assert not log.give_early([entry(COMING)])
+    assert not log.give_early([entry(UNCOMMITTED)])
     log.offer(entry(2))
     assert log.wants_page
     page(log, [1, 2])
@@ -316,7 +316,7 @@ def test_what_waits_and_nobody_told_of_is_not_forgotten_when_something_new_comes
     log = log_of(consumer(selector="colour = 'red'"))
     page(log, [1])
     assert dispatched(log) == []
-    assert not log.give_early([entry(COMING)])
+    assert not log.give_early([entry(UNCOMMITTED)])
     assert [each.seq for each in log.ready] == [1]
 
 
@@ -533,7 +533,7 @@ def coming(*bodies, **headers):
     """Entries that are on their way to the store."""
     made = [entry(number, **headers) for number in bodies]
     for each in made:
-        each.seq = COMING
+        each.seq = UNCOMMITTED
     return made
 
 
@@ -671,11 +671,11 @@ class LogUnderWork(RuleBasedStateMachine):
         self.page_size = 3
         self.stored = dict.fromkeys(range(1, 6))
         self.last = 5  #: number of the last message that was sent
-        self.coming: deque[tuple[list[int], list[Entry]]] = deque()  # to the store; what was given early of it
+        self.coming: deque[tuple[list[int], list[LogEntry]]] = deque()  # to the store; what was given early of it
         self.acked_early: set[int] = set()
         self.log = log_of(depth=5, suspect=suspect)
-        self.log.tune(DispatchRules(prioritized=prioritized))
-        self.held: dict[int, tuple[Subscription, Entry]] = {}
+        self.log.tune(DispatchPolicy(prioritized=prioritized))
+        self.held: dict[int, tuple[Subscription, LogEntry]] = {}
         self.settled: set[int] = set()
         self.delivered: set[int] = set()
         self.answer = None
@@ -723,7 +723,7 @@ class LogUnderWork(RuleBasedStateMachine):
         self.last += count
         entries = [self.made(seq) for seq in numbers]
         for each in entries:
-            each.seq = COMING
+            each.seq = UNCOMMITTED
         late = any(not given for _, given in self.coming)
         nothing_waits = not (self.stored.keys() - self.held.keys() or self.log.stranded)
         given = [] if late else self.log.give_early(entries)
@@ -747,8 +747,8 @@ class LogUnderWork(RuleBasedStateMachine):
             self.log.stored(given, numbers, [0] * len(numbers))
             for seq in self.acked_early.intersection(numbers):
                 self.settle(seq)
-            back = [each for each in self.log.stranded if each.seq != COMING]
-            self.log.stranded = [each for each in self.log.stranded if each.seq == COMING]
+            back = [each for each in self.log.stranded if each.seq != UNCOMMITTED]
+            self.log.stranded = [each for each in self.log.stranded if each.seq == UNCOMMITTED]
             self.log.take_back(back)
         for seq in () if given else numbers:
             if self.log.consumers:
@@ -778,8 +778,8 @@ class LogUnderWork(RuleBasedStateMachine):
         back = [given for subscription, given in self.held.values() if subscription is gone]
         for given in back:
             del self.held[number_of(given)]
-        self.log.stranded += [given for given in back if given.seq == COMING]
-        self.log.take_back([given for given in back if given.seq != COMING])
+        self.log.stranded += [given for given in back if given.seq == UNCOMMITTED]
+        self.log.take_back([given for given in back if given.seq != UNCOMMITTED])
         self.log.leave(gone)
         self.pump()
 
@@ -789,7 +789,7 @@ class LogUnderWork(RuleBasedStateMachine):
         seq = sorted(self.held)[which % len(self.held)]
         subscription, given = self.held.pop(seq)
         self.log.settled([given])
-        if given.seq == COMING:
+        if given.seq == UNCOMMITTED:
             self.acked_early.add(seq)
         else:
             self.settle(seq)
@@ -798,7 +798,7 @@ class LogUnderWork(RuleBasedStateMachine):
 
     @rule(prioritized=st.booleans())
     def the_policy_changes(self, prioritized):
-        self.log.tune(DispatchRules(prioritized=prioritized))
+        self.log.tune(DispatchPolicy(prioritized=prioritized))
         self.pump()
 
     @precondition(lambda self: self.answer is None)
@@ -813,7 +813,7 @@ class LogUnderWork(RuleBasedStateMachine):
     @invariant()
     def the_numbers_are_true(self):
         log = self.log
-        on_their_way = len(log.stranded) + sum(each.seq == COMING for _, each in self.held.values())
+        on_their_way = len(log.stranded) + sum(each.seq == UNCOMMITTED for _, each in self.held.values())
         assert log.depth == len(self.stored) + on_their_way
         assert log.in_flight == len(self.held) + len(log.stranded)
         assert log.coming == sum(each.size for _, given in self.coming for each in given)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import pytest
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.slow_consumer import Watch, is_slow
+from brokerapp.engine.dispatch.slow_consumer import SlowConsumerState, is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.policy_strategies import SlowConsumerStrategy
 from brokerapp.model.stats_records import DestinationStats
 
 QUEUE = Destination.queue("Q")
-ENTRY = Entry("queue://Q", 1, Message("1", b"", b""))
+ENTRY = LogEntry("queue://Q", 1, Message("1", b"", b""))
 
 
 @dataclass
@@ -55,7 +55,7 @@ def test_a_topic_subscriber_is_slow_while_messages_wait_for_it():
 
 def over(strategy, consumers, start=0):
     """When, looked at every 100 ms (a consumer as it is then each time), the patience ends; None: never."""
-    watch = Watch(start, start)
+    watch = SlowConsumerState(start, start)
     for step, consumer in enumerate(consumers, start=1):
         watch.look(consumer, strategy, step * 100)
         if watch.is_over(strategy, step * 100):
@@ -97,7 +97,7 @@ def test_who_holds_nothing_is_let_be_unless_the_policy_says_otherwise():
 
 
 def test_becoming_slow_is_told_once_until_it_is_over():
-    watch = Watch(0, 0)
+    watch = SlowConsumerState(0, 0)
     told = [watch.look(each, None, 0) for each in (subscription(), subscription(), subscription(credit=1))]
     assert told == [True, False, False]
     assert watch.look(subscription(), None, 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.engine.editing.message_edit import MAX_BODY, Edit
+from brokerapp.engine.editing.message_edit import MAX_BODY, MessageEdit
 from brokerapp.engine.editing.message_properties import check
 from brokerapp.engine.editing.resubmit_target import came_from, home_of
 from brokerapp.errors import RequestRefused
@@ -16,41 +16,41 @@ HEADERS = {
 }  # fmt: skip
 
 
-def applied(edit: Edit, headers=HEADERS, body=b"\x00\xff\r\n"):
+def applied(edit: MessageEdit, headers=HEADERS, body=b"\x00\xff\r\n"):
     return edit.applied(headers, body, "/queue/b", NOW)
 
 
 def test_an_edit_that_changes_nothing_makes_a_copy_that_only_lacks_what_the_broker_wrote():
-    copy = applied(Edit())
+    copy = applied(MessageEdit())
     assert copy.properties == {"correlation-id": "c", "region": "eu", "originalAmount": "12"}
     assert (copy.body, copy.is_bytes) == (b"\x00\xff\r\n", True)
     assert (copy.destination, copy.persistent, copy.priority, copy.expires) == ("/queue/b", True, 7, 777)
-    assert not Edit().changes
+    assert not MessageEdit().changes
 
 
 def test_properties_and_headers_are_set_and_removed_and_the_rest_stays():
-    copy = applied(Edit({"region": "us", "type": "order", "n": ""}, ("correlation-id", "never-there")))
+    copy = applied(MessageEdit({"region": "us", "type": "order", "n": ""}, ("correlation-id", "never-there")))
     assert copy.properties == {"region": "us", "originalAmount": "12", "type": "order", "n": ""}
 
 
 @pytest.mark.parametrize(("lives", "expires"), [(None, 777), (0, 0), (60, NOW + 60_000)])
 def test_a_time_to_live_begins_when_the_message_is_sent(lives, expires):
-    assert applied(Edit(lives=lives)).expires == expires
+    assert applied(MessageEdit(lives=lives)).expires == expires
 
 
 def test_persistence_priority_and_body_are_replaced():
-    copy = applied(Edit(persistent=False, priority=0, body=b"new"))
+    copy = applied(MessageEdit(persistent=False, priority=0, body=b"new"))
     assert (copy.persistent, copy.priority, copy.body, copy.is_bytes) == (False, 0, b"new", False)
 
 
 def test_it_comes_back_from_json_as_it_was():
-    edit = Edit({"a": "1"}, ("b",), True, 3, 60, b"\xff\x00", True, True)
-    assert Edit.from_json(edit.to_json()) == edit
-    assert Edit.from_json(Edit().to_json()) == Edit()
+    edit = MessageEdit({"a": "1"}, ("b",), True, 3, 60, b"\xff\x00", True, True)
+    assert MessageEdit.from_json(edit.to_json()) == edit
+    assert MessageEdit.from_json(MessageEdit().to_json()) == MessageEdit()
 
 
 def test_what_is_asked_is_told_without_the_body():
-    told = dict(Edit({"a": "1"}, ("b",), lives=0, body=b"secret", keeps=True).told())
+    told = dict(MessageEdit({"a": "1"}, ("b",), lives=0, body=b"secret", keeps=True).told())
     assert told == {
         "a": "1", "b": "removed", "lives": "for ever", "body": "6 bytes in place of the old", "originals": "stay",
     }  # fmt: skip
@@ -59,18 +59,18 @@ def test_what_is_asked_is_told_without_the_body():
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
-        (Edit({"a": "1"}, ("a",)), "'a' cannot be set and removed"),
-        (Edit({"message-id": "x"}), "'message-id' is no property"),
-        (Edit(remove=("expires",)), "'expires' is no property"),
-        (Edit({"AMQ_SCHEDULED_DELAY": "5"}), "is no property"),
-        (Edit({"resubmittedBy": "eve"}), "written by the broker"),
-        (Edit({"JMSXUserID": "eve"}), "for the broker to say"),
-        (Edit({"": "x"}), "has no name"),
-        (Edit({"a": "x\0"}), "NUL"),
-        (Edit(priority=10), "priority: 10"),
-        (Edit(lives=-1), "lives: -1"),
-        (Edit({f"n{each}": "" for each in range(65)}), "65 properties"),
-        (Edit(body=bytes(MAX_BODY + 1)), "body: 1,048,577 bytes"),
+        (MessageEdit({"a": "1"}, ("a",)), "'a' cannot be set and removed"),
+        (MessageEdit({"message-id": "x"}), "'message-id' is no property"),
+        (MessageEdit(remove=("expires",)), "'expires' is no property"),
+        (MessageEdit({"AMQ_SCHEDULED_DELAY": "5"}), "is no property"),
+        (MessageEdit({"resubmittedBy": "eve"}), "written by the broker"),
+        (MessageEdit({"JMSXUserID": "eve"}), "for the broker to say"),
+        (MessageEdit({"": "x"}), "has no name"),
+        (MessageEdit({"a": "x\0"}), "NUL"),
+        (MessageEdit(priority=10), "priority: 10"),
+        (MessageEdit(lives=-1), "lives: -1"),
+        (MessageEdit({f"n{each}": "" for each in range(65)}), "65 properties"),
+        (MessageEdit(body=bytes(MAX_BODY + 1)), "body: 1,048,577 bytes"),
     ],
 )
 def test_what_cannot_be_changed_so_is_refused_with_the_rule(edit, sentence):
@@ -103,6 +103,6 @@ def test_a_delay_is_given_only_where_a_message_may_wait():
 
 
 def test_so_many_are_edited_at_once_as_what_is_given_fits_into_one_commit():
-    assert Edit(priority=3).portion(200) == 200
-    assert Edit(body=bytes(MAX_BODY)).portion(200) == 8
-    assert Edit({f"n{each}": "x" * 10_000 for each in range(64)}).portion(200) == 13
+    assert MessageEdit(priority=3).portion(200) == 200
+    assert MessageEdit(body=bytes(MAX_BODY)).portion(200) == 8
+    assert MessageEdit({f"n{each}": "x" * 10_000 for each in range(64)}).portion(200) == 13

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from brokerapp.engine.entries.eviction import MAX_PENDING, evict, pending_limit
-from brokerapp.engine.entries.log_entry import Entry
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.message import Message
 from brokerapp.model.policy_strategies import MessageEviction, PendingMessageLimit
 
@@ -14,7 +14,7 @@ NOW = 1_000_000
 
 def entry(name, priority=4, expires=0, **properties):
     head = "".join(f"{key}:{value}\n" for key, value in {"message-id": name, **properties}.items())
-    return Entry("topic://T", 0, Message(name, head.encode(), b"", priority=priority, expires=expires))
+    return LogEntry("topic://T", 0, Message(name, head.encode(), b"", priority=priority, expires=expires))
 
 
 def left(pending, eviction=None):

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.config import ConfiguredGrant
-from brokerapp.engine.policy.authorization import Access, Principal
+from brokerapp.engine.policy.authorization import AuthorizationMap, Principal
 from brokerapp.model.destination import Destination
 
 queue, topic = Destination.queue, Destination.topic
@@ -17,7 +17,7 @@ GRANTS = [
 
 
 def access():
-    return Access(
+    return AuthorizationMap(
         [ConfiguredGrant(g.destination, frozenset(g.read), frozenset(g.write), frozenset(g.admin)) for g in GRANTS]
     )
 

@@ -19,7 +19,7 @@ from brokerapp.engine.policy.broker_headers import (
     failure_history,
     signed,
 )  # fmt: skip
-from brokerapp.engine.policy.dead_letters import Death, dead_letter, way_from
+from brokerapp.engine.policy.dead_letters import DeadLetterInfo, dead_letter, way_from
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, unescape
@@ -47,7 +47,7 @@ def test_what_the_broker_writes_is_its_word_until_it_takes_it_away():
 
 def test_a_death_believes_nothing_that_the_message_came_with():
     head = b"message-id:1\nresubmitCount:9\nresubmittedBy:boss\ndlqRoute:/queue/elsewhere\ndlqConsumer:somebody\n"
-    death = Death("rejected", Destination.queue("orders"), "", 5, 1, "")
+    death = DeadLetterInfo("rejected", Destination.queue("orders"), "", 5, 1, "")
     dead = dead_letter(Message("1", head, b"", persistent=True), death, DeadLetterStrategy())
     word = brokers_word(dead.headers)
     assert word == {CAUSE: "rejected", "dlqDeliveryCount": "1", "dlqTime": "5", ROUTE: "/queue/orders"}

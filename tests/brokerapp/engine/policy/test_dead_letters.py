@@ -4,11 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.engine.policy.dead_letters import MAX_PLACES, Death, dead_letter, dead_letter_destination, is_discarded
+from brokerapp.engine.policy.dead_letters import (
+    MAX_PLACES,
+    DeadLetterInfo,
+    dead_letter,
+    dead_letter_destination,
+    is_discarded,
+)
 from brokerapp.model.definitions import DeadLetterStrategy as Strategy
-from brokerapp.model.destination import MAX_NAME, Destination, Kind
+from brokerapp.model.destination import MAX_NAME, Destination, DestinationKind
 from brokerapp.model.message import Message
-from brokerapp.model.settings import Discarding
+from brokerapp.model.settings import DiscardingSettings
 
 queue, topic = Destination.queue, Destination.topic
 Q, T, DLQ = queue("orders"), topic("news"), queue("ActiveMQ.DLQ")
@@ -20,7 +26,7 @@ def message(persistent=True, expires=0, head=b"message-id:ID\\c1\ncolour:red\n")
 
 
 def death(cause, source=Q, sent_to="", deliveries=1, consumer="c"):
-    return Death(cause, source, sent_to, 1000, deliveries, consumer)
+    return DeadLetterInfo(cause, source, sent_to, 1000, deliveries, consumer)
 
 
 #: Strategy, source, persistent, expired, where it goes.
@@ -127,14 +133,22 @@ def test_a_dead_letter_tells_its_whole_route_also_when_it_dies_again():
 @pytest.mark.parametrize(
     ("plugin", "source", "expected"),
     [
-        (Discarding(), Q, True),
-        (Discarding(drop_all=False), Q, False),
-        (Discarding(drop_all=False, drop_only=("ord.*", "x")), Q, True),
-        (Discarding(drop_all=False, drop_only=("ord",)), Q, False),
-        (Discarding(drop_all=False), Destination(Kind.TEMP_QUEUE, "a"), True),
-        (Discarding(drop_all=False), Destination(Kind.TEMP_TOPIC, "a"), True),
-        (Discarding(drop_all=False, drop_temporary_queues=False), Destination(Kind.TEMP_QUEUE, "a"), False),
-        (Discarding(drop_all=False, drop_temporary_topics=False), Destination(Kind.TEMP_TOPIC, "a"), False),
+        (DiscardingSettings(), Q, True),
+        (DiscardingSettings(drop_all=False), Q, False),
+        (DiscardingSettings(drop_all=False, drop_only=("ord.*", "x")), Q, True),
+        (DiscardingSettings(drop_all=False, drop_only=("ord",)), Q, False),
+        (DiscardingSettings(drop_all=False), Destination(DestinationKind.TEMP_QUEUE, "a"), True),
+        (DiscardingSettings(drop_all=False), Destination(DestinationKind.TEMP_TOPIC, "a"), True),
+        (
+            DiscardingSettings(drop_all=False, drop_temporary_queues=False),
+            Destination(DestinationKind.TEMP_QUEUE, "a"),
+            False,
+        ),
+        (
+            DiscardingSettings(drop_all=False, drop_temporary_topics=False),
+            Destination(DestinationKind.TEMP_TOPIC, "a"),
+            False,
+        ),
     ],
 )
 def test_what_the_discarding_plugin_drops(plugin, source, expected):

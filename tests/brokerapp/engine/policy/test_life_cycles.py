@@ -4,9 +4,9 @@ import pytest
 
 from brokerapp.engine.policy.life_cycles import (
     MAX_RECONNECT_WINDOW_MS,
-    Ending,
-    Origin,
-    Use,
+    ConnectionEnd,
+    DestinationOrigin,
+    DestinationUsage,
     ends_at_restart,
     ends_when_idle,
     grace_ms,
@@ -15,20 +15,20 @@ from brokerapp.engine.policy.life_cycles import (
 )
 from brokerapp.errors import ProtocolError
 
-ADMIN, AUTO, TEMPORARY = Origin
+ADMIN, AUTO, TEMPORARY = DestinationOrigin
 
 
 @pytest.mark.parametrize(
     ("origin", "use", "idle", "limit", "ends"),
     [
-        (AUTO, Use(), 120_000, 120_000, True),
-        (AUTO, Use(), 119_999, 120_000, False),
-        (AUTO, Use(consumers=1), 500_000, 120_000, False),
-        (AUTO, Use(messages=1), 500_000, 120_000, False),
-        (AUTO, Use(producers=1), 500_000, 120_000, False),
-        (AUTO, Use(), 500_000, 0, False),
-        (ADMIN, Use(), 500_000, 120_000, False),
-        (TEMPORARY, Use(), 500_000, 120_000, False),
+        (AUTO, DestinationUsage(), 120_000, 120_000, True),
+        (AUTO, DestinationUsage(), 119_999, 120_000, False),
+        (AUTO, DestinationUsage(consumers=1), 500_000, 120_000, False),
+        (AUTO, DestinationUsage(messages=1), 500_000, 120_000, False),
+        (AUTO, DestinationUsage(producers=1), 500_000, 120_000, False),
+        (AUTO, DestinationUsage(), 500_000, 0, False),
+        (ADMIN, DestinationUsage(), 500_000, 120_000, False),
+        (TEMPORARY, DestinationUsage(), 500_000, 120_000, False),
     ],
 )
 def test_only_what_clients_made_and_nobody_uses_ends_when_it_is_idle(origin, use, idle, limit, ends):
@@ -54,11 +54,11 @@ def test_a_restart_ends_what_clients_made_and_is_empty_but_for_what_they_subscri
 @pytest.mark.parametrize(
     ("ending", "window", "grace"),
     [
-        (Ending.LEFT, 50_000, 0),
-        (Ending.LOST, 50_000, 50_000),
-        (Ending.HOME_LOST, 50_000, 50_000),
-        (Ending.LOST, 0, 0),
-        (Ending.HOME_LOST, 0, 0),
+        (ConnectionEnd.LEFT, 50_000, 0),
+        (ConnectionEnd.LOST, 50_000, 50_000),
+        (ConnectionEnd.HOME_LOST, 50_000, 50_000),
+        (ConnectionEnd.LOST, 0, 0),
+        (ConnectionEnd.HOME_LOST, 0, 0),
     ],
 )
 def test_temporary_destinations_outlive_a_broken_connection_only_where_it_may_come_back(ending, window, grace):

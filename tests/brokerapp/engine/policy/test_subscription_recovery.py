@@ -3,12 +3,12 @@
 import pytest
 
 from brokerapp.engine.policy import subscription_recovery
-from brokerapp.engine.policy.subscription_recovery import Kept, Memory
+from brokerapp.engine.policy.subscription_recovery import RetainedMessage, RetainedMessages
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 
-TOPIC = Copy(Destination.topic("t"))
+TOPIC = RoutedCopy(Destination.topic("t"))
 NOW = 1_000_000
 
 
@@ -18,7 +18,7 @@ def message(id, body=b"body", expires=0, retain=None):
 
 
 def remembered(policy, messages, at_ms=NOW, asked_ms=NOW):
-    memory = Memory()
+    memory = RetainedMessages()
     for number, each in enumerate(messages):
         memory.add(each, TOPIC, policy, at_ms + number)
     return [kept.message.id for kept in memory.messages(policy, asked_ms)]
@@ -54,7 +54,7 @@ def test_what_is_timed_goes_with_time_and_what_expired_is_not_given():
 
 def test_a_topic_keeps_no_more_bytes_than_the_bound_whatever_its_policy_says(monkeypatch):
     monkeypatch.setattr(subscription_recovery, "MAX_BYTES", 3 * SIZE)
-    memory, policy = Memory(), RecoveryPolicy("fixedCount", maximum_size=1000)
+    memory, policy = RetainedMessages(), RecoveryPolicy("fixedCount", maximum_size=1000)
     for number in range(9):
         memory.add(message(str(number)), TOPIC, policy, NOW)
     assert [each.message.id for each in memory.messages(policy, NOW)] == ["6", "7", "8"]
@@ -63,7 +63,7 @@ def test_a_topic_keeps_no_more_bytes_than_the_bound_whatever_its_policy_says(mon
 
 @pytest.mark.parametrize("policy", [None, RecoveryPolicy("none"), RecoveryPolicy("lastImage")])
 def test_the_last_message_to_be_retained_comes_first_and_says_so(policy):
-    memory = Memory()
+    memory = RetainedMessages()
     for each in (message("a", retain="true"), message("b", retain="TRUE"), message("c", retain="false")):
         memory.add(each, TOPIC, policy, NOW)
     first, *rest = memory.messages(policy, NOW)
@@ -75,28 +75,28 @@ def test_the_last_message_to_be_retained_comes_first_and_says_so(policy):
 
 
 def test_what_was_retained_and_taken_back_meanwhile_is_not_learned_from_others():
-    [retained], memory = _retained("a"), Memory()
+    [retained], memory = _retained("a"), RetainedMessages()
     memory.learn(retained, [])
     assert memory.messages(None, NOW) == [retained]
     memory.add(message("b", body=b"", retain="true"), TOPIC, None, NOW)
     memory.learn(retained, [])
     assert memory.messages(None, NOW) == []
-    memory = Memory()
+    memory = RetainedMessages()
     memory.add(message("b", body=b"", retain="true"), TOPIC, None, NOW)
     memory.learn(retained, [])
     assert (memory.messages(None, NOW), memory.bytes) == ([], 0)
 
 
 def _retained(id):
-    memory = Memory()
+    memory = RetainedMessages()
     memory.add(message(id, retain="true"), TOPIC, None, NOW)
     return memory.messages(None, NOW)
 
 
 def test_what_two_others_tell_with_other_ages_stands_in_the_order_of_who_told_last():
-    memory, policy = Memory(), RecoveryPolicy("fixedCount")
-    memory.learn(None, [Kept(message("0"), TOPIC, NOW + 5)])
+    memory, policy = RetainedMessages(), RecoveryPolicy("fixedCount")
+    memory.learn(None, [RetainedMessage(message("0"), TOPIC, NOW + 5)])
     memory.add(message("new"), TOPIC, policy, NOW + 9)
-    memory.learn(None, [Kept(message(id), TOPIC, NOW) for id in "01"])
+    memory.learn(None, [RetainedMessage(message(id), TOPIC, NOW) for id in "01"])
     assert [each.message.id for each in memory.messages(policy, NOW + 9)] == ["0", "1", "new"]
     assert memory.bytes == sum(each.size for each in memory.recent)

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.config.reader import parse_config
 from brokerapp.engine.policy.time_stamping import stamped
-from brokerapp.model.settings import TimeStamping
+from brokerapp.model.settings import TimestampSettings
 
 NOW = 1_000_000
 
@@ -30,14 +30,14 @@ NOW = 1_000_000
     ],
 )
 def test_the_broker_s_clock_counts(rules, timestamp, expires, expected):
-    assert stamped(TimeStamping(**rules), timestamp, expires, NOW) == expected
+    assert stamped(TimestampSettings(**rules), timestamp, expires, NOW) == expected
 
 
 def test_the_plugin_is_read_and_kept():
     options = 'ttlCeiling="60000" zeroExpirationOverride="30000" futureOnly="true"'
     text = f"<plugins><timeStampingBrokerPlugin {options}/></plugins>"
     config = parse_config(f"<broker>{text}</broker>", {})
-    assert config.time_stamping == TimeStamping(30_000, 60_000, True)
+    assert config.time_stamping == TimestampSettings(30_000, 60_000, True)
     [plugin] = config.plugins
     assert dict(plugin.options) == {"ttlCeiling": "60000", "zeroExpirationOverride": "30000", "futureOnly": "true"}
 

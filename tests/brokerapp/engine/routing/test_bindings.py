@@ -4,11 +4,11 @@ import pytest
 
 from brokerapp.engine.routing.bindings import Binding, RoutingType, is_at, new_binding
 from brokerapp.engine.routing.route_walk import Route, explain, route, without
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import RequestRefused
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Definitions, Leg
+from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, Definitions, ForwardTarget
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Copy, Message
+from brokerapp.model.message import Message, RoutedCopy
 
 queue, topic, parse = Destination.queue, Destination.topic, Destination.parse
 
@@ -47,7 +47,7 @@ def test_another_address_or_selector_is_refused(name, bound, selector, rule):
 
 def test_a_queue_that_holds_a_copy_elsewhere_gets_none_as_a_bound_one_but_by_other_ways():
     queue, topic = Destination.queue("q"), Destination.topic("t")
-    bound, by_composite = Copy(queue, topic), Copy(queue, Destination.topic("composite"))
+    bound, by_composite = RoutedCopy(queue, topic), RoutedCopy(queue, Destination.topic("composite"))
     found = without(Route([bound, by_composite], bound=["t::q", "t::r"]), ["t::q"])
     assert (found.queues, found.bound) == ([by_composite], ["t::r"])
 
@@ -80,7 +80,7 @@ def test_a_binding_is_read_as_it_was_written():
 
 
 def bound(*bindings, definitions=(DEFAULT_VIRTUAL_TOPIC,)):
-    made = Topology(Definitions(1, definitions), lambda *_: True)
+    made = RoutingTable(Definitions(1, definitions), lambda *_: True)
     for binding in bindings:
         made.add_queue(binding.queue)
         made.bind(binding)
@@ -101,7 +101,7 @@ def test_a_queue_bound_to_a_topic_gets_what_reaches_the_topic():
 
 
 def test_a_composite_topic_that_only_forwards_feeds_what_is_bound_to_its_legs():
-    definitions = (Composite(topic("T"), (Leg(topic("U")), Leg(parse("U::q2")))),)
+    definitions = (CompositeDestination(topic("T"), (ForwardTarget(topic("U")), ForwardTarget(parse("U::q2")))),)
     topology = bound(Binding("T", "q"), Binding("U", "q1"), Binding("V", "q2"), definitions=definitions)
     assert reached(topology, topic("T")) == [("q1", "/topic/U"), ("U::q2", "/topic/T")]
 
@@ -123,7 +123,11 @@ def test_a_filter_lets_only_its_messages_come_by_the_address(address, name):
 
 
 def test_what_is_sent_to_a_full_name_reaches_that_queue_only():
-    topology = bound(Binding("T", "q1"), Binding("T", "q2"), definitions=(Composite(queue("q1"), (Leg(queue("z")),)),))
+    topology = bound(
+        Binding("T", "q1"),
+        Binding("T", "q2"),
+        definitions=(CompositeDestination(queue("q1"), (ForwardTarget(queue("z")),)),),
+    )
     found = route(Message("1", b"", b""), parse("T::q1"), topology)
     [copy] = found.queues
     assert (copy.destination.physical, copy.shown.stomp, found.topics) == (queue("q1"), "/queue/T::q1", [])

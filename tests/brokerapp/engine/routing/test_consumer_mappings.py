@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.engine.routing.consumer_mappings import ConsumerMappings, Mapped, parse_mappings
+from brokerapp.engine.routing.consumer_mappings import ConsumerMappings, MappedQueue, parse_mappings
 from brokerapp.errors import ConfigurationRefused
 
 CLASSIC = "Consumer.*.>;2"
@@ -40,15 +40,15 @@ def mapped(value, name, **options):
 )
 @pytest.mark.scenario("V01", "V02", "V03", "V05", "V10", "V12", "V13", "V15")
 def test_a_queues_name_becomes_its_topics_fully_qualified_name(value, name, expected):
-    assert mapped(value, name) == (Mapped(expected, False) if expected else None)
+    assert mapped(value, name) == (MappedQueue(expected, False) if expected else None)
 
 
 @pytest.mark.scenario("V04")
 def test_several_mappings_with_options():
     value = "A.>;1;selectorAware=true,B.*.>;2,C.*.*.*.EE;3;selectorAware=false"
-    assert mapped(value, "A.SomeTopic") == Mapped("SomeTopic::A.SomeTopic", True)
-    assert mapped(value, "B.b.SomeTopic.B") == Mapped("SomeTopic.B::B.b.SomeTopic.B", False)
-    assert mapped(value, "C.c.c.SomeTopic.EE") == Mapped("SomeTopic.EE::C.c.c.SomeTopic.EE", False)
+    assert mapped(value, "A.SomeTopic") == MappedQueue("SomeTopic::A.SomeTopic", True)
+    assert mapped(value, "B.b.SomeTopic.B") == MappedQueue("SomeTopic.B::B.b.SomeTopic.B", False)
+    assert mapped(value, "C.c.c.SomeTopic.EE") == MappedQueue("SomeTopic.EE::C.c.c.SomeTopic.EE", False)
     assert mapped(value, "Identity7") is None
 
 
@@ -109,6 +109,6 @@ def test_what_is_remembered_of_names_is_bounded():
     mappings, _ = parse_mappings(CLASSIC)
     found = ConsumerMappings(mappings, remembered=100)
     for number in range(250):
-        assert found.mapped(f"Consumer.A.T{number}") == Mapped(f"T{number}::Consumer.A.T{number}", False)
-        assert found.mapped("Consumer.A.T0") == Mapped("T0::Consumer.A.T0", False)
+        assert found.mapped(f"Consumer.A.T{number}") == MappedQueue(f"T{number}::Consumer.A.T{number}", False)
+        assert found.mapped("Consumer.A.T0") == MappedQueue("T0::Consumer.A.T0", False)
     assert found.mapped.cache_info().currsize == 100

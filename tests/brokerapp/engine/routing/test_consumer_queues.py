@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.engine.routing.consumer_queues import topic_behind, topics_behind, virtual_destinations_behind
-from brokerapp.model.definitions import Composite, Definitions, Leg, VirtualTopic
+from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 
 TOPICS_BEHIND = [
@@ -25,10 +25,10 @@ def test_an_open_composite_topic_stands_behind_its_queues_and_no_other_composite
     q, t = Destination.queue("q"), Destination.topic
     definitions = Definitions(
         virtual_destinations=(
-            Composite(t("open"), (Leg(t("x")), Leg(q)), forward_only=False),
-            Composite(t("only"), (Leg(q),)),
-            Composite(t("elsewhere"), (Leg(Destination.queue("r")),), forward_only=False),
-            Composite(Destination.queue("source"), (Leg(q),), forward_only=False),
+            CompositeDestination(t("open"), (ForwardTarget(t("x")), ForwardTarget(q)), forward_only=False),
+            CompositeDestination(t("only"), (ForwardTarget(q),)),
+            CompositeDestination(t("elsewhere"), (ForwardTarget(Destination.queue("r")),), forward_only=False),
+            CompositeDestination(Destination.queue("source"), (ForwardTarget(q),), forward_only=False),
         )
     )
     assert list(topics_behind(definitions, q)) == [t("open")]
@@ -38,8 +38,8 @@ def test_what_is_sent_to_virtual_destinations_comes_to_their_targets_and_to_patt
     q, t = Destination.queue, Destination.topic
     definitions = Definitions(
         virtual_destinations=(
-            Composite(t("news"), (Leg(t("x.1")), Leg(q("x.1"), "a = 1"))),
-            Composite(q("orders"), (Leg(q("x.2")),), forward_only=False),
+            CompositeDestination(t("news"), (ForwardTarget(t("x.1")), ForwardTarget(q("x.1"), "a = 1"))),
+            CompositeDestination(q("orders"), (ForwardTarget(q("x.2")),), forward_only=False),
             VirtualTopic("VirtualTopic.>"),
         )
     )

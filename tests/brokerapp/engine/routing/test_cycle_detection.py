@@ -3,13 +3,20 @@
 import pytest
 
 from brokerapp.engine.routing.cycle_detection import find_loop
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Definitions, Leg, MirroredQueue, VirtualTopic
+from brokerapp.model.definitions import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeDestination,
+    Definitions,
+    ForwardTarget,
+    MirroredQueue,
+    VirtualTopic,
+)
 from brokerapp.model.destination import Destination
 
 
 def composite(name, *legs, selector=None, **options):
-    return Composite(
-        Destination.parse(name), tuple(Leg(Destination.parse(leg), selector) for leg in legs), **options
+    return CompositeDestination(
+        Destination.parse(name), tuple(ForwardTarget(Destination.parse(leg), selector) for leg in legs), **options
     )  # fmt: skip
 
 

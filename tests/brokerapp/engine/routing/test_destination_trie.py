@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.engine.routing.destination_trie import DestinationMap, covers, intersection, matches, specificity
+from brokerapp.engine.routing.destination_trie import DestinationTrie, covers, intersection, matches, specificity
 
 NAMES = ("A", "A.B", "A.B.C", "B")
 #: Pattern, and whether it matches each of the names.
@@ -33,21 +33,21 @@ def test_a_pattern_matches_names(pattern, expected):
 
 @pytest.mark.parametrize(("pattern", "expected"), MATCHING, ids=[pattern for pattern, _ in MATCHING])
 def test_a_value_under_a_pattern_is_found_by_the_names_it_matches(pattern, expected):
-    filed = DestinationMap()
+    filed = DestinationTrie()
     filed.add(pattern, "value")
     assert tuple(filed.find(name) == ["value"] for name in NAMES) == expected
 
 
 @pytest.mark.parametrize(("pattern", "expected"), MATCHING, ids=[pattern for pattern, _ in MATCHING])
 def test_a_pattern_finds_the_values_under_the_names_it_matches(pattern, expected):
-    filed = DestinationMap()
+    filed = DestinationTrie()
     for name in NAMES:
         filed.add(name, name)
     assert sorted(filed.find(pattern)) == [name for name, found in zip(NAMES, expected, strict=True) if found]
 
 
 def test_a_value_may_be_filed_more_than_once_and_is_found_by_each_filing():
-    filed = DestinationMap()
+    filed = DestinationTrie()
     for pattern in ("A.*", "A.>", "A.B"):
         filed.add(pattern, "v")
     assert filed.find("A.B") == ["v"] * 3
@@ -56,7 +56,7 @@ def test_a_value_may_be_filed_more_than_once_and_is_found_by_each_filing():
 
 
 def test_removing_what_is_not_there_is_an_error_and_removing_all_leaves_nothing():
-    filed = DestinationMap()
+    filed = DestinationTrie()
     with pytest.raises(KeyError):
         filed.remove("A.B", "v")
     filed.add("A.B", "v")
@@ -95,7 +95,7 @@ def plain(name):
 @example([">", ">.A"], "A")
 @pytest.mark.scenario("SE-20")
 def test_find_agrees_with_looking_at_every_value(patterns, name):
-    filed = DestinationMap()
+    filed = DestinationTrie()
     for pattern in patterns:
         filed.add(pattern, pattern)
     expected = [each for each in patterns if meet(plain(each).split("."), plain(name).split("."))]

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.engine.routing.route_walk import MAX_HOPS, explain, route
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import (
     DEFAULT_VIRTUAL_TOPIC,
-    Composite,
+    CompositeDestination,
     Definitions,
-    Leg,
+    ForwardTarget,
     MirroredQueue,
     VirtualTopic,
 )
-from brokerapp.model.destination import NAMED_KINDS, Destination, Kind
+from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.message import Message
 
 queue, topic = Destination.queue, Destination.topic
@@ -27,7 +27,7 @@ HEAD = b"message-id:ID\\c1\ncolour:red\nsize:7\n"
 
 
 def topology(*definitions, queues=(), interest=lambda _queue, _headers: True):
-    made = Topology(Definitions(1, definitions), interest)
+    made = RoutingTable(Definitions(1, definitions), interest)
     for name in queues:
         made.add_queue(name)
     return made
@@ -51,12 +51,12 @@ def reached(where, destination, head=HEAD):
 
 
 def leg(name, selector=None):
-    return Leg(Destination.parse(name), selector)
+    return ForwardTarget(Destination.parse(name), selector)
 
 
 def composite(name, *legs, **options):
-    legs = tuple(each if isinstance(each, Leg) else leg(each) for each in legs)
-    return Composite(Destination.parse(name), legs, **options)
+    legs = tuple(each if isinstance(each, ForwardTarget) else leg(each) for each in legs)
+    return CompositeDestination(Destination.parse(name), legs, **options)
 
 
 VT, DEFAULT = DEFAULT_VIRTUAL_TOPIC, (DEFAULT_VIRTUAL_TOPIC,)
@@ -227,7 +227,7 @@ def test_a_local_virtual_topic_copies_what_no_bridge_brought(path, copies):
     assert len(moved.queues) == 1, "what an operator moves no bridge brings"
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", DestinationKind)
 @pytest.mark.parametrize(
     ("forward_only", "send_when_not_matched", "some_match", "keeps"),
     [
@@ -246,7 +246,7 @@ def test_whether_a_composite_keeps_a_message_itself(kind, forward_only, send_whe
     own = Destination(kind, "in")
     legs = (leg("queue://red", "colour = 'red'"), leg("queue://large", "size > 100"))
     options = {"forward_only": forward_only, "send_when_not_matched": send_when_not_matched}
-    where = topology(Composite(own, legs, **options))
+    where = topology(CompositeDestination(own, legs, **options))
     head = HEAD if some_match else HEAD.replace(b"red", b"blue")
     expected = [f"queue://red < {own}"] * some_match + [str(own)] * keeps
     assert reached(where, own, head) == sorted(expected)
@@ -272,7 +272,7 @@ def test_a_filtered_leg_takes_what_its_selector_says_is_true(selector, taken):
 
 @pytest.mark.parametrize(("strict", "taken"), [(False, True), (True, False)])
 def test_a_composite_may_ask_for_text_headers_to_be_text_only(strict, taken):
-    where = topology(Composite(queue("in"), (leg("queue://a", "size = 7"),), strict=strict))
+    where = topology(CompositeDestination(queue("in"), (leg("queue://a", "size = 7"),), strict=strict))
     assert bool(reached(where, queue("in"))) is taken
 
 
@@ -312,7 +312,7 @@ def test_a_queue_that_one_of_two_definitions_insists_on_may_not_drop():
 
 
 def test_what_a_dropping_virtual_topic_reaches_through_a_composite_may_drop_too():
-    forwarding = Composite(queue("Consumer.A.v.x"), (Leg(queue("far")),))
+    forwarding = CompositeDestination(queue("Consumer.A.v.x"), (ForwardTarget(queue("far")),))
     where = topology(VirtualTopic(name="v.>", drop_on_resource_limit=True), forwarding, queues=["Consumer.A.v.x"])
     assert {str(each.destination) for each in route(message(), topic("v.x"), where).dropping} == {"queue://far"}
 
@@ -368,9 +368,9 @@ def test_a_virtual_topic_may_have_very_many_consumer_queues():
 NAMES = st.sampled_from(["a", "b", "a.b", "VirtualTopic.x", "Consumer.A.VirtualTopic.x", "a.>", "*"])
 DESTINATIONS = st.builds(Destination, st.sampled_from(NAMED_KINDS), NAMES)
 SELECTORS = st.sampled_from([None, "colour = 'red'", "colour = 'blue'", "missing = 1"])
-LEGS = st.lists(st.builds(Leg, DESTINATIONS, SELECTORS), max_size=3).map(tuple)
+LEGS = st.lists(st.builds(ForwardTarget, DESTINATIONS, SELECTORS), max_size=3).map(tuple)
 DEFINITIONS = st.one_of(
-    st.builds(Composite, DESTINATIONS, LEGS, st.booleans(), st.booleans()),
+    st.builds(CompositeDestination, DESTINATIONS, LEGS, st.booleans(), st.booleans()),
     st.builds(VirtualTopic, st.sampled_from([">", "VirtualTopic.>", "a"]), st.sampled_from(["Consumer.*.", "*.", ""])),
     st.builds(MirroredQueue, st.sampled_from(["VirtualTopic.Mirror.", "a.", ""])),
 )
@@ -386,7 +386,7 @@ def test_routing_always_ends_and_stores_nothing_twice_in_a_queue(definitions, qu
         assert find_loop(Definitions(1, tuple(definitions))), "it went too far without a loop"
         return
     assert len(found.queues) == len({each.destination for each in found.queues})
-    assert all(copy.destination.kind is Kind.QUEUE for copy in found.queues)
-    assert all(copy.destination.kind is Kind.TOPIC for copy in found.topics)
+    assert all(copy.destination.kind is DestinationKind.QUEUE for copy in found.queues)
+    assert all(copy.destination.kind is DestinationKind.TOPIC for copy in found.topics)
     again, _ = explain(message().headers, destination, topology(*definitions, queues=queues))
     assert (again.queues, again.topics) == (found.queues, found.topics)

@@ -1,8 +1,8 @@
-"""Topology: policies, and what it remembers."""
+"""RoutingTable: policies, and what it remembers."""
 
 import pytest
 
-from brokerapp.engine.routing.routing_table import Topology
+from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.model.definitions import Definitions, PolicyEntry
 from brokerapp.model.destination import Destination
 
@@ -26,13 +26,13 @@ PATTERNS = (queue(">"), queue("A.>"), queue("A.B.>"), queue("A.B.*.*.C.D"), queu
 def test_the_most_specific_policy_wins(destination, pattern):
     entries = tuple(PolicyEntry(each, queue_prefetch=number) for number, each in enumerate(PATTERNS))
     for policies in (entries, entries[::-1]):
-        found = Topology(Definitions(1, (), policies), lambda *_: True).policy_for(destination)
+        found = RoutingTable(Definitions(1, (), policies), lambda *_: True).policy_for(destination)
         assert (found and found.destination) == pattern
 
 
 def test_queues_are_handed_over_to_the_next_topology():
-    first = Topology(Definitions(1), lambda *_: True)
+    first = RoutingTable(Definitions(1), lambda *_: True)
     first.add_queue("Consumer.A.VirtualTopic.x")
-    second = Topology(Definitions(2), lambda *_: True, first.queues)
+    second = RoutingTable(Definitions(2), lambda *_: True, first.queues)
     [virtual_topic] = second.virtual_destinations_for(topic("VirtualTopic.x"))
     assert second.consumer_queues(virtual_topic, "VirtualTopic.x") == ["Consumer.A.VirtualTopic.x"]

@@ -7,25 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.engine.routing.route_walk import explain, route
-from brokerapp.engine.routing.routing_table import Topology
-from brokerapp.engine.routing.subscription_feeds import Feed
+from brokerapp.engine.routing.routing_table import RoutingTable
+from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.errors import RequestRefused
-from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Composite, Definitions, Leg, VirtualTopic
-from brokerapp.model.destination import MAX_NAME, Destination, Kind
-from brokerapp.model.message import Copy, Message
-from brokerapp.model.subscription_identity import NamedSubscription
+from brokerapp.model.definitions import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeDestination,
+    Definitions,
+    ForwardTarget,
+    VirtualTopic,
+)
+from brokerapp.model.destination import MAX_NAME, Destination, DestinationKind
+from brokerapp.model.message import Message, RoutedCopy
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 queue, topic = Destination.queue, Destination.topic
 
 
 def subscription(*topics, client_id="c", **options):
-    return NamedSubscription(client_id, "sub", tuple(map(topic, topics)), **options)
+    return SubscriptionIdentity(client_id, "sub", tuple(map(topic, topics)), **options)
 
 
 def fed(*subscriptions, definitions=(), may_read=lambda _subscription, _topic: True):
     """A topology in which these exist, and their feeds."""
-    made = Topology(Definitions(1, definitions), lambda _queue, _headers: True)
-    feeds = [Feed(each, each.log(1), may_read) for each in subscriptions]
+    made = RoutingTable(Definitions(1, definitions), lambda _queue, _headers: True)
+    feeds = [SubscriptionFeed(each, each.log(1), may_read) for each in subscriptions]
     for feed in feeds:
         made.add_feed(feed)
     return made, feeds
@@ -39,9 +45,9 @@ def kept(topology, destination, head="", sender="", persistent=False):
 
 def test_a_topics_copy_is_kept_in_the_log_of_each_subscription_and_shows_the_topic():
     where, feeds = fed(subscription("a"), subscription("b", client_id="d"), subscription("*", ">", client_id="e"))
-    assert kept(where, topic("a")) == [Copy(each.target, None, topic("a")) for each in (feeds[2], feeds[0])]
-    assert {each.kind for each in (feed.target for feed in feeds)} == {Kind.SUBSCRIPTION}
-    assert kept(where, queue("a")) == [Copy(queue("a"))]
+    assert kept(where, topic("a")) == [RoutedCopy(each.target, None, topic("a")) for each in (feeds[2], feeds[0])]
+    assert {each.kind for each in (feed.target for feed in feeds)} == {DestinationKind.SUBSCRIPTION}
+    assert kept(where, queue("a")) == [RoutedCopy(queue("a"))]
     for feed in feeds:
         where.remove_feed(feed)
     assert kept(where, topic("a")) == []
@@ -58,9 +64,9 @@ def test_the_way_of_a_topic_is_remembered_unless_a_subscription_asks_for_the_mes
 
 def test_a_selector_sees_where_the_message_came_from():
     on_its_way = "hyphenated_props:original-destination = '/queue/in'"
-    composite = Composite(queue("in"), (Leg(topic("out")),))
+    composite = CompositeDestination(queue("in"), (ForwardTarget(topic("out")),))
     where, [feed] = fed(subscription("out", selector=on_its_way), definitions=(composite,))
-    assert kept(where, queue("in")) == [Copy(feed.target, queue("in"), topic("out"))]
+    assert kept(where, queue("in")) == [RoutedCopy(feed.target, queue("in"), topic("out"))]
     assert kept(where, topic("out")) == []
 
 
@@ -83,11 +89,13 @@ def test_what_comes_by_several_ways_is_kept_once_as_it_comes_first():
     twice = (VirtualTopic(">"), DEFAULT_VIRTUAL_TOPIC)
     where, _ = fed(subscription("VirtualTopic.x"), definitions=twice)
     assert len(kept(where, topic("VirtualTopic.x"))) == 1
-    where, _ = fed(subscription("out"), definitions=(Composite(topic("in"), (Leg(topic("out")),)),))
+    where, _ = fed(
+        subscription("out"), definitions=(CompositeDestination(topic("in"), (ForwardTarget(topic("out")),)),)
+    )
     assert len(kept(where, topic("in"))) == len(kept(where, topic("out"))) == 1
-    to_both = Composite(topic("in"), (Leg(topic("a")), Leg(topic("b"))))
+    to_both = CompositeDestination(topic("in"), (ForwardTarget(topic("a")), ForwardTarget(topic("b"))))
     where, [feed] = fed(subscription("a", "b"), definitions=(to_both,))
-    assert kept(where, topic("in")) == [Copy(feed.target, topic("in"), topic("a"))]
+    assert kept(where, topic("in")) == [RoutedCopy(feed.target, topic("in"), topic("a"))]
 
 
 def test_the_explanation_names_the_subscription_and_what_its_selector_said():
@@ -107,7 +115,7 @@ parts = st.text(st.sampled_from("ab.:#%?, \n\u2003"), min_size=1, max_size=4).fi
 @given(parts, parts, parts, parts, st.booleans(), st.booleans(), st.sampled_from([1, 2, 12]))
 def test_two_subscriptions_never_share_a_log_and_its_name_is_read_back(one, name, other, its_name, first, second, gen):
     logs = [
-        NamedSubscription(client_id, of, (topic("t"),), shared=True, durable=durable).log(generation)
+        SubscriptionIdentity(client_id, of, (topic("t"),), shared=True, durable=durable).log(generation)
         for client_id, of, durable, generation in (
             (one, name, first, 1),
             (other, its_name, second, gen),
@@ -128,7 +136,7 @@ def test_it_survives_being_attributes_of_a_log():
         {"shared": True, "durable": False},
     ):
         one = subscription("a", "b.>", **options)
-        assert NamedSubscription.from_attributes(one.attributes()) == one
+        assert SubscriptionIdentity.from_attributes(one.attributes()) == one
 
 
 @pytest.mark.parametrize(
@@ -143,9 +151,9 @@ def test_it_survives_being_attributes_of_a_log():
 )
 def test_what_cannot_be_is_refused(client_id, name, topics, options, rule):
     with pytest.raises(RequestRefused, match=rule):
-        NamedSubscription(client_id, name, (topic(topics),), **options)
+        SubscriptionIdentity(client_id, name, (topic(topics),), **options)
 
 
 def test_it_is_one_of_topics():
     with pytest.raises(RequestRefused, match=r"not of queue://q"):
-        NamedSubscription("c", "n", (topic("t"), queue("q")))
+        SubscriptionIdentity("c", "n", (topic("t"), queue("q")))

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from brokerapp.engine.scheduling.delivery_schedule import Schedule, read_schedule
-from brokerapp.engine.scheduling.scheduled_job import Job, Purpose
+from brokerapp.engine.scheduling.delivery_schedule import DeliverySchedule, read_schedule
+from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.model.message import Message
 
@@ -138,10 +138,12 @@ def test_a_minute_that_never_comes_is_refused():
 @pytest.mark.parametrize(
     "job",
     [
-        Job(Purpose.SEND, "/queue/a,/topic/b", Message("1", b"message-id:1\n", b"x\ny\n\n")),
-        Job(Purpose.SEND, "a", Message("1", b"message-id:1\n", b""), Schedule(1, 2, -1, "* * * * *", 5)),
-        Job(
-            Purpose.RETURN,
+        ScheduledJob(JobPurpose.SEND, "/queue/a,/topic/b", Message("1", b"message-id:1\n", b"x\ny\n\n")),
+        ScheduledJob(
+            JobPurpose.SEND, "a", Message("1", b"message-id:1\n", b""), DeliverySchedule(1, 2, -1, "* * * * *", 5)
+        ),
+        ScheduledJob(
+            JobPurpose.RETURN,
             "queue://a",
             Message("1", b"message-id:1\n", b"", True, 7),
             original="/topic/t",
@@ -150,5 +152,5 @@ def test_a_minute_that_never_comes_is_refused():
     ],
 )
 def test_a_job_is_read_as_it_was_recorded(job):
-    assert Job.load(job.record()) == job
-    assert Job.purpose_of(job.record()) is job.purpose
+    assert ScheduledJob.load(job.record()) == job
+    assert ScheduledJob.purpose_of(job.record()) is job.purpose

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.config import NetworkConnector
-from brokerapp.model.network_stats import WayState
+from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.connectors.connectors import Connections
 from brokerapp.network.links.bridge_link import LinkLost, dial
 from brokerapp.network.options.address import Address
@@ -73,7 +73,7 @@ def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_fro
         await connections.stop()
         return connections.all[0].state
 
-    assert asyncio.run(stop()) is WayState.STOPPED
+    assert asyncio.run(stop()) is BridgeConnectionState.STOPPED
     assert "could not all be started" in caplog.text
 
 
@@ -90,7 +90,7 @@ def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
             states.append(way.state)
         return states
 
-    assert asyncio.run(start_again()) == [True, WayState.GAVE_UP] * 2
+    assert asyncio.run(start_again()) == [True, BridgeConnectionState.GAVE_UP] * 2
 
 
 def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
@@ -118,7 +118,7 @@ def test_who_accepts_and_never_answers_is_given_up_as_its_address_says_and_tried
         server.close()
         return way.attempts, way.state, way.last_error
 
-    assert asyncio.run(attempts()) == (3, WayState.GAVE_UP, "it does not answer CONNECT")
+    assert asyncio.run(attempts()) == (3, BridgeConnectionState.GAVE_UP, "it does not answer CONNECT")
 
 
 def test_dialling_ends_at_last(monkeypatch):

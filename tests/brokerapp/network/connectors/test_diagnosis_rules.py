@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.engine.routing.bridge_eligibility import Verdict
+from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.model.destination import Destination
-from brokerapp.model.network_stats import WayState
+from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.bridge.demand import Wanted
 from brokerapp.network.connectors.diagnosis_rules import Facts, reason
 from brokerapp.network.options.address import Address
@@ -14,7 +14,11 @@ from brokerapp.network.options.options import Terms
 
 QUEUE = Destination.queue("q")
 CROSSING = Facts(
-    Terms("bridge", (Address("b", 1),)), QUEUE, WayState.CONNECTED, "", (Wanted("1", QUEUE, None, 0, ("B",)),)
+    Terms("bridge", (Address("b", 1),)),
+    QUEUE,
+    BridgeConnectionState.CONNECTED,
+    "",
+    (Wanted("1", QUEUE, None, 0, ("B",)),),
 )
 
 
@@ -22,16 +26,16 @@ CROSSING = Facts(
     ("changes", "words"),
     [
         ({}, ""),
-        ({"verdict": Verdict.CROSSES}, ""),
-        ({"state": WayState.STOPPED}, "stopped"),
-        ({"state": WayState.WAITING, "last_error": "Connection refused"}, "Connection refused"),
+        ({"verdict": BridgeDecision.CROSSES}, ""),
+        ({"state": BridgeConnectionState.STOPPED}, "stopped"),
+        ({"state": BridgeConnectionState.WAITING, "last_error": "Connection refused"}, "Connection refused"),
         ({"wanted": ()}, "nobody consumes it there"),
         ({"wanted": (), "terms": replace(CROSSING.terms, excluded=(QUEUE,))}, "excluded"),
         ({"wanted": (), "terms": replace(CROSSING.terms, static_bridge=True)}, "static"),
         ({"rests": True}, "another bridge"),
         ({"paused": True}, "paused"),
-        ({"verdict": Verdict.TOO_FAR}, "messageTTL"),
-        ({"verdict": Verdict.CAME_FROM_THERE}, "came from"),
+        ({"verdict": BridgeDecision.TOO_FAR}, "messageTTL"),
+        ({"verdict": BridgeDecision.CAME_FROM_THERE}, "came from"),
         ({"is_held": True}, "holds it"),
         ({"preferred": 2}, "2 consumers here"),
         ({"is_full": True}, "prefetchSize"),
