@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from console.alerts.delivery import alert_delivery
 from console.analyses import run_retention, run_service
+from console.analyses.models import AnalysisRun
 from console.audit import retention
 from console.messages.jobs import job_service
 from console.messages.jobs.worker import rouse_lost, work
 from console.messages.search import search_service
 from console.messages.search import worker as message_search
-from console.models import AnalysisRun
 
 #: A run of which nothing was heard for so long has lost its worker. Spark reports at least once a minute.
 SILENCE = timedelta(minutes=10)

@@ -18,10 +18,10 @@ from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier
 from console.access.masking_rules import COVER, MaskedBody, Rule, hides_header, mask_body, mask_headers
+from console.access.models import MaskingRule
 from console.access.permission_version import rights_state
 from console.access.permissions import AnyUser, Role, Verb, grants_of, lacking, missing
 from console.access.roles import MASKED, Grant
-from console.models import MaskingRule
 
 __all__ = [
     "COVER",

@@ -8,8 +8,8 @@ from typing import Any
 from django.http import HttpRequest
 
 from console.access.masking_rules import Rule
+from console.access.models import MaskingRule
 from console.audit import trail
-from console.models import MaskingRule
 
 #: What somebody says of a rule, and characters of the last two.
 FIELDS = ("role", "scope", "place", "pattern", "action", "replacement", "comment")

@@ -15,7 +15,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import F
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
-from console.models import Assignment, MaskingRule, RightsVersion
+from console.access.models import Assignment, MaskingRule, RightsVersion
 
 #: Seconds for which a process takes the version it has read for the current one.
 FRESH = 1.0

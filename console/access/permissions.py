@@ -18,6 +18,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 
 from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
+from console.access.models import Assignment
 from console.access.roles import (
     ROLES_BY_VERB,
     Grant,
@@ -32,7 +33,6 @@ from console.access.roles import (
     lacking_in_token,
 )
 from console.audit import trail
-from console.models import Assignment
 
 __all__ = [
     "ROLES_BY_VERB",

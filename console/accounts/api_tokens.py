@@ -15,8 +15,8 @@ from django.utils import timezone
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Verb, is_narrow, may, narrow, require
 from console.access.roles import Limit, Scope
+from console.accounts.models import ApiToken
 from console.audit import trail
-from console.models import ApiToken
 
 #: How every token begins, so that a search for leaked secrets finds it.
 PREFIX = "sluice_"

@@ -14,9 +14,9 @@ from django.db.models import Q
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.masking import reader_of
+from console.access.models import Assignment
 from console.access.roles import MASKED, Grant, Role, Sees, Verb, allows, everything
 from console.accounts import users
-from console.models import Assignment
 from console.ui.navigation.command_palette import COMMANDS, Command
 
 #: What holders there are.

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from console.accounts.encryption import seal, unseal
 from console.audit import trail
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 
 #: Seconds after a login, or after the password was asked again, in which dangerous changes need no password.
 RECENT = 15 * 60

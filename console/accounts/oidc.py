@@ -23,7 +23,7 @@ from requests import RequestException
 
 from console.accounts.auth_settings import PROVIDER
 from console.audit import trail
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 
 #: In the session: what the identity token must repeat.
 NONCE = "oidc_nonce"

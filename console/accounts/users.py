@@ -22,8 +22,8 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from brokerapp.errors import RequestRefused
+from console.access.models import Assignment
 from console.access.roles import EXTRAS, UNSCOPED, Grant, Role, Scope
-from console.models import Assignment
 
 #: Bytes of chance in a generated password: 16 characters.
 PASSWORD_BYTES = 12

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from brokerapp.model.destination import Destination
 from console.access.permissions import AnyUser, visible
 from console.access.roles import everything
-from console.models import AlertFiring
+from console.alerts.delivery.models import AlertFiring
 
 #: Seconds for which a process remembers what fires, whatever the number of tabs.
 FRESH = 2.0

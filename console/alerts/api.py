@@ -16,12 +16,12 @@ from console.access.roles import Verb
 from console.alerts import rule_changes
 from console.alerts.active_alerts import is_visible
 from console.alerts.backtest_service import replay_rule
+from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import PageQuery, page_of
-from console.models import AlertDelivery, AlertFiring, AlertRule
 
 router = Router(tags=["alerts"])
 #: Firings that are looked through, the latest.

@@ -13,7 +13,7 @@ from console.alerts.rules import AlertCondition, subjects_of
 from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import mirror
 from console.metrics import charts_history
-from console.metrics.sampling.sampler import MAX_DESTINATIONS
+from console.metrics.charts_history import MAX_DESTINATIONS
 
 #: Destinations that are replayed, those that moved last, and episodes that are shown.
 MAX_REPLAYED, MAX_SHOWN = 200, 12

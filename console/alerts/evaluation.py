@@ -17,13 +17,13 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import FINE, DestinationPoint, points, wholes
 from brokerapp.store.history_rings import WHOLE
 from console.alerts.delivery import alert_delivery
+from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
 from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadings
 from console.alerts.rules import AlertCondition, OpenSubject, evaluate_rule, sentence, subjects_of, transitions
 from console.broker.gateway import gateway
 from console.broker.snapshot import BrokerSnapshot
-from console.metrics.sampling.sampler import MAX_DESTINATIONS
-from console.models import AlertFiring, AlertRule
+from console.metrics.charts_history import MAX_DESTINATIONS
 
 logger = logging.getLogger(__name__)
 

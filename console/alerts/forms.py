@@ -11,10 +11,10 @@ from django.core.validators import validate_email
 
 from brokerapp.errors import InvalidDestination, RequestRefused
 from console.access.roles import Scope
+from console.alerts.delivery.models import AlertRule
 from console.alerts.delivery.webhook import check_webhook
 from console.alerts.metrics import DESCRIPTIONS, AlertMetric
 from console.alerts.rules import AlertCondition
-from console.models import AlertRule
 
 #: Seconds a rule may be held at most, and addresses it may name.
 LONGEST_HOLD, MOST_ADDRESSES = 86_400, 10

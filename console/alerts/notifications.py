@@ -14,15 +14,16 @@ from django.utils import timezone
 
 from console.access.permissions import AnyUser, Verb, may, touched, visible
 from console.alerts import active_alerts
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import readable_runs
 from console.messages.jobs import failed_again as returned
 from console.messages.jobs import job_service
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import FEW
-from console.models import AnalysisRun, UserSetting
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.ui.formatting import number_format
+from console.ui.preferences.models import UserSetting
 from console.ui.preferences.user_settings import read_setting
 
 #: Of each sort, how many are shown; all of them are on their pages, to which links lead.

@@ -13,12 +13,12 @@ from console.access.permissions import may, require, touched
 from console.access.roles import Verb
 from console.alerts import send_test as trying
 from console.alerts.delivery import webhook
+from console.alerts.delivery.models import AlertRule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
 from console.alerts.rules import AlertCondition
 from console.alerts.send_test import TestDeliveryResult
 from console.audit import trail
-from console.models import AlertRule
 
 #: How long a rule may be silenced: hours, and what the form says.
 SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}

@@ -13,9 +13,9 @@ from django.utils import timezone
 from brokerapp.errors import RequestRefused
 from console.accounts.rate_limit import RateLimit
 from console.alerts.delivery.alert_delivery import MAX_AN_HOUR, TEST, attempt, remaining_quota, targets_of
+from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.alerts.delivery.webhook import without_secrets
 from console.alerts.evaluation import rule_of
-from console.models import AlertDelivery, AlertFiring, AlertRule
 
 #: Told by tests about one rule within an hour, at most: no more than by the rule itself.
 _TOLD = RateLimit(per_second=MAX_AN_HOUR / 3600, burst=MAX_AN_HOUR)

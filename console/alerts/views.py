@@ -14,11 +14,11 @@ from console.access.permissions import Verb, needs, visible
 from console.alerts import rule_changes
 from console.alerts.active_alerts import is_visible
 from console.alerts.backtest_service import count_without_history, replay_rule
+from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
 from console.alerts.metrics import DESCRIPTIONS, grouped
 from console.alerts.rule_changes import CHANGES, SILENCES
-from console.models import AlertDelivery, AlertFiring, AlertRule
 
 SIZE = 25
 MAX_NAME = AlertRule._meta.get_field("name").max_length

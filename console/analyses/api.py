@@ -12,12 +12,12 @@ from ninja import Router, Schema, Status
 from console.access.permissions import require, visible
 from console.access.roles import Verb
 from console.analyses import run_service
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Paged, page_of
 from console.audit import trail
-from console.models import AnalysisRun
 
 router = Router(tags=["analyses"])
 

@@ -17,8 +17,8 @@ from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import ANY_REST, Destination
 from console.access.permissions import Verb, require
 from console.access.roles import Scope, Sees, everything
+from console.analyses.models import AnalysisRun
 from console.broker.gateway import gateway
-from console.models import AnalysisRun
 
 #: Runs looked at for who may know of some only.
 MAX_CHECKED = 1_000

@@ -11,8 +11,8 @@ from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
 from console.access.roles import Sees, everything
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import readable_runs
-from console.models import AnalysisRun
 
 PAGE_SIZE = 25
 State = AnalysisRun.State

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from brokerapp.system.environment import Environment
-from console.models import AnalysisRun
+from console.analyses.models import AnalysisRun
 
 
 def choose_next(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from console.models import AnalysisRun
+from console.analyses.models import AnalysisRun
 
 #: Runs deleted at a time, so that others may write in between.
 BATCH = 200

@@ -19,10 +19,10 @@ from django.utils import timezone
 from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console.analyses import run_queue
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters
 from console.audit import trail
 from console.broker.task_queue import enqueue, revoke
-from console.models import AnalysisRun, Edition
 from console.ui.formatting import number_format
 from console.ui.formatting.uuids import ids_in
 
@@ -58,7 +58,7 @@ def start(
     title: str,
     parameters: dict[str, Any],
     asked_by: str,
-    edition: Edition | None = None,
+    edition_id: int | None = None,
     trial: dict[str, Any] | None = None,
 ) -> AnalysisRun:
     """Ask for an analysis, as part of a report's edition or for itself; the run that will tell how it goes.
@@ -67,11 +67,11 @@ def start(
 
     Raises RequestRefused when too many of this person wait.
     """
-    if edition is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
+    if edition_id is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
         raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
     request = {"kind": kind, **parameters}
     run = AnalysisRun.objects.create(
-        kind=kind, title=title, request=request, asked_by=asked_by, edition=edition, trial=trial
+        kind=kind, title=title, request=request, asked_by=asked_by, edition_id=edition_id, trial=trial
     )
     send_next()
     run.refresh_from_db()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from console.audit import trail
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 
 #: Entries deleted at a time, so that others may write in between.
 BATCH = 5000

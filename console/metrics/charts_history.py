@@ -23,6 +23,8 @@ WINDOWS: dict[str, tuple[str, int]] = {
 DEFAULT = "15m"
 #: Parameters of a URL that say it.
 OF_WINDOW = frozenset({"window", "from", "to"})
+#: Destinations with a history in the store: about 36 KB each when they move all the time, at most 54 MB together.
+MAX_DESTINATIONS = 1_500
 #: The shortest window that a brush may choose, seconds.
 SHORTEST = 60
 

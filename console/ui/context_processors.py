@@ -14,10 +14,10 @@ from django.utils.functional import SimpleLazyObject
 from console.access.permissions import Verb, may, rights_of, roles_of
 from console.accounts.impersonation import look_of, person
 from console.alerts import notifications
-from console.models import UserSetting
 from console.ui.navigation.command_palette import allowed
 from console.ui.navigation.menu import rail_of
 from console.ui.preferences import timezones
+from console.ui.preferences.models import UserSetting
 from console.ui.preferences.user_settings import setting_of
 
 

@@ -11,7 +11,7 @@ from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
 from console.destinations.clients.clients import CONNECTIONS, SUBSCRIBERS
 from console.destinations.lists import ListQuery
-from console.models import SavedView
+from console.ui.preferences.models import SavedView
 
 #: Pages whose views can be kept, by their names: the query of each as it reads it itself.
 LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {

@@ -10,12 +10,12 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from kombu import pools
 
+from console.access.models import Assignment
 from console.access.roles import Role
 from console.broker.gateway import close_gateway
 from console.broker.live.run_notices import close_notices
 from console.broker.mirror import close_mirror, mirror
 from console.celery import app, transport_url
-from console.models import Assignment
 from tests.conftest import until
 
 

@@ -116,7 +116,7 @@ def archived(sluice: Installation) -> int:
 #: Lets the report be due once an hour, and next at a moment: the first look at reports from then on begins it.
 IS_DUE = """
 from datetime import datetime
-from console.models import Report
+from console.analyses.reports.models import Report
 Report.objects.filter(name="Morning").update(cron="{due.minute} * * * *", due=datetime.fromisoformat("{due}"))
 """
 
@@ -272,7 +272,7 @@ def sent(sluice: Installation, recipient: str):
 
 #: A report that is begun at once.
 BEGINS = """
-from console.models import Report
+from console.analyses.reports.models import Report
 from console.analyses.reports.editions import start_edition_now
 start_edition_now(Report.objects.create(name="Tried again", questions=[{"kind": "traffic", "window": "1h"}]), "admin")
 """

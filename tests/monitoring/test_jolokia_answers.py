@@ -4,8 +4,8 @@ import pytest
 
 from brokerapp.model.stats_records import ConnectionDetails
 from console.destinations.clients.clients import Peer
-from console.exporters.jolokia import agent as jolokia
-from console.exporters.jolokia.agent import Agent, BadRequest, Failure, of_body, of_path
+from console.exporters.jolokia.agent import Agent, of_body, of_path
+from console.exporters.jolokia.errors import DENIED, BadRequest, Failure
 from console.exporters.jolokia.object_names import encoded
 from console.exporters.jolokia.request_path import split
 from console.exporters.options import MonitorOptions
@@ -19,7 +19,7 @@ IN_PATH = f"/read/{QUEUE.replace('.', '!.')}"
 
 
 def refuse(bean, operation, arguments):
-    raise Failure(403, jolokia.DENIED, f"Operation {operation} is not allowed")
+    raise Failure(403, DENIED, f"Operation {operation} is not allowed")
 
 
 def ask(request, **more):
@@ -234,7 +234,7 @@ def test_every_bean_can_be_read_whole():
 
 
 def test_list_describes_so_many_beans_at_once_and_one_by_its_path(monkeypatch):
-    monkeypatch.setattr(jolokia, "MAX_DESCRIBED", 2)
+    monkeypatch.setattr("console.exporters.jolokia.agent.MAX_DESCRIBED", 2)
     document = ask({"type": "list"})
     assert (document["status"], "more than the 2" in document["error"]) == (400, True)
     assert len(ask({"type": "list", "config": {"maxDepth": 2}})["value"]["org.apache.activemq"]) > 2

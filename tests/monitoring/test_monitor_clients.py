@@ -35,7 +35,7 @@ QUEUE = "org.apache.activemq:type=Broker,brokerName=localhost,destinationType=Qu
 
 _USER = f"""
 from django.contrib.auth.models import User
-from console.models import Assignment
+from console.access.models import Assignment
 from tests.ports import free_port
 Assignment.objects.create(user=User.objects.create_user("watch", password={PASSWORD!r}), role="monitor")
 """

@@ -16,14 +16,14 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import SubscriptionStats
 from console.access.roles import ROLES_BY_VERB, Role, Verb
 from console.accounts.rate_limit import RateLimit
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.exporters.jolokia import operations
-from console.exporters.jolokia.agent import Failure
 from console.exporters.jolokia.client_beans import Consumer
+from console.exporters.jolokia.errors import Failure
 from console.exporters.options import MonitorOptions, OriginRule, WrongOption
 from console.exporters.server import access_control
 from console.exporters.server.urls import urlpatterns
-from console.models import AuditEntry
 from console.topology.node_facts import gauges_of
 from console.ui.formatting import number_format
 from tests.conftest import until

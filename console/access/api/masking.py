@@ -10,10 +10,10 @@ from ninja import Router, Schema, Status
 from pydantic import BaseModel, Field
 
 from console.access import masking_admin
+from console.access.models import MaskingRule
 from console.access.roles import Verb
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.models import MaskingRule
 
 router = Router(tags=["people"])
 

@@ -16,11 +16,11 @@ from console.access import masking_admin
 from console.access.masking import masked_for, rules
 from console.access.masking_admin import CHANGES, FIELDS, facts
 from console.access.masking_rules import MAX_BODY, Action, Place, Rule
+from console.access.models import MaskingRule
 from console.access.permissions import ROLES_BY_VERB, Role, Verb, needs
 from console.access.roles import MASKED
 from console.accounts.login import recently_proved
 from console.messages.body_format import readings
-from console.models import MaskingRule
 
 #: What the form calls places and actions.
 PLACES = [

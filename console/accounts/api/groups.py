@@ -9,13 +9,13 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
+from console.access.models import Assignment
 from console.access.roles import Verb
 from console.accounts import users
 from console.accounts.api.users import AssignmentOut, NewAssignment
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.audit import trail
-from console.models import Assignment
 
 router = Router(tags=["people"])
 

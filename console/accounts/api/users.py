@@ -10,14 +10,15 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
+from console.access.models import Assignment
 from console.access.permissions import grants_of, may
 from console.access.roles import Verb
 from console.accounts import api_tokens, users
+from console.accounts.models import ApiToken
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Paged, page_of
 from console.audit import trail
-from console.models import ApiToken, Assignment
 
 router = Router(tags=["people"])
 

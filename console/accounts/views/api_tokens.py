@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from brokerapp.errors import BrokerError
 from console.access.permissions import Verb, may
 from console.accounts import api_tokens as service
-from console.models import ApiToken
+from console.accounts.models import ApiToken
 
 #: Days offered; how long a token may live is the service's to say.
 LIVES = (7, 30, service.USUAL, service.LONGEST)

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
+from console.access.models import Assignment
 from console.access.permissions import Verb, needs
 from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
 from console.accounts import effective_rights
@@ -27,7 +28,6 @@ from console.accounts.encryption import seal, unseal
 from console.accounts.impersonation import look_of
 from console.accounts.login import recently_proved
 from console.audit import trail
-from console.models import Assignment
 
 PAGE_SIZE = 50
 #: In the session, until the next page of a user: what that page shows once.

@@ -22,8 +22,8 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from console.alerts.delivery import retry_schedule, webhook
+from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.analyses.result_tables import destination_url
-from console.models import AlertDelivery, AlertFiring, AlertRule
 from console.ui.formatting import time_format
 from console.ui.formatting.absolute_urls import address
 from console.ui.preferences import timezones

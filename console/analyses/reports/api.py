@@ -18,12 +18,12 @@ from console.analyses.reports import editions
 from console.analyses.reports.content import scope_of_report
 from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
+from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import audit_fields
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Paged, page_of
 from console.audit import trail
-from console.models import Edition, Report
 
 router = Router(tags=["reports"])
 

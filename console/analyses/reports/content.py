@@ -9,9 +9,9 @@ from typing import Any
 
 from brokerapp.model.destination import Destination
 from console.analyses import run_service
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters, scope_of
 from console.analyses.reports.models import Edition, Report
-from console.models import AnalysisRun
 
 
 @dataclass(frozen=True, slots=True)

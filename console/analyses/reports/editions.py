@@ -12,10 +12,10 @@ from django.utils import timezone
 from analytics.requests.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 from console.analyses import run_retention, run_service
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import request_for
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.schedule import MissedRunPolicy, plan
-from console.models import AnalysisRun
 
 State = Edition.State
 #: How long it takes to begin all analyses of an edition, at most.
@@ -68,7 +68,7 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
                 state=AnalysisRun.State.FAILED, reason=str(error), finished=timezone.now(),
             )  # fmt: skip
             continue
-        run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition)
+        run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition.pk)
     finish_if_complete(edition)
     return edition
 

@@ -14,6 +14,7 @@ from analytics.requests.parameters import WINDOW, Parameter
 from brokerapp.errors import RequestRefused
 from console.access.roles import Role
 from console.analyses.questions import request_for
+from console.analyses.reports.models import Report
 from console.analyses.reports.schedule import (
     DAILY,
     DAYS,
@@ -25,7 +26,6 @@ from console.analyses.reports.schedule import (
     ReportFrequency,
     ReportSchedule,
 )
-from console.models import Report
 
 #: Addresses a report may name, analyses it may ask, days an edition may be kept.
 MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650

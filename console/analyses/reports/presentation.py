@@ -10,7 +10,7 @@ from console.analyses import result_tables
 from console.analyses.charts import plots
 from console.analyses.reports import editions
 from console.analyses.reports.content import ReportSection, sections_of
-from console.models import Report
+from console.analyses.reports.models import Report
 
 #: Rows of a table in an edition: the rest is a click away, on the run's page.
 ROWS = 10

@@ -20,11 +20,11 @@ from console.analyses.reports import editions, mail
 from console.analyses.reports.content import scope_of_report, sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
 from console.analyses.reports.forms import FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
+from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import audit_fields, row_of
 from console.analyses.reports.presentation import section_context as part_shown
 from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
 from console.audit import trail
-from console.models import Edition, Report
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Reports, and older editions, on a page.

@@ -18,6 +18,7 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import Verb, needs, require, visible
 from console.analyses import result_tables, run_queue, run_service
 from console.analyses.charts import plots
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import (
     catalogue,
     choice_for,
@@ -32,7 +33,6 @@ from console.analyses.questions import (
 from console.audit import trail
 from console.metrics.archive_status import archive_status
 from console.metrics.charts_history import OF_WINDOW, ChartWindow
-from console.models import AnalysisRun
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Runs shown below the catalogue.

@@ -15,10 +15,10 @@ from django.views.decorators.http import require_GET, require_POST
 from analytics.results import csv_export
 from console.access.permissions import Verb, needs, visible
 from console.analyses import comparison, run_queue, run_service
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, describe_parameters, get_run_or_404, previous_run
 from console.analyses.run_list import CHIPS, RunQuery
 from console.audit.search.queries import in_chunks
-from console.models import AnalysisRun
 
 #: Rows of a table that are compared.
 COMPARED = 20_000

@@ -20,7 +20,7 @@ from console.accounts import api_tokens
 from console.accounts.impersonation import person, refuse_changes
 from console.accounts.login import is_proof_old
 from console.accounts.rate_limit import RateLimit
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 
 #: Finds what a right is about in the parts of an address.
 Place = Callable[[dict[str, Any]], Destination]

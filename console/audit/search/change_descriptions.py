@@ -10,7 +10,7 @@ from typing import Any
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.definition_codec import from_json
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 from console.routing.definitions.changes import Change, between, item_from_json
 from console.routing.definitions.definition_values import label_of, rows_of, title_of
 from console.ui.formatting.json_diff import Difference, differences

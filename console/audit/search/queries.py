@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, is_pattern
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 from console.ui.preferences import timezones
 
 PAGE_SIZE = 50

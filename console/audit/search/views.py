@@ -9,9 +9,9 @@ from django.views.decorators.http import require_GET
 
 from console.access.permissions import Verb, needs
 from console.audit import trail
+from console.audit.models import AuditEntry
 from console.audit.search.change_descriptions import changes_of
 from console.audit.search.queries import FORMATS, AuditQuery, in_chunks
-from console.models import AuditEntry
 from console.ui.preferences import timezones
 
 

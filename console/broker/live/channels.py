@@ -197,7 +197,7 @@ CELLS: dict[str, Callable[[BrokerSnapshot, LiveChannel, Callable[[Any], bool]], 
     "queue": destination_cells,
     "topic": destination_cells,
     "connections": connections_cells,
-    "graph": graph_cells,
+    "graph": lambda picture, topic, sees=everything: graph_cells(picture, topic.rows, sees),
     "subscribers": subscribers_cells,
     "topology": topology_cells,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
@@ -11,14 +11,11 @@ from console.broker.live.frame_delta import Cells
 from console.broker.snapshot import BrokerSnapshot
 from console.routing.map.traffic import flow_of
 
-if TYPE_CHECKING:
-    from console.broker.live.channels import LiveChannel
 
-
-def graph_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
+def graph_cells(picture: BrokerSnapshot, rows: Iterable[str], sees: Sees = everything) -> Cells:
     """What `flow_of` says of each row, which is a destination in its native form, as `ROW#NAME`."""
     cells: Cells = {"version": picture.routing}
-    for row in topic.rows:
+    for row in rows:
         try:
             destination = Destination.parse(row)
         except InvalidDestination:

@@ -13,10 +13,10 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import COARSE, FINE
 from console.access.permissions import Verb, may
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
-from console.models import AuditEntry
 
 #: Entries of the audit trail that the page shows.
 MAX_CHANGES = 10

@@ -20,6 +20,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.permissions import Verb, may, named, needs, touched
 from console.analyses.charts import Plot
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.live.channels import numbers_of
 from console.broker.snapshot import BrokerSnapshot
@@ -32,7 +33,6 @@ from console.destinations.services import existing
 from console.destinations.views.deleted import gone
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
-from console.models import AuditEntry
 from console.routing.definitions.visibility import is_known, known
 from console.routing.map.graph import feeders_of
 from console.ui.formatting import number_format

@@ -13,7 +13,9 @@ from typing import Any
 from brokerapp.errors import BrokerError, StoreUnavailable
 from console.exporters.jolokia.attributes import KINDS, VERSION
 from console.exporters.jolokia.beans import Bean, Beans
+from console.exporters.jolokia.errors import DENIED, ILLEGAL, NO_SUCH_ATTRIBUTE, NO_SUCH_BEAN, BadRequest, Failure
 from console.exporters.jolokia.object_names import DOMAIN, MalformedName, NamePattern, listed
+from console.exporters.jolokia.operations import OPERATIONS
 from console.exporters.jolokia.request_path import split_decoded
 from console.exporters.jolokia.values import Missing, Shape, inner, plain_value
 
@@ -21,26 +23,8 @@ from console.exporters.jolokia.values import Missing, Shape, inner, plain_value
 MAX_DESCRIBED = 1_000
 
 AGENT, PROTOCOL = "2.6.1", "8.2"
-#: What is never told, whatever the request says.
-NO_SUCH_BEAN = "javax.management.InstanceNotFoundException"
-NO_SUCH_ATTRIBUTE = "javax.management.AttributeNotFoundException"
-ILLEGAL = "java.lang.IllegalArgumentException"
-DENIED = "java.lang.Exception"
-
 #: Parameters that change an answer; the others that clients send have no meaning here.
 FLAGS = ("ignoreErrors", "canonicalNaming", "includeStackTrace", "includeRequest", "listKeys")
-
-
-class BadRequest(Exception):
-    """What is no Jolokia request at all: answered with HTTP 400."""
-
-
-class Failure(Exception):
-    """What could not be done, as the document says it."""
-
-    def __init__(self, status: int, error_type: str, sentence: str) -> None:
-        super().__init__(f"{error_type} : {sentence}")
-        self.status, self.error_type = status, error_type
 
 
 @dataclass(slots=True)
@@ -270,8 +254,6 @@ def _no_attribute(name: str) -> Failure:
 
 def _described(kind: str) -> dict[str, Any]:
     """What `list` says of a bean."""
-    from console.exporters.jolokia.operations import OPERATIONS
-
     described = KINDS[kind]
     attributes = {
         name: {"type": each.type, "desc": name, "rw": False, "r": True, "w": False, "is": each.type == "boolean"}

@@ -24,10 +24,10 @@ from console.access.roles import Verb, everything
 from console.audit import trail
 from console.broker.gateway import LONG_PATIENCE, gateway
 from console.exporters.jolokia import health
-from console.exporters.jolokia.agent import DENIED, ILLEGAL, Failure
 from console.exporters.jolokia.beans import Bean, Beans
 from console.exporters.jolokia.client_beans import Consumer
 from console.exporters.jolokia.destination_queries import query
+from console.exporters.jolokia.errors import DENIED, ILLEGAL, Failure
 from console.exporters.jolokia.jms_messages import as_data
 
 TEXT, INT, BOOLEAN, VOID = "java.lang.String", "int", "boolean", "void"

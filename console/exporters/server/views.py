@@ -18,6 +18,7 @@ from console.access.permissions import Verb, visible
 from console.exporters.jolokia import agent as jolokia
 from console.exporters.jolokia import operations
 from console.exporters.jolokia.beans import Bean, Beans
+from console.exporters.jolokia.errors import DENIED, BadRequest
 from console.exporters.jolokia.request_path import split, split_decoded
 from console.exporters.options import MonitorOptions
 from console.exporters.prometheus import exposition
@@ -121,11 +122,11 @@ def jolokia_agent(request: HttpRequest, path: str = "") -> HttpResponse:
     if not origin_allowed(request, options()):
         origin = request.headers.get("Origin", "")
         sentence = f"Origin {origin} is not allowed to call this agent" if origin else "An Origin is needed"
-        failed = {"status": 403, "error": f"java.lang.Exception : {sentence}", "error_type": jolokia.DENIED}
+        failed = {"status": 403, "error": f"java.lang.Exception : {sentence}", "error_type": DENIED}
         return _document(failed | {".error": True})
     try:
         asked = _by_path(request) if request.method == "GET" else _by_body(request)
-    except jolokia.BadRequest as error:
+    except BadRequest as error:
         return HttpResponse(str(error), status=400, content_type="text/plain; charset=utf-8")
     agent = _agent(request)
     if isinstance(asked, list):
@@ -157,16 +158,16 @@ def _raw_path(request: HttpRequest) -> str:
 
 def _by_body(request: HttpRequest) -> jolokia.Request | list[jolokia.Request]:
     if len(request.body) > MAX_BODY:
-        raise jolokia.BadRequest(f"a body has at most {MAX_BODY:,} bytes")
+        raise BadRequest(f"a body has at most {MAX_BODY:,} bytes")
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError) as error:
-        raise jolokia.BadRequest(f"the body is no JSON: {error}") from error
+        raise BadRequest(f"the body is no JSON: {error}") from error
     given = request.GET.dict()
     if not isinstance(body, list):
         return jolokia.of_body(body, given)
     if len(body) > MAX_BULK:
-        raise jolokia.BadRequest(f"a body has at most {MAX_BULK:,} requests")
+        raise BadRequest(f"a body has at most {MAX_BULK:,} requests")
     return [jolokia.of_body(each, given) for each in body]
 
 

@@ -12,9 +12,10 @@ from django.urls import reverse
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import BrokerPoint
+from console.alerts.delivery.models import AlertFiring
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.metrics.charts_history import ChartWindow
-from console.models import AlertFiring, AuditEntry
 
 #: Flags of one kind that a chart may carry; the latest stay.
 MOST = 20

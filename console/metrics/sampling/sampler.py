@@ -32,14 +32,13 @@ from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import BrokerMirror, mirror
 from console.broker.singleton import ProcessSingleton
 from console.broker.snapshot import BrokerSnapshot
+from console.metrics.charts_history import MAX_DESTINATIONS
 
 logger = logging.getLogger(__name__)
 
 #: Name of the lease, and milliseconds until another process may take it from one that went silent.
 LEASE = "watch"
 LEASE_MS = 3 * FINE.step * 1000
-#: Destinations with a history: some 36 KB each when they move all the time, so 54 MB together at the very most.
-MAX_DESTINATIONS = 1_500
 #: Seconds a destination must have stood still before another may have its place: no less than what alert rules count
 #: over (LATELY_SECONDS), which take what lost its place for one of which nothing is to be counted.
 STILL = 600.0

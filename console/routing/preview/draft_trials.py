@@ -15,8 +15,8 @@ from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 from console.analyses import run_service
 from console.analyses.charts import Plot, link_targets
+from console.analyses.models import AnalysisRun
 from console.broker.gateway import gateway
-from console.models import AnalysisRun
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.routing.preview.route_preview import KEPT, REACHES

@@ -14,8 +14,8 @@ from brokerapp.errors import BrokerError
 from console.access.permissions import Verb, needs, touched, visible
 from console.access.roles import everything
 from console.analyses import run_service
+from console.analyses.models import AnalysisRun
 from console.audit import trail
-from console.models import AnalysisRun
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.routing.preview import draft_trials

@@ -13,7 +13,7 @@ from django.urls import reverse
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
-from console.models import Star
+from console.ui.preferences.models import Star
 
 #: The kind of a subject that is a client rather than a destination.
 CLIENT = "client"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.access.permissions import AnyUser
-from console.models import UserSetting
+from console.ui.preferences.models import UserSetting
 
 
 def setting_of(user: AnyUser) -> UserSetting:

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from console.models import UserSetting
+from console.ui.preferences.models import UserSetting
 from console.ui.preferences.timezones import zone_named
 
 

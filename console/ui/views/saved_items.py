@@ -9,9 +9,9 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from console.access.permissions import Verb, needs
-from console.models import SavedView
 from console.ui import saved_views
 from console.ui.preferences import favourites
+from console.ui.preferences.models import SavedView
 
 
 @require_POST

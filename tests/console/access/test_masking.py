@@ -16,9 +16,10 @@ from brokerapp.model.message import Message
 from brokerapp.model.stats_records import BrowsedMessage
 from console.access.masking import COVER, check_selector, masked
 from console.access.masking_rules import MAX_BODY
+from console.access.models import MaskingRule
+from console.audit.models import AuditEntry
 from console.messages.message_view import Listed
 from console.messages.search.lookup import matching
-from console.models import AuditEntry, MaskingRule
 from tests.console.conftest import make_user
 
 

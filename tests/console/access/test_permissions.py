@@ -6,9 +6,9 @@ from django.urls import reverse
 
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
+from console.access.models import Assignment
 from console.access.permissions import grants_of, may, visible
 from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED, Grant, Role, Scope, Verb
-from console.models import Assignment
 from tests.console.conftest import make_user
 
 ORDERS, BILLS = Destination.queue("orders.eu"), Destination.queue("bills.eu")

@@ -11,8 +11,8 @@ from console.access.roles import ROLES_BY_VERB, Role, Verb
 from console.accounts.rate_limit import RateLimit
 from console.api.common import auth
 from console.api.common.operations import VERBS
+from console.audit.models import AuditEntry
 from console.broker.live.channels import CELLS, PERMISSIONS
-from console.models import AuditEntry
 from console.urls import allauth_urls
 from tests.console.access.api_parity import SAME, SHOWN, takes_post
 from tests.console.conftest import make_user

@@ -20,6 +20,8 @@ from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.model.time_series import BrokerPoint
 from console.access.permissions import visible
 from console.alerts import active_alerts
+from console.alerts.delivery.models import AlertFiring, AlertRule
+from console.analyses.models import AnalysisRun
 from console.audit.trail import Actor, recording
 from console.broker.gateway import gateway
 from console.broker.live.channels import PERMISSIONS
@@ -29,9 +31,9 @@ from console.destinations.clients.clients import peers_now
 from console.messages.jobs.models import Job, JobOutcome, Template
 from console.metrics import charts_history
 from console.metrics.charts.chart_data import chart_of
-from console.models import AlertFiring, AlertRule, AnalysisRun, Star
 from console.routing.definitions.changes import Change, definitions_of, items_of
 from console.routing.drafts import draft_service
+from console.ui.preferences.models import Star
 from tests.conftest import until
 from tests.console.access.test_rights_table import OPERATIONS, PAGES
 from tests.console.broker.test_live_socket import socket

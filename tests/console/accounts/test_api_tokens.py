@@ -11,7 +11,8 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.permissions import Verb, may, visible
 from console.accounts import api_tokens
-from console.models import ApiToken, AuditEntry
+from console.accounts.models import ApiToken
+from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
 

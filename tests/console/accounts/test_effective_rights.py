@@ -11,10 +11,12 @@ from django.urls import reverse
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
+from console.access.models import Assignment
 from console.access.roles import Verb
 from console.accounts import effective_rights, impersonation
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
-from console.models import Assignment, AuditEntry, Star
+from console.ui.preferences.models import Star
 from tests.console.conftest import make_user
 
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from console.models import UserSetting
+from console.ui.preferences.models import UserSetting
 from tests.console.conftest import make_user
 
 

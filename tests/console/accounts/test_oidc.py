@@ -22,7 +22,7 @@ from brokerapp.errors import ConfigurationRefused
 from console.access.permissions import Verb, may
 from console.access.roles import Role
 from console.accounts.auth_settings import PROVIDER, Identity
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
 

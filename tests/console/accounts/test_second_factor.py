@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from console.accounts.login import PROVED, RECENT
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
 

@@ -7,8 +7,9 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 
+from console.access.models import Assignment
 from console.access.permissions import Verb, may
-from console.models import Assignment, AuditEntry
+from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
 

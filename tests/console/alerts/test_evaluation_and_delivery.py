@@ -28,10 +28,11 @@ from brokerapp.store.history_rings import WHOLE
 from console.accounts.rate_limit import RateLimit
 from console.alerts import active_alerts, backtest_service, send_test
 from console.alerts.delivery import alert_delivery, retry_schedule, webhook
+from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.alerts.evaluation import evaluate
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot, mark_stale
-from console.models import AlertDelivery, AlertFiring, AlertRule, AuditEntry
 from tests.certificates import Authority
 from tests.console.conftest import waiting_tasks
 

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from brokerapp.model.definitions import VirtualTopic
 from console.alerts import active_alerts, notifications
+from console.alerts.delivery.models import AlertFiring
+from console.analyses.models import AnalysisRun
 from console.messages.jobs.models import Job
-from console.models import AlertFiring, AnalysisRun
 from console.routing.definitions.changes import Change
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft

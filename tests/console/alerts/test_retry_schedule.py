@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from brokerapp.errors import StoreUnavailable
 from console.alerts.delivery import retry_schedule
-from console.models import AlertDelivery, AlertFiring
+from console.alerts.delivery.models import AlertDelivery, AlertFiring
 
 NOW = timezone.now()
 LOST = 60

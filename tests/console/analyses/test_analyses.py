@@ -17,8 +17,9 @@ from analytics.requests.catalogue import ANALYSES
 from analytics.spark.run_registry import RunRegistry
 from console import tasks
 from console.analyses import run_service
+from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, choice_for
-from console.models import AnalysisRun, AuditEntry
+from console.audit.models import AuditEntry
 from tests.console.conftest import waiting_tasks
 
 RESULT = {

@@ -14,9 +14,11 @@ from analytics.results import charts, storage
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from console import tasks
 from console.analyses import run_service
+from console.analyses.models import AnalysisRun
 from console.analyses.reports import delivery, editions
 from console.analyses.reports.mail import EditionMail
-from console.models import AnalysisRun, AuditEntry, Edition, Report
+from console.analyses.reports.models import Edition, Report
+from console.audit.models import AuditEntry
 from tests.console.conftest import make_user, waiting_tasks
 
 DUE = datetime(2026, 5, 1, 5, tzinfo=UTC)

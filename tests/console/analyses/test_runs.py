@@ -18,7 +18,7 @@ from analytics.results.storage import JobResult, ResultColumn, ResultTable
 from console import tasks
 from console.analyses import comparison as comparing
 from console.analyses import run_queue, run_retention, run_service
-from console.models import AnalysisRun
+from console.analyses.models import AnalysisRun
 from tests.console.conftest import waiting_tasks
 
 State = AnalysisRun.State

@@ -10,10 +10,12 @@ from brokerapp.model.definition_codec import to_json
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.accounts.rate_limit import RateLimit
+from console.alerts.delivery.models import AlertFiring
+from console.analyses.models import AnalysisRun
 from console.api.common import auth
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.messages.jobs.models import Job
-from console.models import AlertFiring, AnalysisRun, AuditEntry
 from tests.conftest import until
 from tests.console.accounts.test_api_tokens import caller, token_of
 

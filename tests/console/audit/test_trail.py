@@ -19,9 +19,9 @@ from brokerapp.management.operations import telling
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.audit import retention, trail
+from console.audit.models import AuditEntry
 from console.audit.search.change_descriptions import changes_of
 from console.audit.search.queries import PAGE_SIZE
-from console.models import AuditEntry
 from console.routing.definitions.changes import item_to_json
 from console.ui.formatting.json_diff import differences
 from tests.console.conftest import make_user

@@ -13,11 +13,12 @@ from django.urls import reverse
 
 from brokerapp.model.destination import Destination
 from brokerapp.store.redis import RedisStore
+from console.access.models import Assignment
 from console.accounts import effective_rights, impersonation
 from console.analyses import run_service
+from console.analyses.models import AnalysisRun
 from console.broker.live.socket import LOGGED_OUT, MAX_TOPICS, SEEN_OTHERWISE
 from console.broker.mirror import mirror
-from console.models import AnalysisRun, Assignment
 from tests.conftest import until
 from tests.console.conftest import make_user
 

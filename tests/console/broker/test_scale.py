@@ -29,7 +29,8 @@ from console.broker.snapshot import BrokerSnapshot, apply_changes, initial_snaps
 from console.destinations.lists import PAGE_SIZES
 from console.exporters.server import settings as monitor_settings
 from console.metrics import charts_history
-from console.metrics.sampling.sampler import MAX_DESTINATIONS, MetricsSampler
+from console.metrics.charts_history import MAX_DESTINATIONS
+from console.metrics.sampling.sampler import MetricsSampler
 from tests.brokerapp.store.commit_helpers import message
 from tests.conftest import until
 from tests.console.conftest import make_user

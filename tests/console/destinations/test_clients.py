@@ -16,7 +16,9 @@ from brokerapp.model.stats_records import (
 )
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.alerts import active_alerts
+from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.evaluation import evaluate
+from console.audit.models import AuditEntry
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations.clients.clients import (
@@ -30,7 +32,6 @@ from console.destinations.clients.clients import (
     subscribers,
 )
 from console.destinations.clients.connection_list import connections_of
-from console.models import AlertFiring, AlertRule, AuditEntry
 from tests.conftest import until
 
 

@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.models import AuditEntry
 from tests.conftest import until
 from tests.console.accounts.test_api_tokens import caller, token_of
 

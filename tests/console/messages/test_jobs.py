@@ -10,12 +10,13 @@ from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.errors import RequestRefused, SelectorSyntaxError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsePage, MatchCount
+from console.access.models import MaskingRule
 from console.broker.gateway import gateway
 from console.messages.jobs import failed_again, job_service, worker
+from console.messages.jobs.models import Job, JobOutcome
 from console.messages.jobs.spec import Wish
 from console.messages.journey.journey import Deed
 from console.messages.journey.journey_service import deeds_of
-from console.models import Job, JobOutcome, MaskingRule
 from tests.console.conftest import make_user
 
 State, Outcome = Job.State, JobOutcome.Outcome

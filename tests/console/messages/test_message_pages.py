@@ -15,14 +15,16 @@ from analytics.readers.message_trace import TraceEvent, TraceSearchResult
 from brokerapp.engine.policy.broker_headers import CAUSE
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
+from console.access.models import MaskingRule
 from console.alerts import notifications
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.live.channels import FROM_DATABASE, LiveChannel
 from console.broker.mirror import mirror
 from console.messages.jobs import job_service, worker
 from console.messages.jobs.job_service import Wish, start
+from console.messages.jobs.models import Job, SavedSelector, Template
 from console.messages.journey.journey import Deed, Journey, Step
-from console.models import AuditEntry, Job, MaskingRule, SavedSelector, Template
 from tests.conftest import until
 from tests.console.conftest import make_user
 

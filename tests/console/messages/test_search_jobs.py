@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.destination import Destination
+from console.access.models import Assignment, MaskingRule
 from console.broker.gateway import gateway
 from console.messages.search import worker
 from console.messages.search.models import MessageSearch
-from console.models import Assignment, MaskingRule
 from tests.console.accounts.test_api_tokens import caller, token_of
 from tests.console.conftest import waiting_tasks
 

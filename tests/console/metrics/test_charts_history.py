@@ -11,6 +11,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, packed
 from brokerapp.store.history_rings import WHOLE
+from console.audit.models import AuditEntry
 from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import BrokerMirror, mirror
 from console.broker.snapshot import BrokerSnapshot
@@ -19,7 +20,6 @@ from console.metrics.charts import chart_data
 from console.metrics.charts.chart_events import starts_of_nodes
 from console.metrics.charts_history import ChartWindow, broker_marks, destination_marks, spark
 from console.metrics.sampling.sampler import LEASE, MetricsSampler
-from console.models import AuditEntry
 from tests.conftest import until
 
 NOW = 1_700_000_000

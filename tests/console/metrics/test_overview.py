@@ -4,8 +4,8 @@ from django.urls import reverse
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import NodeStatus
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
-from console.models import AuditEntry
 from console.topology.node_facts import gauges_of
 from tests.console.conftest import waiting_tasks
 

@@ -9,7 +9,8 @@ from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.access.roles import everything
 from console.analyses import run_service
-from console.models import AnalysisRun, AuditEntry
+from console.analyses.models import AnalysisRun
+from console.audit.models import AuditEntry
 from console.routing.definitions.changes import Change
 from console.routing.drafts import draft_service
 from console.routing.preview import draft_trials

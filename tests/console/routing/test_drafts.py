@@ -18,8 +18,9 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
+from console.access.models import Assignment
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
-from console.models import Assignment, AuditEntry, Draft
 from console.routing.definitions.changes import (
     Change,
     applied,
@@ -34,6 +35,7 @@ from console.routing.definitions.changes import (
 )
 from console.routing.definitions.definition_values import set_facts
 from console.routing.drafts import draft_service
+from console.routing.drafts.models import Draft
 
 Q = Destination.queue
 

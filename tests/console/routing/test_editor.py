@@ -16,8 +16,9 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
-from console.models import AuditEntry, Draft
+from console.routing.drafts.models import Draft
 from console.routing.editor.policy_options import NESTED, options_of
 
 Q, T = Destination.queue, Destination.topic

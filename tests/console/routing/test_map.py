@@ -6,7 +6,6 @@ from urllib.parse import parse_qsl
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, MirroredQueue, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from console.broker.live.channels import LiveChannel
 from console.broker.live.routing_cells import graph_cells
 from console.broker.snapshot import BrokerSnapshot, apply_changes, initial_snapshot
 from console.routing.map.graph import Role, feeders_of, graph_of
@@ -194,7 +193,7 @@ def test_the_socket_tells_the_flow_of_the_rows_and_the_version():
     from dataclasses import replace
 
     picture = replace(pictured(QueueSize=5, EnqueueCount=5), routing=7)
-    cells = graph_cells(picture, LiveChannel("graph", rows=("queue://q", "queue://a::b::c")))
+    cells = graph_cells(picture, ("queue://q", "queue://a::b::c"))
     assert cells["version"] == 7
     assert cells["queue://q#count"] == 5
     assert cells["queue://q#grade"] == "look"

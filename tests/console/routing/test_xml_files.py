@@ -6,8 +6,9 @@ from django.urls import reverse
 
 from brokerapp.config import import_definitions
 from brokerapp.model.definitions import Definitions
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
-from console.models import AuditEntry, Draft
+from console.routing.drafts.models import Draft
 
 XML = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="old" persistent="true">
   <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>

@@ -21,12 +21,12 @@ from brokerapp.model.network_stats import (
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import ATTRIBUTES, terms_of
+from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
 from console.metrics import health
-from console.models import AuditEntry
 from console.topology.bridge_reasons import Asked, reasons
 from console.topology.diagram import drawn
 from console.topology.forms import EXPLAINED, Form

@@ -3,8 +3,8 @@
 import pytest
 from django.urls import resolve
 
-from console.models import UserSetting
 from console.ui.navigation.command_palette import COMMANDS, SHOWN, Command, allowed, found
+from console.ui.preferences.models import UserSetting
 from tests.conftest import until
 
 
@@ -50,7 +50,7 @@ def test_the_palette_finds_pages_and_destinations(console, browser_of):
 
 
 def test_somebody_with_a_scope_finds_no_destination_outside_of_it(console, browser_of, django_user_model):
-    from console.models import Assignment
+    from console.access.models import Assignment
 
     console.send("/queue/palette.inside", "one")
     console.send("/queue/palette.outside", "one")

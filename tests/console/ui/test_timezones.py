@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
-from console.models import AuditEntry
+from console.audit.models import AuditEntry
 from console.ui.formatting import number_format, time_format
 from console.ui.preferences import timezones
 

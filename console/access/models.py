@@ -1,0 +1,62 @@
+"""Store role assignments, masking rules and the version of permissions."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from console.access.masking_rules import Rule
+from console.access.roles import Grant
+
+
+class Assignment(models.Model):
+    """A role that a user, or everybody in a group, has: for some destinations, or for all."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="assignments")
+    group = models.ForeignKey("auth.Group", models.CASCADE, null=True, related_name="assignments")
+    role = models.CharField(max_length=16)  #: a Role
+    scopes = models.JSONField(default=list)  #: patterns of destinations; none: everywhere
+    extras = models.JSONField(default=list)  #: names of verbs in lower case, of those that EXTRAS lets the role have
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=False, group__isnull=True)
+                | models.Q(user__isnull=True, group__isnull=False),
+                name="assignment_has_one_holder",
+            )
+        ]
+
+    @property
+    def grant(self) -> Grant:
+        """What it gives."""
+        return Grant.of(self.role, self.scopes, self.extras)
+
+
+class MaskingRule(models.Model):
+    """What some roles do not see of messages; see `console.access.masking_rules`."""
+
+    order = models.IntegerField(default=0)
+    active = models.BooleanField(default=True)
+    role = models.CharField(max_length=16, blank=True)  #: a Role; "": every one
+    scope = models.CharField(max_length=500, default=">")
+    place = models.CharField(max_length=16)
+    pattern = models.CharField(max_length=500, blank=True)
+    action = models.CharField(max_length=16)
+    replacement = models.CharField(max_length=200, blank=True)
+    comment = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["order", "id"]
+
+    @property
+    def rule(self) -> Rule:
+        """What it does."""
+        return Rule.of(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
+
+
+class RightsVersion(models.Model):
+    """One row: how often anybody's rights have changed; see `console.access.permission_version`."""
+
+    version = models.BigIntegerField(default=0)
