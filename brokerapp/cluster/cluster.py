@@ -18,7 +18,7 @@ from brokerapp.cluster.remote_consumers import Consumption
 from brokerapp.cluster.remote_temporaries import Lodging
 from brokerapp.cluster.settings import ClusterTerms, differences
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
-from brokerapp.core.destinations.reconnect_window import Belonging
+from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.subscribe_options import named_subscription
 from brokerapp.engine.policy.authorization import ANONYMOUS
@@ -69,7 +69,7 @@ class Cluster:
             "change": lambda _teller, change: self._applies.soon(Change.from_json(change)),
             "destroy": self._told_destroyed,
             "temporary": lambda teller, destination, belongs: self.lodging.came(
-                teller, Destination.parse(destination), Belonging.from_json(belongs)
+                teller, Destination.parse(destination), TemporaryOwner.from_json(belongs)
             ),
             "temporary gone": lambda teller, destination: self.lodging.gone(teller, Destination.parse(destination)),
             "temporaries are": self._told_temporaries,
@@ -275,7 +275,7 @@ class Cluster:
 
     # -- temporary destinations
 
-    def temporary_is_here(self, destination: Destination, belongs: Belonging) -> None:
+    def temporary_is_here(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """A client of this broker has it: all brokers do, from now on."""
         for peer in self.peers.values():
             peer.tell(verb="temporary", destination=str(destination), belongs=belongs.to_json())
@@ -286,7 +286,7 @@ class Cluster:
             peer.tell(verb="temporary gone", destination=str(destination))
 
     def _told_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
-        part = {Destination.parse(each): Belonging.from_json(belongs) for each, belongs in entries}
+        part = {Destination.parse(each): TemporaryOwner.from_json(belongs) for each, belongs in entries}
         self.lodging.are(teller, part, first=first, last=last)
 
     # -- for operators

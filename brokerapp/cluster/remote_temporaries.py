@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.core.destinations.reconnect_window import Belonging
+from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.model.destination import Destination
@@ -32,7 +32,7 @@ class Lodger:
     """One of another broker."""
 
     home: str
-    belongs: Belonging
+    belongs: TemporaryOwner
     until: Timer | None = None  #: when it goes; None: its home has it
 
 
@@ -51,7 +51,7 @@ class Lodging:
     def __len__(self) -> int:
         return len(self._lodgers)
 
-    def came(self, home: str, destination: Destination, belongs: Belonging) -> None:
+    def came(self, home: str, destination: Destination, belongs: TemporaryOwner) -> None:
         """A broker has it."""
         known = self._lodgers.get(destination)
         if known is not None and known.until is not None:
@@ -66,7 +66,7 @@ class Lodging:
         self._lodgers[destination] = Lodger(home, belongs)
         self._broker.temporaries.lodge(destination)
 
-    def are(self, home: str, part: Mapping[Destination, Belonging], *, first: bool, last: bool) -> None:
+    def are(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
         """A broker has these, part by part, and no others."""
         if first:
             self._listed[home] = set()

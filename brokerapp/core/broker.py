@@ -12,38 +12,38 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.advisories import Advisories
-from brokerapp.core.clients.bridge_clients import Bridging
-from brokerapp.core.clients.connections import Connecting
-from brokerapp.core.destinations.auto_creation import Creation
-from brokerapp.core.destinations.idle_destinations import Inactivity
-from brokerapp.core.destinations.queue_registry import Queues
-from brokerapp.core.destinations.reconnect_window import Reconnecting
-from brokerapp.core.destinations.store_recovery import Restoring
-from brokerapp.core.destinations.temporary_destinations import Temporaries
-from brokerapp.core.dispatch.acknowledgements import Settling
-from brokerapp.core.dispatch.browser import Browsing
-from brokerapp.core.dispatch.counters import Stats
-from brokerapp.core.dispatch.dispatcher import Delivery
-from brokerapp.core.flow_control.limits import Bounds
+from brokerapp.core.clients.bridge_clients import BridgeClients
+from brokerapp.core.clients.connections import ClientRegistry
+from brokerapp.core.destinations.auto_creation import AutoCreation
+from brokerapp.core.destinations.idle_destinations import IdleDestinations
+from brokerapp.core.destinations.queue_registry import QueueRegistry
+from brokerapp.core.destinations.reconnect_window import ReconnectWindow
+from brokerapp.core.destinations.store_recovery import StoreRecovery
+from brokerapp.core.destinations.temporary_destinations import TemporaryDestinations
+from brokerapp.core.dispatch.acknowledgements import Acknowledgements
+from brokerapp.core.dispatch.browser import Browsers
+from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.dispatcher import Dispatcher
+from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
-from brokerapp.core.publishing.batch_publisher import Runs
-from brokerapp.core.publishing.concurrent_dispatch import EarlyDelivery
-from brokerapp.core.publishing.group_commit import Committer
-from brokerapp.core.publishing.message_writer import Storing
-from brokerapp.core.publishing.producers import Producers
-from brokerapp.core.publishing.publisher import Publishing
-from brokerapp.core.publishing.scheduled_jobs import Jobs
-from brokerapp.core.publishing.scheduler import Scheduling
+from brokerapp.core.publishing.batch_publisher import BatchPublisher
+from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
+from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.publishing.message_writer import MessageWriter
+from brokerapp.core.publishing.producers import ProducerRegistry
+from brokerapp.core.publishing.publisher import Publisher
+from brokerapp.core.publishing.scheduled_jobs import ScheduledJobs
+from brokerapp.core.publishing.scheduler import MessageScheduler
 from brokerapp.core.publishing.transactions import Transactions
-from brokerapp.core.redelivery.dead_lettering import Failures
-from brokerapp.core.redelivery.expiration import Expiry
-from brokerapp.core.redelivery.redelivery import Redelivering
-from brokerapp.core.subscriptions.consumers import Consuming
-from brokerapp.core.subscriptions.duplicate_suppression import Rivals
-from brokerapp.core.subscriptions.durable_subscriptions import Durables
-from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.core.redelivery.dead_lettering import DeadLettering
+from brokerapp.core.redelivery.expiration import ExpirationSweeper
+from brokerapp.core.redelivery.redelivery import RedeliveryHandler
+from brokerapp.core.subscriptions.consumers import Consumers
+from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
+from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
+from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
-from brokerapp.core.subscriptions.subscriptions import Subscribing
+from brokerapp.core.subscriptions.subscriptions import Subscriptions
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -94,9 +94,9 @@ class Broker:
         self,
         name: str,
         session: str,
-        committer: Committer,
+        committer: GroupCommit,
         recorder: TraceRecorder,
-        stats: Stats,
+        stats: DestinationCounters,
         definitions: Definitions,
         settings: Settings = DEFAULT_SETTINGS,
     ) -> None:
@@ -106,31 +106,31 @@ class Broker:
         self.committer, self.recorder, self.stats = committer, recorder, stats
         self.access: AuthorizationMap | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self.connecting, self.restoring = Connecting(self), Restoring(self)
-        self.failures = Failures(self)
-        self.delivery = Delivery(committer, recorder, stats, self.failures.expire, self.may)
-        self.queues = Queues(committer, self.delivery, stats, _cache(settings))
+        self.connecting, self.restoring = ClientRegistry(self), StoreRecovery(self)
+        self.failures = DeadLettering(self)
+        self.delivery = Dispatcher(committer, recorder, stats, self.failures.expire, self.may)
+        self.queues = QueueRegistry(committer, self.delivery, stats, _cache(settings))
         self.homes = self.delivery.homes = Homes(self)
         self.queues.placed = self.homes.place
-        self.consuming = Consuming(self.queues, committer, self.delivery, stats, self.may, self.timers)
+        self.consuming = Consumers(self.queues, committer, self.delivery, stats, self.may, self.timers)
         self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
         self.consuming.holders = self.homes.guests.holders
         self.queues.topology = self.topology = RoutingTable(definitions, self._interest)
-        self.publishing, self.storing = Publishing(self), Storing(self)
-        self.subscribing, self.producers = Subscribing(self), Producers(self)
-        self.runs, self.early = Runs(self), EarlyDelivery(self)
-        self.settling, self.transactions = Settling(self), Transactions(self)
-        self.browsing = Browsing(self)
-        self.bounds = Bounds(self)
+        self.publishing, self.storing = Publisher(self), MessageWriter(self)
+        self.subscribing, self.producers = Subscriptions(self), ProducerRegistry(self)
+        self.runs, self.early = BatchPublisher(self), ConcurrentDispatch(self)
+        self.settling, self.transactions = Acknowledgements(self), Transactions(self)
+        self.browsing = Browsers(self)
+        self.bounds = DestinationLimits(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
-        self.bridging, self.rivals = Bridging(self), Rivals(self)
+        self.bridging, self.rivals = BridgeClients(self), DuplicateSuppression(self)
         self.slow_consumers = SlowConsumers(self)
-        self.durables, self.recovery = Durables(self), Recovery(self)
+        self.durables, self.recovery = DurableSubscriptions(self), RetroactiveRecovery(self)
         self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
         self.delivery.sound = self.failures.sound
-        self.temporaries, self.reconnecting = Temporaries(self), Reconnecting(self)
-        self.creation, self.inactivity = Creation(self), Inactivity(self)
+        self.temporaries, self.reconnecting = TemporaryDestinations(self), ReconnectWindow(self)
+        self.creation, self.inactivity = AutoCreation(self), IdleDestinations(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
         self.cluster: Cluster | None = None  #: the one it is in
@@ -138,8 +138,8 @@ class Broker:
         self.delivery.advisories = self.advisories
         stats.crowded = self.inactivity.bound_topics
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
-        self.expiry, self.jobs = Expiry(self), Jobs(self)
-        self.scheduling, self.redelivering = Scheduling(self), Redelivering(self)
+        self.expiry, self.jobs = ExpirationSweeper(self), ScheduledJobs(self)
+        self.scheduling, self.redelivering = MessageScheduler(self), RedeliveryHandler(self)
         self.consuming.left_behind = self.redelivering.left_behind
         self.expiry.watch()
         self.slow_consumers.watch()

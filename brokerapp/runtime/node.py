@@ -16,8 +16,8 @@ from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.links import Links
 from brokerapp.cluster.settings import ClusterTerms
 from brokerapp.core.broker import Broker
-from brokerapp.core.dispatch.counters import Stats
-from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.model.definitions import Definitions
@@ -195,11 +195,11 @@ class Node:
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
             of_log=lambda log: self.broker.bounds.of_log(log),
         )
-        self._committer = Committer(self._store, self.session, self._limits, self._pump.run)
+        self._committer = GroupCommit(self._store, self.session, self._limits, self._pump.run)
         (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
         broker = Broker(
-            self.config.broker, self.session, self._committer, recorder, Stats(), definitions,
+            self.config.broker, self.session, self._committer, recorder, DestinationCounters(), definitions,
             self.config.settings,
         )  # fmt: skip
         if self.config.grants is not None:

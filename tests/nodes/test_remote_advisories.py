@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.core.advisories import remote_advisories as module
-from brokerapp.core.advisories.remote_advisories import Elsewhere
+from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.propagation import Known
 from brokerapp.nodes.links.protocol import Word
@@ -26,7 +26,9 @@ def node():
     homes = SimpleNamespace(others=["b"], tell=lambda _session, word, *facts: said.append((word, *facts)))
     homes.known, homes.wanted = Known(None, homes), None
     here = [consumer(number) for number in range(5)]
-    elsewhere = Elsewhere(SimpleNamespace(homes=homes), lambda: here, lambda topic, document: told.append(document))
+    elsewhere = RemoteAdvisories(
+        SimpleNamespace(homes=homes), lambda: here, lambda topic, document: told.append(document)
+    )
     return SimpleNamespace(elsewhere=elsewhere, known=homes.known, said=said, told=told)
 
 

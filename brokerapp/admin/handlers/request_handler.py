@@ -15,7 +15,7 @@ from brokerapp.admin.handlers.operator_send import Sending
 from brokerapp.admin.handlers.route_explainer import Explaining
 from brokerapp.cluster.record import Change
 from brokerapp.core.broker import Broker
-from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.errors import BrokerError, RequestRefused
@@ -40,7 +40,7 @@ class Desk:
     def __init__(
         self,
         broker: Broker,
-        committer: Committer,
+        committer: GroupCommit,
         pump: Callable[[], None],
         refresh: Callable[[], Awaitable[None]],
     ) -> None:
@@ -263,7 +263,7 @@ def _check_unused(log: MessageLog) -> None:
 
 async def answer(
     broker: Broker,
-    committer: Committer,
+    committer: GroupCommit,
     pump: Callable[[], None],
     refresh: Callable[[], Awaitable[None]],
     request: dict[str, Any],

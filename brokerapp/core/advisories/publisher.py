@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.documents import Document
-from brokerapp.core.advisories.remote_advisories import Elsewhere
-from brokerapp.core.advisories.replay import Existing
+from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
+from brokerapp.core.advisories.replay import AdvisoryReplay
 from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -55,8 +55,8 @@ class Advisories:
         self._origin = {"originBrokerId": self.broker_id, "originBrokerName": broker.name}
         self._numbers = 0
         self._virtual = VirtualConsumers(broker, self.broker_id, self._tell)
-        self.elsewhere = Elsewhere(broker, lambda: self._existing.of_clients(), self._tell_here)
-        self._existing = Existing(broker, self._virtual, self.elsewhere)
+        self.elsewhere = RemoteAdvisories(broker, lambda: self._existing.of_clients(), self._tell_here)
+        self._existing = AdvisoryReplay(broker, self._virtual, self.elsewhere)
         self._heard: dict[str, bool] = {}
         self.watching = False  #: whether somebody wants to hear what happens to each message
 

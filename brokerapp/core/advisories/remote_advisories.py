@@ -30,7 +30,7 @@ AT_ONCE = 500
 Row = Sequence
 
 
-class Elsewhere:
+class RemoteAdvisories:
     """Of one node. `here` are the consumers of its own clients, `tell` tells listeners here, and nobody else."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.documents import Document
-from brokerapp.core.advisories.remote_advisories import Elsewhere
+from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 News = tuple[str, Document, Document]
 
 
-class Existing:
+class AdvisoryReplay:
     """Connections, destinations, consumers, producers and bridges as they are now."""
 
-    def __init__(self, broker: Broker, virtual: VirtualConsumers, elsewhere: Elsewhere) -> None:
+    def __init__(self, broker: Broker, virtual: VirtualConsumers, elsewhere: RemoteAdvisories) -> None:
         self._broker, self._virtual, self._elsewhere = broker, virtual, elsewhere
         #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
         self.bridges: dict[str, tuple[str, Document]] = {}

@@ -53,7 +53,7 @@ MAX_ANSWERS = 10_000
 Answer = tuple[Numbers, Destination | None]
 
 
-class Statistics:
+class StatisticsPlugin:
     """The inner client that answers. It is its own sink."""
 
     def __init__(self, broker: Broker) -> None:

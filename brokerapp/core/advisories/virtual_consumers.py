@@ -29,7 +29,7 @@ Tell = Callable[[str, Callable[[], Document]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cause:
+class _VirtualConsumerSource:
     """Somebody, or something, that gets messages at these destinations."""
 
     key: str  #: unlike that of any other
@@ -44,7 +44,7 @@ class VirtualConsumers:
         self._broker, self._broker_id, self._tell = broker, broker_id, tell
         self._on = broker.settings.use_virtual_dest_subs
         self._on_creation = self._on and broker.settings.use_virtual_dest_subs_on_creation
-        self._told: dict[tuple[str, Destination], _Cause] = {}  # by whom and virtual destination
+        self._told: dict[tuple[str, Destination], _VirtualConsumerSource] = {}  # by whom and virtual destination
 
     def started(self, subscription: Subscription) -> None:
         """It is served from now on."""
@@ -98,7 +98,7 @@ class VirtualConsumers:
 
     # -- who is one
 
-    def _causes(self) -> Iterator[_Cause]:
+    def _causes(self) -> Iterator[_VirtualConsumerSource]:
         for client in self._broker.clients.values():
             served = (each for each in client.subscriptions.values() if not self._broker.rivals.rests(each))
             yield from map(self._of, served)
@@ -108,17 +108,17 @@ class VirtualConsumers:
                 named = durable.subscription
                 yield self._durable(named.client_id, named.name, named.topics)
 
-    def _of(self, subscription: Subscription) -> _Cause:
+    def _of(self, subscription: Subscription) -> _VirtualConsumerSource:
         info = documents.consumer_info
         key = f"{_CONSUMER}{subscription.client.id} {subscription.key}"
         targets = () if subscription.browse is not None else subscription.destinations
-        return _Cause(key, targets, lambda: info(subscription, self._broker.name)["ConsumerInfo"])
+        return _VirtualConsumerSource(key, targets, lambda: info(subscription, self._broker.name)["ConsumerInfo"])
 
-    def _queue(self, queue: Destination) -> _Cause:
-        return _Cause(str(queue), (queue,), dict)
+    def _queue(self, queue: Destination) -> _VirtualConsumerSource:
+        return _VirtualConsumerSource(str(queue), (queue,), dict)
 
-    def _durable(self, client_id: str, name: str, of: tuple[Destination, ...]) -> _Cause:
-        return _Cause(f"durable {client_id} {name}", of, lambda: {"subscriptionName": name})
+    def _durable(self, client_id: str, name: str, of: tuple[Destination, ...]) -> _VirtualConsumerSource:
+        return _VirtualConsumerSource(f"durable {client_id} {name}", of, lambda: {"subscriptionName": name})
 
     def _behind(self, targets: Iterable[Destination]) -> Iterator[Destination]:
         definitions = self._broker.topology.definitions
@@ -128,15 +128,15 @@ class VirtualConsumers:
 
     # -- telling
 
-    def _begin(self, cause: _Cause) -> None:
+    def _begin(self, cause: _VirtualConsumerSource) -> None:
         for each in self._behind(cause.targets):
             self._came(cause, each)
 
-    def _end(self, cause: _Cause) -> None:
+    def _end(self, cause: _VirtualConsumerSource) -> None:
         for each in self._behind(cause.targets):
             self._gone(cause.key, each)
 
-    def _came(self, cause: _Cause, virtual: Destination) -> None:
+    def _came(self, cause: _VirtualConsumerSource, virtual: Destination) -> None:
         if (cause.key, virtual) not in self._told:
             self._told[cause.key, virtual] = cause
             self._tell(topic_of(topics.VIRTUAL_CONSUMER, virtual), lambda: self._document(cause, virtual))
@@ -149,7 +149,7 @@ class VirtualConsumers:
     def _id(self, key: str, virtual: Destination) -> Document:
         return {"connectionId": f"{self._broker_id} {key} {virtual}", "sessionId": -1, "value": 1}
 
-    def _document(self, cause: _Cause, virtual: Destination) -> Document:
+    def _document(self, cause: _VirtualConsumerSource, virtual: Destination) -> Document:
         """As a ConsumerInfo. It has no selector: the target keeps what its consumer does not take."""
         about = {"prefetchSize": 0, "browser": False, "priority": 0, **cause.info()}
         about.pop("selector", None)

@@ -35,7 +35,7 @@ def bringer(message: Message, sender: Client | None) -> str | None:
     return sender.id if sender.copies else ""
 
 
-class Bridging:
+class BridgeClients:
     """What concerns clients that are bridges. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Connecting:
+class ClientRegistry:
     """What concerns connections as such. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Creation:
+class AutoCreation:
     """What concerns destinations that do not exist yet. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -35,7 +35,7 @@ STEP = 2_000
 STEP_PAUSE_MS = 5
 
 
-class Inactivity:
+class IdleDestinations:
     """Looks at destinations in the period that the settings ask for. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from brokerapp.core.dispatch.counters import Stats
-from brokerapp.core.dispatch.dispatcher import Delivery
-from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.dispatcher import Dispatcher
+from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy, dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
@@ -25,10 +25,10 @@ from brokerapp.store import LogState
 ORDERING = "put in order"
 
 
-class Logs:
+class LogRegistry:
     """All logs by name. `topology` is the broker's."""
 
-    def __init__(self, committer: Committer, delivery: Delivery, stats: Stats) -> None:
+    def __init__(self, committer: GroupCommit, delivery: Dispatcher, stats: DestinationCounters) -> None:
         self._committer, self._delivery, self._stats = committer, delivery, stats
         self._logs: dict[str, MessageLog] = {}
         self.topology: RoutingTable

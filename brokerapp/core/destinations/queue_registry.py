@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from brokerapp.core.destinations.log_registry import Logs
-from brokerapp.core.dispatch.counters import Stats
-from brokerapp.core.dispatch.dispatcher import Delivery
-from brokerapp.core.publishing.group_commit import Committer
-from brokerapp.core.subscriptions.selector_memory import Remembering
+from brokerapp.core.destinations.log_registry import LogRegistry
+from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.dispatcher import Dispatcher
+from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.subscriptions.selector_memory import SelectorMemory
 from brokerapp.engine.dispatch.dispatch_policy import dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selector_cache import SelectorCache
@@ -23,14 +23,18 @@ from brokerapp.store import LogState
 def _nobody(_log: MessageLog) -> None: ...
 
 
-class Queues(Logs):
+class QueueRegistry(LogRegistry):
     """The logs, and what is special of those of queues. The topology is told of new and deleted queues."""
 
     def __init__(
-        self, committer: Committer, delivery: Delivery, stats: Stats, selectors: SelectorCache | None = None
+        self,
+        committer: GroupCommit,
+        delivery: Dispatcher,
+        stats: DestinationCounters,
+        selectors: SelectorCache | None = None,
     ) -> None:
         super().__init__(committer, delivery, stats)
-        self.remembering = Remembering(selectors, self._describe)
+        self.remembering = SelectorMemory(selectors, self._describe)
         self._declared: set[str] = set()  # by operators
         #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
         self.kept: dict[Destination, dict[str, Any]] = {}

@@ -32,7 +32,7 @@ OF_TEMPORARY = frozenset({BELONGS, AT})
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class TemporaryOwner:
     """Whose a temporary destination is, wherever and whenever that client connects."""
 
     client_id: str
@@ -46,9 +46,9 @@ class Belonging:
         return {**asdict(self), "kind": str(self.kind)}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Belonging:
+    def from_json(data: Mapping[str, Any]) -> TemporaryOwner:
         """The inverse of to_json."""
-        return Belonging(**{**data, "kind": DestinationKind(data["kind"])})
+        return TemporaryOwner(**{**data, "kind": DestinationKind(data["kind"])})
 
     def is_of(self, client: Client) -> bool:
         """Whether it is this client's."""
@@ -56,26 +56,26 @@ class Belonging:
         return mine and (client.client_id, client.principal.name) == (self.client_id, self.user)
 
 
-def belonging(client: Client, kind: DestinationKind, name: str) -> Belonging:
+def belonging(client: Client, kind: DestinationKind, name: str) -> TemporaryOwner:
     """Whose a new temporary destination of a client is."""
-    return Belonging(client.client_id, client.principal.name, kind, name, client.reconnect_ms)
+    return TemporaryOwner(client.client_id, client.principal.name, kind, name, client.reconnect_ms)
 
 
-class Reconnecting:
+class ReconnectWindow:
     """The temporary destinations whose clients are away. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._waiting: dict[Destination, tuple[Belonging, Timer]] = {}
+        self._waiting: dict[Destination, tuple[TemporaryOwner, Timer]] = {}
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._waiting
 
-    def __iter__(self) -> Iterator[tuple[Destination, Belonging]]:
+    def __iter__(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
         """What waits, and for whom."""
         return ((destination, belongs) for destination, (belongs, _) in self._waiting.items())
 
-    def keep(self, destination: Destination, belongs: Belonging) -> None:
+    def keep(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """Let it outlive this node, which has it, if its client may reconnect."""
         if not is_kept_over_restarts(DestinationOrigin.TEMPORARY, belongs.window_ms):
             return
@@ -87,12 +87,12 @@ class Reconnecting:
         else:
             self._broker.committer.create(str(destination), json.dumps({"kind": destination.kind, **attributes}))
 
-    def recover(self, destination: Destination, belongs: Belonging) -> None:
+    def recover(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """One that a node had that is gone: its client has the window from now on."""
         self._broker.temporaries.restore(destination, belongs)
         self.wait(destination, belongs, belongs.window_ms)
 
-    def wait(self, destination: Destination, belongs: Belonging, grace_ms: int) -> None:
+    def wait(self, destination: Destination, belongs: TemporaryOwner, grace_ms: int) -> None:
         """Its client is gone, and may come back within this time."""
 
         def over() -> None:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.core.advisories.statistics_plugin import Statistics
-from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY, Belonging
-from brokerapp.core.redelivery.stale_nonpersistent import Leftovers
+from brokerapp.core.advisories.statistics_plugin import StatisticsPlugin
+from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY, TemporaryOwner
+from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SUBSCRIPTION
 from brokerapp.nodes.membership.ownership import owner_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Restoring:
+class StoreRecovery:
     """Gives each log to the part that knows it. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -29,9 +29,9 @@ class Restoring:
         for state in states:
             self._recover(state, last)
         if not self._broker.homes.others:
-            Leftovers(self._broker, self._broker.inactivity.recovered).clear(last)
+            StaleNonPersistent(self._broker, self._broker.inactivity.recovered).clear(last)
         if self._broker.settings.statistics:
-            Statistics(self._broker)
+            StatisticsPlugin(self._broker)
 
     def _recover(self, state: LogState, last: int) -> None:
         kind, destination = state.attributes.get("kind"), Destination.parse(state.name)
@@ -63,7 +63,7 @@ class Restoring:
             }
         if at == self._broker.session:
             return
-        belongs = Belonging.from_json(whose) if whose else None
+        belongs = TemporaryOwner.from_json(whose) if whose else None
         if belongs is None or homes.lives_elsewhere(at) or not homes.is_here(str(destination)):
             self._broker.temporaries.learn(destination, at, belongs)
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from brokerapp.core.destinations.reconnect_window import AT, Belonging, belonging
+from brokerapp.core.destinations.reconnect_window import AT, TemporaryOwner, belonging
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
@@ -28,13 +28,13 @@ MAX_TEMPORARIES = 10_000
 MAX_LENT = 100_000
 
 
-class Temporaries:
+class TemporaryDestinations:
     """What concerns temporary destinations. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
-        self._belonging: dict[Destination, Belonging] = {}  # of those that are at home here
+        self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
         self.strangers = Strangers(broker)  #: those of other nodes
 
@@ -61,7 +61,7 @@ class Temporaries:
         self._settle(client, destination, belongs)
         return destination
 
-    def _settle(self, client: Client, destination: Destination, belongs: Belonging) -> None:
+    def _settle(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """It is this client's own, and so at home here."""
         client.temporaries[belongs.kind, belongs.name] = destination
         client.own_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
@@ -69,20 +69,20 @@ class Temporaries:
         if self._broker.cluster is not None:
             self._broker.cluster.temporary_is_here(destination, belongs)
 
-    def adopt(self, client: Client, destination: Destination, belongs: Belonging) -> None:
+    def adopt(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
         if (belongs.kind, belongs.name) not in client.temporaries:
             self._broker.reconnecting.keep(destination, belongs)
             self._settle(client, destination, belongs)
 
-    def restore(self, destination: Destination, belongs: Belonging) -> None:
+    def restore(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """One that a node of this broker had that is gone."""
         self._producers.setdefault(destination, {})
         self._belonging[destination] = belongs
         if not destination.is_queue:
             self._broker.stats.of(destination)
 
-    def at_home(self) -> Iterator[tuple[Destination, Belonging]]:
+    def at_home(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
         """Those whose client is, or was, connected to this broker, and whose they are."""
         return iter(self._belonging.items())
 
@@ -104,7 +104,7 @@ class Temporaries:
         else:
             self._broker.stats.of(destination)
 
-    def learn(self, destination: Destination, at: str, belongs: Belonging | None) -> None:
+    def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
         """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
         self._leave(destination)
         self._producers.setdefault(destination, {})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Settling:
+class Acknowledgements:
     """What concerns acknowledgements. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

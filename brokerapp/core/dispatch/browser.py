@@ -38,7 +38,7 @@ DEFAULT_PREFETCH = 500
 MAX_GIVEN = 50
 
 
-class Browsing:
+class Browsers:
     """What concerns browsers. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -64,7 +64,7 @@ class Browsing:
         for target in subscription.destinations:
             if not target.is_pattern:
                 self._broker.queues.ensure(target)
-        subscription.browse = Browse(self._broker, subscription)
+        subscription.browse = BrowseCursor(self._broker, subscription)
 
     def settle(self, client: Client, subscription: Subscription, key: str, settle: SettleCommand) -> None:
         """An ACK makes room for more of the snapshot. Raises RequestRefused for a NACK: nothing was consumed."""
@@ -77,7 +77,7 @@ class Browsing:
         self._broker.barrier(client, settle.receipt)
 
 
-class Browse:
+class BrowseCursor:
     """One snapshot on its way."""
 
     def __init__(self, broker: Broker, subscription: Subscription) -> None:

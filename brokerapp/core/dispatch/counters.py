@@ -22,7 +22,7 @@ MAX_DESTINATIONS = 100_000
 DEAD_LETTERS = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 
 
-class Stats:
+class DestinationCounters:
     """Numbers by destination."""
 
     def __init__(self) -> None:

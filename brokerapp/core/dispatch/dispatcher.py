@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.clients.bridge_clients import bringer
-from brokerapp.core.dispatch.counters import Stats
-from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -46,14 +46,14 @@ _expires = attrgetter("message.expires")
 May = Callable[[Subscription, str, Destination], bool]
 
 
-class Delivery:
+class Dispatcher:
     """Everything between a stored message and a client's socket."""
 
     def __init__(
         self,
-        committer: Committer,
+        committer: GroupCommit,
         recorder: TraceRecorder,
-        stats: Stats,
+        stats: DestinationCounters,
         expired: Callable[[MessageLog, LogEntry], None],
         may: May,
     ) -> None:

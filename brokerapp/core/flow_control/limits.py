@@ -26,7 +26,7 @@ MESSAGE_BYTES = 1024
 MAX_REMEMBERED = 100_000
 
 
-class Bounds:
+class DestinationLimits:
     """What the policies in force say of room. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

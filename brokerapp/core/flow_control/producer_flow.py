@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from brokerapp.core.flow_control.wait_queue import FullPlace, Waiting
+from brokerapp.core.flow_control.wait_queue import WaitQueue, BlockedSend
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.policy.send_timeout import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
@@ -30,8 +30,8 @@ from brokerapp.system.timers import Timer
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
-    from brokerapp.core.publishing.batch_publisher import ClientRun
-    from brokerapp.core.publishing.pending_write import ClientUnit
+    from brokerapp.core.publishing.batch_publisher import ClientBatchWrite
+    from brokerapp.core.publishing.pending_write import ClientWrite
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +52,10 @@ class FlowControl:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.places: dict[str, FullPlace] = {}
+        self.places: dict[str, WaitQueue] = {}
         self.bytes = 0  #: of messages in all that waits
-        self._refusing: dict[FullPlace, None] = {}  # in the batch that the store reports on
-        self._passing: dict[FullPlace, None] = {}
+        self._refusing: dict[WaitQueue, None] = {}  # in the batch that the store reports on
+        self._passing: dict[WaitQueue, None] = {}
         self._closed = False
         self._ticking: Timer | None = None
         self._farewells: dict[Client, list[Callable[[], None]]] = {}
@@ -73,12 +73,12 @@ class FlowControl:
             return True
         return not self._topic_in_row(placed) and self._broker.bounds.full_topic(placed) is None
 
-    def submit(self, unit: ClientUnit) -> None:
+    def submit(self, unit: ClientWrite) -> None:
         """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
         place, bounds = self._place_of(unit), self._broker.bounds
         full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.ways else None)
         if place is None and full is not None:
-            place = FullPlace(full, clock.now_ms())
+            place = WaitQueue(full, clock.now_ms())
             self._tell(unit, place)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
             self._broker.committer.submit(unit, unit.given)
@@ -97,7 +97,7 @@ class FlowControl:
             unit.client is not None and bool(unit.ways) and not unit.settles and not unit.droppable and not unit.given
         )
 
-    def hold(self, unit: ClientUnit, full: str) -> str | None:
+    def hold(self, unit: ClientWrite, full: str) -> str | None:
         """A unit was refused because this is full. It waits (None), or the client is to be told this sentence."""
         if full == GONE:
             return "it is done already"
@@ -110,20 +110,20 @@ class FlowControl:
             return self._broker.bounds.describe(full)
         waiting = unit.waiting
         if waiting is None:
-            place = self.places.get(full) or FullPlace(full, clock.now_ms())
+            place = self.places.get(full) or WaitQueue(full, clock.now_ms())
             self._refusing[place] = None
             self._tell(unit, place)
             return self._join(unit, place)
         waiting.was_tried()
         if full != waiting.place.name:
             self._leave_row(waiting)
-            place = waiting.place = self._opened(self.places.get(full) or FullPlace(full, clock.now_ms()))
+            place = waiting.place = self._opened(self.places.get(full) or WaitQueue(full, clock.now_ms()))
             place.row[waiting] = None
         waiting.place.at_once = 1
         self._refusing[waiting.place] = None
         return None
 
-    def _tell(self, unit: ClientUnit, place: FullPlace) -> None:
+    def _tell(self, unit: ClientWrite, place: WaitQueue) -> None:
         """Tell those who listen that somebody sends more than there is room for; once while they wait."""
         destination, advisories = place.blamed(unit), self._broker.advisories
         if place.name not in self.places:
@@ -137,7 +137,7 @@ class FlowControl:
             not self.places.keys().isdisjoint(SHARED) or not self.places.keys().isdisjoint(logs)
         )
 
-    def _place_of(self, unit: PendingWrite | BatchWrite) -> FullPlace | None:
+    def _place_of(self, unit: PendingWrite | BatchWrite) -> WaitQueue | None:
         ways = unit.ways
         for rows in ways:
             for name, _, _ in rows:
@@ -149,16 +149,16 @@ class FlowControl:
             return self.places[TEMP]
         return self.places.get(STORE) if ways else None
 
-    def _topic_in_row(self, placed: Sequence[RoutedMessage]) -> FullPlace | None:
+    def _topic_in_row(self, placed: Sequence[RoutedMessage]) -> WaitQueue | None:
         """The first topic on the way of these messages at which others wait."""
         names = (str(copy.destination) for each in placed for copy in each.route.topics)
         return next((self.places[name] for name in names if name in self.places), None)
 
-    def _follows(self, unit: PendingWrite | BatchWrite, place: FullPlace) -> bool:
+    def _follows(self, unit: PendingWrite | BatchWrite, place: WaitQueue) -> bool:
         """Whether it would overtake, on its way to the store, those who wait."""
         return unit.client is not None and not unit.settles and self._place_of(unit) is place
 
-    def _join(self, unit: ClientUnit, place: FullPlace) -> str | None:
+    def _join(self, unit: ClientWrite, place: WaitQueue) -> str | None:
         """Wait at the end of the row; or the reason why not."""
         client, patience = unit.client, self._patience(unit, place)
         if patience == 0:
@@ -167,7 +167,7 @@ class FlowControl:
         if reason is not None:
             return f"{self._broker.bounds.describe(place.name)}, and {reason}"
         now_ms = clock.now_ms()
-        unit.waiting = Waiting(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
+        unit.waiting = BlockedSend(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
         place.row[unit.waiting] = None
         self.bytes += unit.size
         client.ended_unit(unit.size)  # on its way it is no more
@@ -192,7 +192,7 @@ class FlowControl:
             )
         return None
 
-    def _patience(self, unit: ClientUnit, place: FullPlace) -> int | None:
+    def _patience(self, unit: ClientWrite, place: WaitQueue) -> int | None:
         if unit.client.bridge:
             return None
         first = next((rows[0][0] for rows in unit.ways if rows), "")
@@ -201,7 +201,7 @@ class FlowControl:
         settings = self._broker.settings
         return patience_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
 
-    def _opened(self, place: FullPlace) -> FullPlace:
+    def _opened(self, place: WaitQueue) -> WaitQueue:
         """The place counts as full from now on."""
         if place.name not in self.places:
             self.places[place.name] = place
@@ -211,13 +211,13 @@ class FlowControl:
                 self._tick_soon()
         return place
 
-    def waiting(self) -> Iterator[ClientUnit]:
+    def waiting(self) -> Iterator[ClientWrite]:
         """What waits for room."""
         return (each.unit for place in self.places.values() for each in place.row)
 
     # -- what leaves
 
-    def release(self, waiting: Waiting) -> None:
+    def release(self, waiting: BlockedSend) -> None:
         """It waits no more: it is stored, or refused for good."""
         unit, client, place = waiting.unit, waiting.unit.client, waiting.place
         unit.waiting = None
@@ -247,7 +247,7 @@ class FlowControl:
             if not each.tried and self._comes_again(each.unit):
                 self._broker.storing.withdraw(each.unit)
 
-    def _comes_again(self, unit: ClientUnit) -> bool:
+    def _comes_again(self, unit: ClientWrite) -> bool:
         """Whether the bridge that sent it is gone, and the other broker keeps it for want of a receipt."""
         client = unit.client
         return bool(client.bridge) and unit.receipt is not None and client.id not in self._broker.clients
@@ -263,7 +263,7 @@ class FlowControl:
                 each.unit, f"{self._broker.bounds.describe(each.place.name)}, and the broker stops"
             )
 
-    def _leave_row(self, waiting: Waiting) -> None:
+    def _leave_row(self, waiting: BlockedSend) -> None:
         place = waiting.place
         place.row.pop(waiting, None)
         if not place.row and self.places.get(place.name) is place:
@@ -286,7 +286,7 @@ class FlowControl:
             if (left and place.name in SHARED) or place.name in left or (place in passing and place not in refusing):
                 self._try(place)
 
-    def _call_back(self, unit: ClientUnit | ClientRun) -> None:
+    def _call_back(self, unit: ClientWrite | ClientBatchWrite) -> None:
         if isinstance(unit, BatchWrite):
             unit.client.ended_unit(unit.size)
             for each in self._broker.runs.split(unit, range(unit.count)):
@@ -296,7 +296,7 @@ class FlowControl:
         else:
             self.submit(unit)
 
-    def _try(self, place: FullPlace, all_that_settle: bool = False) -> None:
+    def _try(self, place: WaitQueue, all_that_settle: bool = False) -> None:
         """Let the first in the row try again, more than the last time when that went well; one try after the other."""
         if place.tried:
             return
@@ -341,7 +341,7 @@ class FlowControl:
 
     # -- what is said
 
-    def _warn(self, place: FullPlace, now_ms: int) -> None:
+    def _warn(self, place: WaitQueue, now_ms: int) -> None:
         policy = None if place.name in SHARED else self._broker.bounds.policy_of(place.name)
         interval = warning_interval_ms(policy)
         if place.row and interval and now_ms - place.warned_ms >= interval:

@@ -9,18 +9,18 @@ from brokerapp.model.destination import Destination
 from brokerapp.store import SHARED
 
 if TYPE_CHECKING:
-    from brokerapp.core.publishing.pending_write import ClientUnit
+    from brokerapp.core.publishing.pending_write import ClientWrite
 
 #: Sends tried at once when a place has room again: a try costs the store a call, whether it succeeds or not.
 MAX_AT_ONCE = 256
 
 
-class Waiting:
+class BlockedSend:
     """A send at a full place."""
 
     __slots__ = ("place", "since_ms", "tried", "unit", "until_ms")
 
-    def __init__(self, unit: ClientUnit, place: FullPlace, since_ms: int, until_ms: int | None) -> None:
+    def __init__(self, unit: ClientWrite, place: WaitQueue, since_ms: int, until_ms: int | None) -> None:
         self.unit, self.place, self.since_ms, self.until_ms = unit, place, since_ms, until_ms
         self.tried = False  #: it is on its way to the store once more
 
@@ -36,14 +36,14 @@ class Waiting:
             self.place.tried -= 1
 
 
-class FullPlace:
+class WaitQueue:
     """A queue, a topic, or the store, without room for those who wait."""
 
     __slots__ = ("at_once", "name", "row", "since_ms", "tried", "tried_ms", "warned_ms")
 
     def __init__(self, name: str, now_ms: int) -> None:
         self.name, self.since_ms, self.tried_ms, self.warned_ms = name, now_ms, now_ms, 0
-        self.row: dict[Waiting, None] = {}  # in order
+        self.row: dict[BlockedSend, None] = {}  # in order
         self.tried = 0  #: of them, on their way to the store
         self.at_once = 1
 
@@ -51,7 +51,7 @@ class FullPlace:
         """It went well so far: more at once the next time."""
         self.at_once = min(2 * self.at_once, MAX_AT_ONCE)
 
-    def fitting(self, room: int) -> list[Waiting]:
+    def fitting(self, room: int) -> list[BlockedSend]:
         """The first in the row, as many as are to try at once; no more than what has room, in bytes, and the next."""
         fitting = []
         for each in islice(self.row, self.at_once):
@@ -61,6 +61,6 @@ class FullPlace:
             room -= each.unit.size
         return fitting
 
-    def blamed(self, unit: ClientUnit) -> Destination:
+    def blamed(self, unit: ClientWrite) -> Destination:
         """Where the wait is counted: at what is full, else where the message was sent."""
         return unit.placed[0].destination if self.name in SHARED else Destination.parse(self.name)

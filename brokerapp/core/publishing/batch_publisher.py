@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING
-from brokerapp.core.publishing.pending_write import ClientUnit
+from brokerapp.core.publishing.pending_write import ClientWrite
 from brokerapp.core.publishing.scheduler import MARK as SCHEDULED
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.routing.route_walk import Route
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 MAX_COPIES = 2_000
 
 
-class ClientRun(BatchWrite):
+class ClientBatchWrite(BatchWrite):
     """A run with the client that waits for it."""
 
     __slots__ = ("client", "destination", "given", "messages", "receipts", "route", "runs", "size", "sizes")
 
     def __init__(
         self,
-        runs: Runs,
+        runs: BatchPublisher,
         client: Client,
         messages: Sequence[Message],
         receipts: Sequence[str | None],
@@ -53,7 +53,7 @@ class ClientRun(BatchWrite):
         self.runs.finish(self, seq, refused)
 
 
-class Runs:
+class BatchPublisher:
     """What concerns many messages sent at once. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -80,7 +80,7 @@ class Runs:
         length = max(1, MAX_COPIES // len(route.groups[0].rows))
         for start in range(0, len(messages), length):
             part = slice(start, start + length)
-            unit = ClientRun(self, client, messages[part], run.receipts[part], destination, route)
+            unit = ClientBatchWrite(self, client, messages[part], run.receipts[part], destination, route)
             unit.given = self._broker.early.give(unit.messages, unit.sizes, route.groups)
             client.started_unit(unit.size)
             self._broker.committer.submit(unit, unit.given)
@@ -111,7 +111,7 @@ class Runs:
             return False
         return self._broker.publishing.pass_through(messages, group, str(destination))
 
-    def finish(self, run: ClientRun, seq: int, refused: Mapping[int, str]) -> None:
+    def finish(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None:
         """The store did what it could; what found no room goes on by itself."""
         run.client.ended_unit(run.size)
         if not refused:
@@ -125,18 +125,18 @@ class Runs:
             for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
                 self._broker.storing.finish(unit, 0, refused[place])
 
-    def split(self, run: ClientRun, places: Iterable[int]) -> list[ClientUnit]:
+    def split(self, run: ClientBatchWrite, places: Iterable[int]) -> list[ClientWrite]:
         """These messages of a run, each in a unit of its own."""
         storing, units = self._broker.storing, []
         for place in places:
             placed = [RoutedMessage(run.messages[place], run.stored[place], run.destination, run.route)]
             appends = [(run.stored[place], run.rows)]
             given = {log: [entries[place]] for log, entries in run.given.items()}
-            units.append(ClientUnit(storing, run.client, placed, appends, (), (), run.receipts[place], None, given))
+            units.append(ClientWrite(storing, run.client, placed, appends, (), (), run.receipts[place], None, given))
             run.client.started_unit(units[-1].size)
         return units
 
-    def _stored(self, run: ClientRun, part: slice, seq: int) -> None:
+    def _stored(self, run: ClientBatchWrite, part: slice, seq: int) -> None:
         """These of its messages are stored, numbered from `seq` on."""
         messages = run.messages[part]
         [group] = run.route.groups

@@ -31,7 +31,7 @@ Given = Mapping[str, Sequence[LogEntry]]
 NOTHING: Given = {}
 
 
-class EarlyDelivery:
+class ConcurrentDispatch:
     """What concerns delivery before the store's answer. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

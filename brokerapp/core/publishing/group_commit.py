@@ -51,7 +51,7 @@ def _nothing() -> None: ...
 
 
 @dataclass(slots=True)
-class Read:
+class PendingRead:
     """A question to the store, to be asked when the last unit submitted before it is done."""
 
     question: Question
@@ -59,7 +59,7 @@ class Read:
     after: PendingWrite | BatchWrite | None
 
 
-class Committer:
+class GroupCommit:
     """Takes units and reads from the broker, in order; calls back when they are done."""
 
     def __init__(self, store: CommitStore, session: str, limits: StoreLimits, after_batch: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ class Committer:
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
-        self._reads: list[Read] = []
+        self._reads: list[PendingRead] = []
         self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -174,7 +174,7 @@ class Committer:
 
     def ask(self, question: Question, callback: Callable[[Any], None]) -> None:
         """Ask the store something, when all that was submitted before is done."""
-        self._reads.append(Read(question, callback, self._units[-1] if self._units else None))
+        self._reads.append(PendingRead(question, callback, self._units[-1] if self._units else None))
         self._rouse()
 
     def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
@@ -282,7 +282,7 @@ class Committer:
             seq += unit.count
         self.before = {}
 
-    def _take(self) -> tuple[CommitBatch | None, list[Read]]:
+    def _take(self) -> tuple[CommitBatch | None, list[PendingRead]]:
         """The next batch; and the reads before which no unit is left."""
         units = self._units
         count = _within_limits(units)
@@ -292,7 +292,7 @@ class Committer:
             taken[0].settles = self._known(taken[0].settles)
         if self._settles:
             taken, self._settles = [*taken, PendingWrite(settles=self._known(self._settles))], []
-        reads: list[Read] = []
+        reads: list[PendingRead] = []
         if self._reads:
             left = set(map(id, self._units))
             ready = itertools.takewhile(lambda read: id(read.after) not in left, self._reads[:MAX_READS])

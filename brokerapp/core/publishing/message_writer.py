@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
-from brokerapp.core.publishing.pending_write import ClientUnit, HandoverUnit, SchedulingUnit, appends_of
+from brokerapp.core.publishing.pending_write import ClientWrite, BridgedWrite, ScheduledWrite, appends_of
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Storing:
+class MessageWriter:
     """What concerns that which must be stored. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -62,7 +62,7 @@ class Storing:
             self.happened(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
             self._broker.confirm(client, receipt)
             return
-        kind = SchedulingUnit if jobs else HandoverUnit if handover else ClientUnit
+        kind = ScheduledWrite if jobs else BridgedWrite if handover else ClientWrite
         request = kind(
             self, client, placed, appends, settled, stored, receipt, undo, given, is_commit=is_commit
         )  # fmt: skip
@@ -82,7 +82,7 @@ class Storing:
         found = self._broker.queues.get(log)
         return found is not None and (found.follows or (found.away and self._broker.homes.deposits.is_followed(log)))
 
-    def finish(self, request: ClientUnit, seq: int, refused: str) -> None:
+    def finish(self, request: ClientWrite, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
         if refused:
@@ -108,7 +108,7 @@ class Storing:
         self._broker.publishing.record_sent(placed, now_us)
         return now_us
 
-    def refuse(self, request: ClientUnit, reason: str) -> None:
+    def refuse(self, request: ClientWrite, reason: str) -> None:
         """Nothing comes of what a client asked, for this reason."""
         client, placed = request.client, request.placed
         self.withdraw(request, reason)
@@ -122,7 +122,7 @@ class Storing:
                     DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
                 )
 
-    def withdraw(self, request: ClientUnit, why: str = "the connection ended") -> None:
+    def withdraw(self, request: ClientWrite, why: str = "the connection ended") -> None:
         """Nothing comes of what a client asked, and nobody is told."""
         if request.is_commit:
             self._broker.publishing.record_rolled_back(request.placed, why)
@@ -133,7 +133,7 @@ class Storing:
             request.undo()
         self._broker.early.never_stored(request.given)
 
-    def renew(self, request: ClientUnit) -> None:
+    def renew(self, request: ClientWrite) -> None:
         """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
         if self.restore_queues(request.placed):
             request.appends = appends_of(request.placed)

@@ -15,18 +15,18 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
-    from brokerapp.core.flow_control.wait_queue import Waiting
-    from brokerapp.core.publishing.message_writer import Storing
+    from brokerapp.core.flow_control.wait_queue import BlockedSend
+    from brokerapp.core.publishing.message_writer import MessageWriter
 
 
-class ClientUnit(PendingWrite):
+class ClientWrite(PendingWrite):
     """A unit with the client that waits for it. A class of its own because there is one for every message."""
 
     __slots__ = ("client", "given", "is_commit", "placed", "receipt", "settled", "size", "storing", "undo", "waiting")
 
     def __init__(
         self,
-        storing: Storing,
+        storing: MessageWriter,
         client: Client,
         placed: Sequence[RoutedMessage],
         appends: list[tuple[bytes, list[tuple[str, str, str]]]],
@@ -44,7 +44,7 @@ class ClientUnit(PendingWrite):
         self.storing, self.client, self.placed, self.receipt, self.undo = storing, client, placed, receipt, undo
         self.size = sum([len(each.stored) or each.message.size for each in placed])
         self.droppable, self.dropped = (), ()
-        self.waiting: Waiting | None = None  #: its turn at a full place
+        self.waiting: BlockedSend | None = None  #: its turn at a full place
         for each in placed:
             if each.route.dropping:
                 self.droppable = _droppable(placed)
@@ -54,7 +54,7 @@ class ClientUnit(PendingWrite):
         self.storing.finish(self, seq, refused)
 
 
-class SchedulingUnit(ClientUnit):
+class ScheduledWrite(ClientWrite):
     """A client's unit with messages to be delivered later."""
 
     __slots__ = ("jobs",)
@@ -65,7 +65,7 @@ class SchedulingUnit(ClientUnit):
             self.storing.kept(self.jobs)
 
 
-class HandoverUnit(ClientUnit):
+class BridgedWrite(ClientWrite):
     """What the bridge of another broker passes on, and may pass on again."""
 
     __slots__ = ("handover", "repeated")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_PRODUCING_TO = 10_000
 
 
-class Producers:
+class ProducerRegistry:
     """What concerns those who send. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -44,7 +44,7 @@ def handover_key(send: SendCommand) -> str:
     return passed_on.message_id if sent_to_topic else f"{write_path(passed_on.path)} {passed_on.message_id}"
 
 
-class Publishing:
+class Publisher:
     """What concerns sending. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

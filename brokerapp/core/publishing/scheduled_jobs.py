@@ -33,7 +33,7 @@ RETRY_MS = 1_000
 FAULT_RETRY_MS = 60_000
 
 
-class JobUnit(PendingWrite):
+class JobWrite(PendingWrite):
     """A unit with jobs."""
 
     __slots__ = ("jobs",)
@@ -50,7 +50,7 @@ class JobUnit(PendingWrite):
         self.jobs = jobs
 
 
-class Jobs:
+class ScheduledJobs:
     """Does what is due, in order of time. A part of the broker.
 
     `does` says for each purpose who knows what to do: given the job's id, when it was due, and the job, it submits a
@@ -118,7 +118,7 @@ class Jobs:
     def _try_later(self, job: StoredJob) -> None:
         change = ScheduledJobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
         then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
-        self._broker.committer.submit(JobUnit([change], moves=True, then=then))
+        self._broker.committer.submit(JobWrite([change], moves=True, then=then))
 
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:
@@ -129,7 +129,7 @@ class Jobs:
         logger.warning("job %s is given up: %s is gone", id, to)
         now_us = time.time_ns() // 1000
         self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
-        self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], moves=True))
+        self._broker.committer.submit(JobWrite([ScheduledJobChange(id)], moves=True))
 
     def _fail(self, id: str, job: ScheduledJob) -> None:
         """Let the damaged message of a job be a dead letter instead."""
@@ -140,7 +140,7 @@ class Jobs:
             self.outcome(refused, lambda: placed and self._broker.storing.happened([placed], seq, moved_us=moved_us))
 
         appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
-        self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], appends, moves=True, then=then))
+        self._broker.committer.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

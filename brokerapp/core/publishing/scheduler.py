@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.scheduled_jobs import PAGE, JobUnit
+from brokerapp.core.publishing.scheduled_jobs import PAGE, JobWrite
 from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
 from brokerapp.engine.policy.broker_headers import ORIGIN, signed
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, DeliverySchedule, read_schedule
@@ -31,7 +31,7 @@ START, END = "ACTION_START_TIME", "ACTION_END_TIME"
 ACTIONS = ("BROWSE", "REMOVE", "REMOVEALL")
 
 
-class Scheduling:
+class MessageScheduler:
     """What concerns messages to be delivered later. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -123,7 +123,7 @@ class Scheduling:
             jobs.outcome(refused, lambda: self._broker.storing.happened(placed, seq))
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        self._broker.committer.submit(JobUnit(changes, appends, moves, then))
+        self._broker.committer.submit(JobWrite(changes, appends, moves, then))
 
     # -- management by messages
 
@@ -155,7 +155,7 @@ class Scheduling:
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:
         """Let a message that waits be delivered no more; `then` is told whether there was such a job."""
-        self._broker.committer.submit(JobUnit([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
+        self._broker.committer.submit(JobWrite([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
 
     def _remove(self, id: str) -> bool:
         self.remove(id, lambda _found: None)

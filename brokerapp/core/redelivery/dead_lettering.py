@@ -42,7 +42,7 @@ DAMAGED = "the stored message is damaged: its checksum does not match"
 def _nothing() -> None: ...
 
 
-class Failures:
+class DeadLettering:
     """What concerns messages that nobody could use. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -30,7 +30,7 @@ PAGE = 400
 LARGEST_PAGE = 2_000
 
 
-class Expiry:
+class ExpirationSweeper:
     """Looks for late messages, in the periods that the policies in force ask for. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

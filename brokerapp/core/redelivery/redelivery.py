@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.scheduled_jobs import JobUnit
+from brokerapp.core.publishing.scheduled_jobs import JobWrite
 from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Redelivering:
+class RedeliveryHandler:
     """What concerns another chance. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -94,7 +94,7 @@ class Redelivering:
             self._broker.jobs.note(due_ms)
 
         settles = [entry] if entry.seq else ()
-        self._broker.committer.submit(JobUnit([change], settles=settles, moves=True, then=put_off))
+        self._broker.committer.submit(JobWrite([change], settles=settles, moves=True, then=put_off))
 
     def _come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Its delay is over: it returns to its queue, at the end."""
@@ -114,4 +114,4 @@ class Redelivering:
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]
-        broker.committer.submit(JobUnit([ScheduledJobChange(id)], appends, moves=True, then=then))
+        broker.committer.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))

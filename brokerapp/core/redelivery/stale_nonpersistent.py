@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CAUSE = "it is not persistent, and the node it was sent to is gone"
 
 
-class Leftovers:
+class StaleNonPersistent:
     """Drops, when a node starts, what the last one left that is not persistent. A part of the broker."""
 
     def __init__(self, broker: Broker, then: Callable[[MessageLog], None]) -> None:

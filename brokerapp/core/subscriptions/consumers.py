@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brokerapp.core.destinations.queue_registry import Queues
-from brokerapp.core.dispatch.counters import Stats
-from brokerapp.core.dispatch.dispatcher import Delivery, May
-from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.destinations.queue_registry import QueueRegistry
+from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.dispatcher import Dispatcher, May
+from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import closing_mark, open_mark
@@ -30,11 +30,17 @@ if TYPE_CHECKING:
 GATHERING = "gathering"
 
 
-class Consuming:
+class Consumers:
     """The consumers of logs; their marks in the store say that there are some (see engine/marks.py)."""
 
     def __init__(
-        self, queues: Queues, committer: Committer, delivery: Delivery, stats: Stats, may: May, timers: Timers
+        self,
+        queues: QueueRegistry,
+        committer: GroupCommit,
+        delivery: Dispatcher,
+        stats: DestinationCounters,
+        may: May,
+        timers: Timers,
     ) -> None:
         self._queues, self._committer, self._delivery, self._stats = queues, committer, delivery, stats
         self._may, self._timers = may, timers

@@ -31,7 +31,7 @@ Row = tuple[str, str, Sequence | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Bid:
+class BridgeBid:
     """What one consumer of a bridge offers, at whatever node."""
 
     key: str  #: unlike that of any other, at any node
@@ -47,20 +47,20 @@ class Bid:
 
 
 @dataclass(slots=True)
-class _Standing:
+class _LocalBid:
     """Of a consumer whose client is ours."""
 
-    bid: Bid
+    bid: BridgeBid
     serves: bool = False
 
 
-class Rivals:
+class DuplicateSuppression:
     """Those of one broker, by destination. A part of it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._here: dict[Destination, dict[Subscription, _Standing]] = {}
-        self._there: dict[Destination, dict[str, dict[str, Bid]]] = {}  # by session of another node, then key
+        self._here: dict[Destination, dict[Subscription, _LocalBid]] = {}
+        self._there: dict[Destination, dict[str, dict[str, BridgeBid]]] = {}  # by session of another node, then key
 
     # -- consumers of our own clients
 
@@ -69,7 +69,7 @@ class Rivals:
         if subscription.crossing is None:
             return True
         target = subscription.destinations[0]
-        standing = _Standing(_bid(subscription, time.time_ns() // 1000))
+        standing = _LocalBid(_bid(subscription, time.time_ns() // 1000))
         serving = who_serve([*self._bids(target), standing.bid])
         standing.serves = standing.bid in serving
         self._here.setdefault(target, {})[subscription] = standing
@@ -113,13 +113,13 @@ class Rivals:
             self._follow(target)
         return not standing.serves
 
-    def _bids(self, target: Destination) -> Iterator[Bid]:
+    def _bids(self, target: Destination) -> Iterator[BridgeBid]:
         for standing in self._here.get(target, {}).values():
             yield standing.bid
         for bids in self._there.get(target, {}).values():
             yield from bids.values()
 
-    def _follow(self, target: Destination, serving: set[Bid] | None = None) -> None:
+    def _follow(self, target: Destination, serving: set[BridgeBid] | None = None) -> None:
         """Let serve who is to, and the others rest."""
         serving = who_serve(self._bids(target)) if serving is None else serving
         for each, standing in list(self._here.get(target, {}).items()):
@@ -129,7 +129,7 @@ class Rivals:
 
     # -- other nodes
 
-    def _tell(self, target: Destination, bid: Bid, *, gone: bool = False) -> None:
+    def _tell(self, target: Destination, bid: BridgeBid, *, gone: bool = False) -> None:
         homes = self._broker.homes
         if homes.others:
             row = (str(target), bid.key, None if gone else bid.told())
@@ -155,7 +155,7 @@ class Rivals:
                 bids.pop(key, None)
             else:
                 priority, hops, since_us, consumers, yields = told
-                bids[key] = Bid(key, priority, hops, since_us, frozenset(consumers), yields)
+                bids[key] = BridgeBid(key, priority, hops, since_us, frozenset(consumers), yields)
             self._tidy(target, session)
         for target in changed:
             self._follow(target)
@@ -181,13 +181,13 @@ class Rivals:
             del self._there[target]
 
 
-def _bid(subscription: Subscription, since_us: int) -> Bid:
+def _bid(subscription: Subscription, since_us: int) -> BridgeBid:
     crossing = subscription.crossing
     key = f"{subscription.client.id} {subscription.key}"
-    return Bid(key, subscription.priority, len(crossing.path), since_us, crossing.consumers, crossing.yields)
+    return BridgeBid(key, subscription.priority, len(crossing.path), since_us, crossing.consumers, crossing.yields)
 
 
-def who_serve(bids: Iterable[Bid]) -> set[Bid]:
+def who_serve(bids: Iterable[BridgeBid]) -> set[BridgeBid]:
     """Of these those that are to serve: for each consumer one at least. All nodes that know them agree.
 
     The higher priority comes first, then the shorter way; among equals who was there first, so that it goes on.

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 SHORTEST_SCHEDULE_MS = 100
 
 
-class Durables:
+class DurableSubscriptions:
     """What concerns named subscriptions. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

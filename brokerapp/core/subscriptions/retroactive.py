@@ -31,7 +31,7 @@ SWEEP_MS = 30_000
 _RETAIN_LINE = f"{RETAIN}:".encode()
 
 
-class Recovery:
+class RetroactiveRecovery:
     """What concerns the past of topics. A part of the broker. In memory only, as in ActiveMQ."""
 
     def __init__(self, broker: Broker) -> None:

@@ -13,7 +13,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.system import clock
 
 
-class Remembering:
+class SelectorMemory:
     """A part of Queues; `describe` writes down what there is to know of a queue."""
 
     def __init__(self, cache: SelectorCache | None, describe: Callable[[MessageLog], None]) -> None:

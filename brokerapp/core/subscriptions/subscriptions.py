@@ -53,7 +53,7 @@ _PREFETCH_FIELDS = {
 }
 
 
-class Subscribing:
+class Subscriptions:
     """What concerns subscriptions. A part of the broker."""
 
     def __init__(self, broker: Broker) -> None:

@@ -32,7 +32,7 @@ from brokerapp.nodes.ownership.subscription_takeover import Contending
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
-    from brokerapp.core.advisories.remote_advisories import Elsewhere
+    from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
     from brokerapp.core.broker import Broker
 
 
@@ -83,7 +83,7 @@ class Homes:
         })  # fmt: skip
 
     @property
-    def _elsewhere(self) -> Elsewhere:
+    def _elsewhere(self) -> RemoteAdvisories:
         return self._broker.advisories.elsewhere
 
     # -- where things are

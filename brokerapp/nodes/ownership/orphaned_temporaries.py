@@ -15,7 +15,7 @@ from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
-    from brokerapp.core.destinations.reconnect_window import Belonging
+    from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Stranger:
     """One that another node has."""
 
     at: str  #: the session of that node
-    belongs: Belonging | None  #: whose it is, if that client may reconnect
+    belongs: TemporaryOwner | None  #: whose it is, if that client may reconnect
 
 
 class Strangers:
@@ -33,7 +33,7 @@ class Strangers:
         self._broker = broker
         self._known: dict[Destination, Stranger] = {}
 
-    def learn(self, destination: Destination, at: str, belongs: Belonging | None) -> None:
+    def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
         """That node has it from now on."""
         self._known[destination] = Stranger(at, belongs)
 

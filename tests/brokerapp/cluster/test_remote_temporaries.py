@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from brokerapp.cluster.peer import ENTRIES_AT_ONCE, Peer
 from brokerapp.cluster.remote_temporaries import Lodging
-from brokerapp.core.destinations.reconnect_window import Belonging
+from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.model.destination import Destination
 
 
@@ -19,7 +19,7 @@ def test_that_there_are_too_many_of_other_brokers_is_said_once(monkeypatch, capl
     lodging = Lodging(SimpleNamespace(temporaries=SimpleNamespace(lodge=here.append)))
     first, second, third = names(3)
     for each in (first, second, third):
-        lodging.came("x", each, SimpleNamespace(spec=Belonging))
+        lodging.came("x", each, SimpleNamespace(spec=TemporaryOwner))
     assert here == [first]
     assert [each.getMessage() for each in caplog.records] == [f"cluster: {second} of x is not known here: 1 are"]
 

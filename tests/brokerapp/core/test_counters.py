@@ -1,14 +1,14 @@
 """Stats: which destinations changed, which are gone, and for how long that is told."""
 
 from brokerapp.core.dispatch import counters as module
-from brokerapp.core.dispatch.counters import GONE_TOLD_FOR, Stats
+from brokerapp.core.dispatch.counters import GONE_TOLD_FOR, DestinationCounters
 from brokerapp.model.destination import Destination
 
 A, B = Destination.queue("a"), Destination.queue("b")
 
 
 def test_what_is_gone_is_told_for_a_while_and_then_no_more():
-    stats = Stats()
+    stats = DestinationCounters()
     for each in (A, B):
         stats.of(each)
         stats.forget(each)
@@ -24,7 +24,7 @@ def test_what_is_gone_is_told_for_a_while_and_then_no_more():
 
 
 def test_what_came_back_is_not_forgotten():
-    stats = Stats()
+    stats = DestinationCounters()
     stats.told_gone([A], 1)
     stats.of(A)
     stats.told_gone([A], 2)
@@ -33,7 +33,7 @@ def test_what_came_back_is_not_forgotten():
 
 def test_of_very_many_that_changed_those_told_of_longest_ago_come_first(monkeypatch):
     monkeypatch.setattr(module, "MOST_AT_ONCE", 2)
-    stats = Stats()
+    stats = DestinationCounters()
     all_of_them = [stats.of(Destination.queue(str(number))) for number in range(5)]
     assert len(stats.take_changes()[0]) == 5, "what is new is told at once"
     for version, each in enumerate(all_of_them, 1):

@@ -4,11 +4,11 @@ from itertools import permutations
 
 import pytest
 
-from brokerapp.core.subscriptions.duplicate_suppression import Bid, who_serve
+from brokerapp.core.subscriptions.duplicate_suppression import BridgeBid, who_serve
 
 
 def bid(key, consumers, priority=0, yields=True, hops=1, since=1):
-    return Bid(key, priority, hops, since, frozenset(consumers), yields)
+    return BridgeBid(key, priority, hops, since, frozenset(consumers), yields)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from brokerapp.core.publishing.group_commit import Committer
+from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.message import Message
 from brokerapp.store import CommitResult, PendingWrite, StoreLimits
@@ -30,7 +30,7 @@ class Store:
 @asynccontextmanager
 async def running():
     store = Store()
-    committer = Committer(store, "s", StoreLimits(), lambda: None)
+    committer = GroupCommit(store, "s", StoreLimits(), lambda: None)
     task = asyncio.create_task(committer.run())
     try:
         async with asyncio.timeout(10):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from brokerapp.core.publishing.group_commit import MAX_UNITS, Committer
+from brokerapp.core.publishing.group_commit import MAX_UNITS, GroupCommit
 from brokerapp.store import CommitResult, PendingWrite, StoreLimits
 
 
@@ -28,7 +28,7 @@ def message():
 
 async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
     store, answers = Store(), []
-    committer = Committer(store, "s", StoreLimits(), lambda: None)
+    committer = GroupCommit(store, "s", StoreLimits(), lambda: None)
     running = asyncio.create_task(committer.run())
 
     def more(*_):
@@ -50,7 +50,7 @@ async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
 
 async def test_a_fault_with_one_unit_keeps_nobody_else_waiting():
     heard = []
-    committer = Committer(Store(), "s", StoreLimits(), lambda: None)
+    committer = GroupCommit(Store(), "s", StoreLimits(), lambda: None)
     running = asyncio.create_task(committer.run())
     committer.submit(PendingWrite(then=lambda *_: 1 / 0))
     committer.submit(PendingWrite(then=lambda *_: heard.append("unit")))

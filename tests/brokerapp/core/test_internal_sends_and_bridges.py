@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.admin.handlers.bulk_moves import Transfers
-from brokerapp.core.publishing.publisher import Publishing
-from brokerapp.core.redelivery.dead_lettering import Failures
-from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.core.publishing.publisher import Publisher
+from brokerapp.core.redelivery.dead_lettering import DeadLettering
+from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
 from brokerapp.engine.policy.subscription_recovery import RETAIN
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
@@ -35,7 +35,7 @@ class FakeBroker(SimpleNamespace):
             storing=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(every=lambda *_: None),
         )  # fmt: skip
-        self.publishing = Publishing(self)
+        self.publishing = Publisher(self)
 
 
 def moved(broker: FakeBroker, message: Message) -> None:
@@ -43,11 +43,11 @@ def moved(broker: FakeBroker, message: Message) -> None:
 
 
 def buried(broker: FakeBroker, message: Message) -> None:
-    Failures(broker)._bury(message, TOPIC, ())
+    DeadLettering(broker)._bury(message, TOPIC, ())
 
 
 def remembered(broker: FakeBroker, message: Message) -> None:
-    recovery = Recovery(broker)
+    recovery = RetroactiveRecovery(broker)
     recovery.published(message, RoutedCopy(TOPIC))
     recovery.created(SimpleNamespace(feed=FEED, subscription=LEADS_TO_A))
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from brokerapp.core.subscriptions import retroactive
-from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
@@ -17,7 +17,7 @@ def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
     policy = SimpleNamespace(recovery=RecoveryPolicy("timed", recover_duration=10))
     topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: policy)
     broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
-    found = Recovery(broker)
+    found = RetroactiveRecovery(broker)
     for number in range(10):
         found.published(Message(str(number), b"message-id:x\n", b"body"), RoutedCopy(Destination.topic("t")))
         assert [kept.message.id for _, kept, _ in found.all()] == [str(number)]

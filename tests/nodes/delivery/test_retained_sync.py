@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.core.subscriptions.retroactive import Recovery
+from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
@@ -25,7 +25,7 @@ class Node:
         self.nodes, self.session, self.told, self.mute = nodes, session, [], False
         topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: POLICY)
         broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
-        self.recovery = broker.recovery = Recovery(broker)
+        self.recovery = broker.recovery = RetroactiveRecovery(broker)
         others = [each for each in "abc" if each != session]
         self.homes = SimpleNamespace(others=others, joining=joining, tell=self.tell)
         self.known = self.homes.known = Known(broker, self.homes)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from brokerapp.core.dispatch.counters import Stats
+from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes
@@ -108,7 +108,7 @@ def test_of_a_queue_its_home_alone_knows_who_consumes_it():
 
 
 def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_the_home_is_another():
-    queue, stats, told = Destination.queue("q"), Stats(), []
+    queue, stats, told = Destination.queue("q"), DestinationCounters(), []
     homes = SimpleNamespace(me="a", here=True, tell=lambda _session, _word, rows: told.extend(rows))
     homes.is_here = lambda _log: homes.here
     homes.home = lambda _log: "a" if homes.here else "c"

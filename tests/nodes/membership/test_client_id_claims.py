@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.core.clients.connections import Connecting
+from brokerapp.core.clients.connections import ClientRegistry
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.errors import ProtocolError
@@ -25,7 +25,7 @@ class Node:
         nodes[session] = self
         broker = SimpleNamespace()
         homes = SimpleNamespace(me=session, others=self.others, tell=self.tell)
-        self.connecting = broker.connecting = Connecting(broker)
+        self.connecting = broker.connecting = ClientRegistry(broker)
         self.claims, self.known = Claims(broker, homes), Known(broker, homes)
         homes.known = self.known
         self.cut = []
