@@ -59,6 +59,6 @@ class Applying:
             await self._desk.set_subscription(subscription, change.exists)
         elif change.exists:
             self._broker.creation.declare(change.destination)
-            await self._broker.committer.barrier()
+            await self._broker.commits.barrier()
         else:
             await self._desk.destroy(change.destination)

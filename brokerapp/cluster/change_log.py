@@ -65,7 +65,7 @@ class Recording:
             known, own = self.record, self.record
             if not own.id:
                 own = self.record = Record(f"{self._broker.name}-{self._broker.session}")
-                self._broker.committer.keep_record(own.id, 0, {}, True, lambda: None)
+                self._broker.commits.keep_record(own.id, 0, {}, True, lambda: None)
             self._follow(known, own)
         elif not self.master:
             for each in self._configured:
@@ -100,7 +100,7 @@ class Recording:
 
         def answered(version: str) -> None:
             record = self.record = self.record.noted(change, int(version))
-            self._broker.committer.keep_record(record.id, record.version, _row(record, change), False, lambda: None)
+            self._broker.commits.keep_record(record.id, record.version, _row(record, change), False, lambda: None)
 
         master.ask(then, answered, verb="record", change=change.to_json())
 
@@ -134,7 +134,7 @@ class Recording:
             self._tell_all(verb="recorded", id=record.id, version=record.version, change=change.to_json())
             then("", record.version)
 
-        self._broker.committer.keep_record(record.id, record.version, _row(record, change), False, stored)
+        self._broker.commits.keep_record(record.id, record.version, _row(record, change), False, stored)
 
     def introduce(self, peer: Peer) -> None:
         """Tell a broker that is there again the whole record."""
@@ -162,7 +162,7 @@ class Recording:
             rows = {name: _written(each) for name, each in masters.entries.items()}
             self._follow(known, masters)
             self._applies.when_done(
-                lambda: self._broker.committer.keep_record(id, version, rows, True, self._became_current)
+                lambda: self._broker.commits.keep_record(id, version, rows, True, self._became_current)
             )
 
     def _became_current(self) -> None:
@@ -182,7 +182,7 @@ class Recording:
             return
         record = self.record = self.record.applied(change, version)
         self._applies.soon(change)
-        self._broker.committer.keep_record(id, version, _row(record, change), False, lambda: None)
+        self._broker.commits.keep_record(id, version, _row(record, change), False, lambda: None)
 
     def _follow(self, known: Record, masters: Record) -> None:
         """Be as the record says, and let it say what is here, where that is to be."""

@@ -138,7 +138,7 @@ class Cluster:
         self.peers[name].seek()
         return {
             SendCommand: self._heard,
-            SubscribeCommand: self._broker.subscribing.subscribe,
+            SubscribeCommand: self._broker.subscriptions.subscribe,
             UnsubscribeCommand: self._leave,
         }
 
@@ -146,7 +146,7 @@ class Cluster:
         """Another broker consumes no longer; what it consumed may be deleted by now."""
         subscription = client.subscriptions.get(str(unsubscribe.id))
         if subscription is not None:
-            self._broker.subscribing.end(client, subscription)
+            self._broker.subscriptions.end(client, subscription)
 
     def left(self, client: Client) -> None:
         """The link of another broker is gone."""
@@ -168,7 +168,7 @@ class Cluster:
             change = Change.from_json(document["change"])
             self.recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
         elif verb == "late":
-            self._broker.settling.late(client, document["ack"])
+            self._broker.acknowledgements.late(client, document["ack"])
         elif verb in self._hears:
             self._hears[verb](client.member, **document)
             self._broker.confirm(client, send.receipt)
@@ -200,7 +200,7 @@ class Cluster:
 
     def _subscribe(self, client: Client, subscribe: SubscribeCommand, waited_ms: int = 0) -> None:
         """Consume; a durable subscription that does not exist so is recorded first. Raises RequestRefused."""
-        go_on = self._broker.subscribing.subscribe
+        go_on = self._broker.subscriptions.subscribe
         if "subscriptionName" not in subscribe.options:
             go_on(client, subscribe)
             return
@@ -235,7 +235,7 @@ class Cluster:
 
     def _unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """Consume no longer; the end of a durable subscription is recorded first. Raises RequestRefused."""
-        go_on = self._broker.subscribing.unsubscribe
+        go_on = self._broker.subscriptions.unsubscribe
         if unsubscribe.subscription_name is None:
             go_on(client, unsubscribe)
             return

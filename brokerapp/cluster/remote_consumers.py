@@ -160,7 +160,7 @@ class Consumption:
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
         subscription.await_turn(entry)
-        self._broker.delivery.waiting[subscription] = None
+        self._broker.dispatcher.waiting[subscription] = None
         self._pump()
 
     def _published(self, peer: Peer, id: str, frame: Any) -> None:
@@ -172,7 +172,7 @@ class Consumption:
         if len(self._came) > REMEMBERED:
             self._came.popitem(last=False)
         peer.taken += 1
-        self._broker.delivery.publish(message, RoutedCopy(topic))
+        self._broker.dispatcher.publish(message, RoutedCopy(topic))
         self._pump()
 
     def waiting(self, peer: Peer) -> int:

@@ -103,7 +103,7 @@ class Broker:
         self.name, self.session, self.settings = name, session, settings
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
-        self.committer, self.recorder, self.stats = committer, recorder, stats
+        self.commits, self.recorder, self.stats = committer, recorder, stats
         self.access: AuthorizationMap | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
         self.connecting, self.restoring = ClientRegistry(self), StoreRecovery(self)
@@ -124,27 +124,27 @@ class Broker:
         self.bounds = DestinationLimits(self)
         self.flow = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
-        self.bridging, self.rivals = BridgeClients(self), DuplicateSuppression(self)
+        self.bridges, self.duplicates = BridgeClients(self), DuplicateSuppression(self)
         self.slow_consumers = SlowConsumers(self)
-        self.durables, self.recovery = DurableSubscriptions(self), RetroactiveRecovery(self)
-        self.delivery.remember, self.delivery.lose = self.recovery.published, self.failures.lose
-        self.delivery.sound = self.failures.sound
-        self.temporaries, self.reconnecting = TemporaryDestinations(self), ReconnectWindow(self)
-        self.creation, self.inactivity = AutoCreation(self), IdleDestinations(self)
+        self.durables, self.retained = DurableSubscriptions(self), RetroactiveRecovery(self)
+        self.dispatcher.remember, self.dispatcher.lose = self.retained.published, self.dead_letters.lose
+        self.dispatcher.sound = self.dead_letters.sound
+        self.temporaries, self.reconnect_window = TemporaryDestinations(self), ReconnectWindow(self)
+        self.creation, self.idle_destinations = AutoCreation(self), IdleDestinations(self)
         if settings.selector_cache is not None and settings.selector_cache.expire_after:
             self.timers.every(SELECTOR_EXPIRY_MS, self._expire_selectors, clock.now_ms())
         self.cluster: Cluster | None = None  #: the one it is in
         self.advisories = Advisories(self)
-        self.delivery.advisories = self.advisories
-        stats.crowded = self.inactivity.bound_topics
+        self.dispatcher.advisories = self.advisories
+        stats.crowded = self.idle_destinations.bound_topics
         stats.appeared, stats.vanished = self.advisories.destination_added, self.advisories.destination_removed
-        self.expiry, self.jobs = ExpirationSweeper(self), ScheduledJobs(self)
-        self.scheduling, self.redelivering = MessageScheduler(self), RedeliveryHandler(self)
-        self.consuming.left_behind = self.redelivering.left_behind
-        self.expiry.watch()
+        self.expiration, self.scheduled_jobs = ExpirationSweeper(self), ScheduledJobs(self)
+        self.scheduler, self.redelivery = MessageScheduler(self), RedeliveryHandler(self)
+        self.consumers.left_behind = self.redelivery.left_behind
+        self.expiration.watch()
         self.slow_consumers.watch()
-        self.jobs.start()
-        self.inactivity.watch()
+        self.scheduled_jobs.start()
+        self.idle_destinations.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
             SendCommand: self.scheduling.send if settings.scheduler_support else self.publishing.send,
@@ -164,17 +164,17 @@ class Broker:
         self.queues.topology = self.topology = RoutingTable(definitions, self._interest, queues, feeds, bindings)
         self.queues.retune()
         self.durables.retune()
-        self.homes.wanted.redefined()
-        self.bounds.refresh()
+        self.placement.wanted.redefined()
+        self.limits.refresh()
         self.advisories.redefined()
-        self.expiry.watch()
+        self.expiration.watch()
 
     def _interest(self, queue: Destination, headers: Mapping[str, str]) -> bool:
         """Whether a consumer of the queue, present or remembered, would take such a message (selectorAware)."""
         log = self.queues.get(str(queue))
         if log is None:
             return False
-        wanted = self.homes.wanted.conditions(log)  # equal ones are asked once
+        wanted = self.placement.wanted.conditions(log)  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
         return self.queues.remembering.wants(str(queue), headers)
@@ -187,7 +187,7 @@ class Broker:
         destination = numbers.destination
         if not destination.is_queue:
             online = sum(len(each.log.consumers) for each in self.durables.of_topic(destination))
-            numbers.ConsumerCount = len(self.delivery.subscribers(destination)) + online
+            numbers.ConsumerCount = len(self.dispatcher.subscribers(destination)) + online
         elif destination in self.queues:  # a composite that only forwards has numbers, but no messages of its own
             log = self.queues.find(destination)
             numbers.QueueSize, numbers.InFlightCount, numbers.Paused = log.depth, log.in_flight, log.paused
@@ -201,8 +201,8 @@ class Broker:
         """Remove topics that have no subscribers."""
         for topic in topics:
             self.creation.forget(topic)
-            self.recovery.forget(topic)
-            self.stats.forget(topic)
+            self.retained.forget(topic)
+            self.counters.forget(topic)
         self.producers.forget(*topics)
 
     # -- clients
@@ -268,8 +268,8 @@ class Broker:
                 then()
 
         client.started_unit()
-        if client.pending > 1 or self.committer.busy:
-            self.committer.submit(PendingWrite(then=done))
+        if client.pending > 1 or self.commits.busy:
+            self.commits.submit(PendingWrite(then=done))
         else:
             done()
 
@@ -285,12 +285,12 @@ class Broker:
         wanted = [receipt for receipt in receipts if receipt is not None]
         if wanted:
             client.sink.receipts(wanted)
-            self.delivery.dirty[client] = None
+            self.dispatcher.dirty[client] = None
 
     def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:
         """Tell the client that what it asked cannot be done."""
         client.sink.refuse(error, receipt)
-        self.delivery.dirty[client] = None
+        self.dispatcher.dirty[client] = None
 
 
 def _cache(settings: Settings) -> SelectorCache | None:

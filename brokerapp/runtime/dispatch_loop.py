@@ -34,12 +34,12 @@ class DispatchLoop:
         self._requested = False
         if self._failed.done():
             return
-        homes = self._broker.homes
+        homes = self._broker.placement
         if homes.others:
             homes.deposits.tell()
         if self._membership.is_sure:
             homes.abroad.deliver_due()
-            self._broker.delivery.pump()
+            self._broker.dispatcher.pump()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._look_again)
 

@@ -103,25 +103,25 @@ class Node:
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
-            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.homes,
+            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
             unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         self._pump.serve(self.broker, self.membership)
         last = await self.membership.join()
-        alone = not self.broker.homes.others
+        alone = not self.broker.placement.others
         if alone:
             await self._store.clear_stats()
-        self.broker.homes.pump = self._pump.request
-        self.broker.homes.is_sure = lambda: self.membership.is_sure
+        self.broker.placement.pump = self._pump.request
+        self.broker.placement.is_sure = lambda: self.membership.is_sure
         self._listeners = Listeners(self.broker, self._authenticate, self._pump.request)
         registry = Registry(self._store)
         await registry.begin(config.network, impose=config.impose, first=alone)
         trust = ClientContexts(config.tls)
         self.network = Connections(self._listeners.own, (), trust, at_once=config.network_at_once)
-        self._seat = Seat(self.broker.homes, self.network, registry)
+        self._seat = Seat(self.broker.placement, self.network, registry)
         desk = NetworkDesk(self._seat, registry)
         self._serving = Serving(
-            self.broker.homes, config.node, self._control, self._store, lambda request: self._answer(request, desk)
+            self.broker.placement, config.node, self._control, self._store, lambda request: self._answer(request, desk)
         )
         snapshot, beat = await self._store.snapshot(), self.membership.beat
         self._reporting = StatusReporter(
@@ -130,7 +130,7 @@ class Node:
         )  # fmt: skip
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
-            self.broker.restoring.recover(await found_logs(self._store, config, self.session), last)
+            self.broker.store_recovery.recover(await found_logs(self._store, config, self.session), last)
         if config.cluster is not None:
             await self._join(config.cluster, trust)
         self._reporting.note_depths(START if alone else CHANGED)
@@ -170,7 +170,7 @@ class Node:
             work_by_name["applying"] = self._applying.run
         if self.config.store_folder is not None:
             disk = StoreDisk(self.config.store_folder)
-            work_by_name["disk"] = DiskWatch(disk, self._limits, self._store, self.broker.flow.disk_changed).run
+            work_by_name["disk"] = DiskWatch(disk, self._limits, self._store, self.broker.flow_control.disk_changed).run
         return work_by_name
 
     async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
@@ -193,7 +193,7 @@ class Node:
         self._limits = StoreLimits(
             total=total,
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
-            of_log=lambda log: self.broker.bounds.of_log(log),
+            of_log=lambda log: self.broker.limits.of_log(log),
         )
         self._committer = GroupCommit(self._store, self.session, self._limits, self._pump.run)
         (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
@@ -204,17 +204,17 @@ class Node:
         )  # fmt: skip
         if self.config.grants is not None:
             broker.access = AuthorizationMap(self.config.grants)
-        self._committer.announce = broker.homes.known.announce
-        self._committer.asks = broker.storing.asks
+        self._committer.announce = broker.placement.known.announce
+        self._committer.asks = broker.writer.asks
         return broker
 
     async def _find_place(self, last: int) -> None:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
-        await self._unless_failed(self.broker.homes.past.learn())
+        await self._unless_failed(self.broker.placement.past.learn())
         states = await self._store.recover()
-        self.broker.restoring.recover(states, last)
-        self.broker.homes.joined()
+        self.broker.store_recovery.recover(states, last)
+        self.broker.placement.joined()
         await self._unless_failed(self.membership.settled(known=True))
 
     async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
@@ -253,11 +253,11 @@ class Node:
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         self._listeners.stop()
-        self.broker.delivery.stopped = True
-        self.broker.flow.close()
+        self.broker.dispatcher.stopped = True
+        self.broker.flow_control.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)
-        self.broker.consuming.close()  # whatever is not done yet
+        self.broker.consumers.close()  # whatever is not done yet
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.barrier(), CLOSE_SECONDS)
         for client in list(self.broker.clients.values()):
@@ -322,7 +322,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
-            self.broker.homes.doubts.look()
+            self.broker.placement.doubts.look()
             await self._reporting.beat()
             async with self._telling:
                 await self._reporting.tell()

@@ -51,7 +51,7 @@ class StatusReporter:
         self._broker, self._store, self._listeners, self._limits = broker, store, listeners, limits
         self._snapshot, self._beat, self._network = snapshot, beat, network
         self._rollbacks = rollbacks
-        self._stats, self._recorder, self._depths = broker.stats, broker.recorder, DepthRecorder(broker.recorder)
+        self._stats, self._recorder, self._depths = broker.counters, broker.tracer, DepthRecorder(broker.tracer)
         self._started_ms = now_ms()
 
     async def tell(self) -> None:
@@ -89,7 +89,7 @@ class StatusReporter:
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
             store={
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
-                "temp_used": self._broker.committer.temp, "kept": self._broker.settings.keeps_messages,
+                "temp_used": self._broker.commits.temp, "kept": self._broker.settings.keeps_messages,
                 "disk": self._limits.disk.to_json(), **self._rollbacks,
             },
             memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
@@ -106,7 +106,7 @@ class StatusReporter:
         changed, gone = self._stats.take_changes()
         if not changed and not gone:
             return
-        homes = self._broker.homes
+        homes = self._broker.placement
         homes.shares.forget(gone)
         if homes.others:  # each node tells of what is at home there
             changed = homes.shares.tell(changed)
@@ -129,7 +129,7 @@ class StatusReporter:
         self._depths.leave(log.name for log in self._broker.queues if log.away)
         depths = {log.name: log.depth for log in self._broker.queues if not log.away}
         if why == START:
-            self._broker.delivery.consumers.broker_began()
+            self._broker.dispatcher.consumers.broker_began()
         self._depths.note(time.time_ns() // 1000, depths, why)
 
     async def flush_trace(self, everything: bool = False) -> None:

@@ -50,7 +50,7 @@ def _tell_what_waits(*_: object) -> None:
 
 def _known_by(node: Node) -> Iterator[str]:
     """What a node knows of its logs, of who consumes them, and of what it is to hear from others."""
-    homes = node.broker.homes
+    homes = node.broker.placement
     yield f"node {node.session}: epoch {homes.members.epoch}, others {homes.others}, asked {homes.known._asked}"
     for log in node.broker.queues:
         facts = {name: getattr(log, name) for name in ("away", *_OF_LOGS)}

@@ -95,10 +95,10 @@ def test_a_damaged_message_is_not_copied(spoilt):
 
 def test_a_scheduled_message_that_is_damaged_is_a_dead_letter(spoilt):
     [waiting] = spoilt.ask(lambda admin: admin.waiting())[1]
-    jobs = spoilt.node.broker.jobs
+    jobs = spoilt.node.broker.scheduled_jobs
 
     def due():
-        spoilt.node.broker.committer.ask(lambda store: store.jobs(0, waiting.due_ms, 0, 10), jobs._found)
+        spoilt.node.broker.commits.ask(lambda store: store.jobs(0, waiting.due_ms, 0, 10), jobs._found)
 
     spoilt.look(due)
     until(lambda: dead(spoilt, "later"), "a dead letter")

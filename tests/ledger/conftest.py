@@ -73,7 +73,7 @@ def _name(load: Load) -> None:
 def _archive(node: RunningNode, folder: Path) -> None:
     """Have all that was recorded in the archive."""
     stream, archive = TraceStream(node.redis_url, BROKER), BrokerArchive(folder, BROKER)
-    archiver, recorder = Archiver(stream, archive, lambda _: None), node.node.broker.recorder
+    archiver, recorder = Archiver(stream, archive, lambda _: None), node.node.broker.tracer
     until(lambda: node.look(lambda: recorder.pending) == 0, "all is recorded")
     recorded = node.look(lambda: recorder.recorded)
     until(lambda: archiver.flush() and archive.commit.events >= recorded, "all is archived")

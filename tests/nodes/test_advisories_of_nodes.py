@@ -84,7 +84,7 @@ def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_th
             link.close()
             links.went_down(link)
         client_here = next(each for each in broker["b"].node.broker.clients.values() if "goes" in each.subscriptions)
-        broker["b"].node.broker.subscribing.end(client_here, client_here.subscriptions["goes"])
+        broker["b"].node.broker.subscriptions.end(client_here, client_here.subscriptions["goes"])
 
     broker["b"].look(meanwhile)
     there.subscribe(f"/queue/{name}.comes", id="comes")

@@ -154,7 +154,7 @@ def test_a_node_that_joins_late_knows_the_past_of_topics(broker, define, client,
 
 
 def _remembers(node, topic):
-    memories = node.node.broker.recovery._memories
+    memories = node.node.broker.retained._memories
     return node.look(lambda: Destination.parse(topic) in memories)
 
 

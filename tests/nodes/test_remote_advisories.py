@@ -27,7 +27,7 @@ def node():
     homes.known, homes.wanted = Known(None, homes), None
     here = [consumer(number) for number in range(5)]
     elsewhere = RemoteAdvisories(
-        SimpleNamespace(homes=homes), lambda: here, lambda topic, document: told.append(document)
+        SimpleNamespace(placement=homes), lambda: here, lambda topic, document: told.append(document)
     )
     return SimpleNamespace(elsewhere=elsewhere, known=homes.known, said=said, told=told)
 

@@ -146,7 +146,7 @@ def full(broker, client, name):
         return await admin.define(replace(await admin.definitions(), policies=policies), "test")
 
     broker["a"].wait_for_definitions(broker.admin(define).version)
-    sender, flow = client("a"), broker["a"].node.broker.flow
+    sender, flow = client("a"), broker["a"].node.broker.flow_control
     for _ in range(5):
         sender.send(f"/queue/{name}.full", "x" * 400, wait=False, persistent="true")
     until(lambda: broker["a"].look(lambda: list(flow.waiting())), "it is full")
@@ -157,7 +157,7 @@ def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_
     broker, client, queue, full, filled
 ):
     """In one that is open, and in one whose COMMIT waits for room."""
-    consumer, flow = client("a"), broker["a"].node.broker.flow
+    consumer, flow = client("a"), broker["a"].node.broker.flow_control
     consumer.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=1)
     for transaction in ("waits", "open"):
         consumer.frame("BEGIN", transaction=transaction)
@@ -192,7 +192,7 @@ def held(broker, client, queue):
 
 def leave(broker, queue, home="a"):
     """Let the home of the queue have it no more, as when it moves to another node."""
-    homes, log = broker[home].node.broker.homes, broker[home].node.broker.queues[f"queue://{queue}"]
+    homes, log = broker[home].node.broker.placement, broker[home].node.broker.queues[f"queue://{queue}"]
 
     def vacate():
         homes.abroad.move_out(log)
@@ -215,7 +215,7 @@ def test_what_consumers_hold_is_left_alone_while_the_home_of_a_queue_has_not_tak
 
 
 def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_again(broker, queue, held, monkeypatch):
-    homes = broker["a"].node.broker.homes
+    homes = broker["a"].node.broker.placement
     monkeypatch.setattr(homes.coming, "awaits", lambda _log: False)  # asked a moment before
     leave(broker, queue)
     for ask in (

@@ -109,10 +109,10 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
     subscriber = client("a", **{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
     subscriber.leave()
-    home = broker["a"].node.broker.homes
+    home = broker["a"].node.broker.placement
     [log] = [each for each in home._broker.queues if name in each.name]
     at = next(each for each in "ab" if not broker[each].look(lambda each=each: _log(broker[each], log.name).away))
-    homes, guests = broker[at].node.broker.homes, broker[at].node.broker.homes.guests
+    homes, guests = broker[at].node.broker.placement, broker[at].node.broker.placement.guests
 
     def come_and_go() -> list:
         """The log is about to be at home here, and is not taken yet."""
@@ -148,7 +148,7 @@ def test_a_shared_subscription_is_kept_for_who_consumes_it_first_at_whichever_no
     )
     shared = {"activemq.subscriptionName": name, "activemq.shared": "true"}
     with several_nodes(redis_url, "a", "b", authentication=login, authorization=grants) as broker:
-        is_at_a = broker["a"].node.broker.homes.is_here(f"subscription://:{name}")
+        is_at_a = broker["a"].node.broker.placement.is_here(f"subscription://:{name}")
         home, other = ("a", "b") if is_at_a else ("b", "a")
         first = broker[home].client(login="ann", passcode="a")
         first.subscribe(f"/topic/{name}.>", **shared)

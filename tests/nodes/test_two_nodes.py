@@ -34,7 +34,7 @@ def test_a_home_reads_back_what_other_nodes_stored_and_not_what_its_own_clients_
     queue = broker.queue_at("a", name)
     at_home, away, taker = client("a"), client("b"), client("a")
     taker.subscribe(f"/queue/{queue}")
-    committer, reads = broker["a"].node.broker.committer, []
+    committer, reads = broker["a"].node.broker.commits, []
     read = committer.read
     committer.read = lambda *which: reads.append(which) or read(*which)
 

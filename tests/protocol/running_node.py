@@ -125,7 +125,7 @@ class RunningNode:
         """The numbers of a destination, as they are now."""
 
         def measured() -> DestinationStats:
-            numbers = self.node.broker.stats.of(destination)
+            numbers = self.node.broker.counters.of(destination)
             self.node.broker.measure(numbers)
             return replace(numbers)
 

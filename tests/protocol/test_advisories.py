@@ -241,9 +241,9 @@ def test_the_topics_about_a_destination_go_with_it(listen, connect, name, node):
     client.leave()
     listener.take(2)
     listener.unsubscribe()
-    assert node.look(lambda: node.node.broker.stats.find(topic)) is not None
+    assert node.look(lambda: node.node.broker.counters.find(topic)) is not None
     node.ask(lambda admin: admin.delete(Destination.queue(name)))
-    assert node.look(lambda: node.node.broker.stats.find(topic)) is None
+    assert node.look(lambda: node.node.broker.counters.find(topic)) is None
 
 
 def test_without_listeners_nothing_is_published(connect, node, name):
@@ -275,11 +275,11 @@ def test_bridges_that_start_and_stop_are_told_of_and_a_new_listener_hears_of_tho
 
     def tell():
         advisories.bridge_started("key", "b", "tcp://127.0.0.1:1", by_duplex=True)
-        node.node.broker.delivery.pump()
+        node.node.broker.dispatcher.pump()
 
     def tell_of_the_end():
         advisories.bridge_stopped("key")
-        node.node.broker.delivery.pump()
+        node.node.broker.dispatcher.pump()
 
     node.look(tell)
     late = listen("NetworkBridge")

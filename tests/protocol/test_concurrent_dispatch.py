@@ -312,7 +312,7 @@ def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it
     store, node, sender, consumer, name, monkeypatch
 ):
     """Its node may die between the two: then it is there once more, and must be flagged."""
-    marks, committer = [], node.node.broker.committer
+    marks, committer = [], node.node.broker.commits
 
     def noting(log, mark, note=committer.mark):
         marks.append(mark)

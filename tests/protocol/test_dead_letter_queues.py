@@ -77,7 +77,7 @@ def test_what_fails_in_a_queue_with_the_longest_name_is_kept_and_the_node_goes_o
 
 
 def test_no_name_of_a_log_can_stop_the_committer_however_odd(node):
-    assert node.look(lambda: node.node.broker.bounds.of_log("queue://" + "x" * 2 * MAX_NAME)) == 0
+    assert node.look(lambda: node.node.broker.limits.of_log("queue://" + "x" * 2 * MAX_NAME)) == 0
 
 
 @pytest.mark.scenario("VT-18", "VT-19", "VT-20")

@@ -61,7 +61,7 @@ def test_a_message_that_is_given_before_it_is_stored_counts_once_in_a_depth(node
             consumer.ack(message, wait=False)
     node.look(noting.set)
     task.result()
-    until(lambda: node.look(lambda: node.node.broker.recorder.pending) == 0, "all is recorded")
+    until(lambda: node.look(lambda: node.node.broker.tracer.pending) == 0, "all is recorded")
     moments, noted = recorded(node, queue)
     before = {moment: [bisect_left(moments[kind], moment) for kind in ("forward", "ack")] for moment in noted}
     wrong = {moment: size for moment, size in noted.items() if size != before[moment][0] - before[moment][1]}

@@ -122,7 +122,7 @@ def test_a_held_producer_is_not_read_from_and_takes_no_memory(raw, node, name):
             sent += 1
     assert sent < 100_000, "it was read from although its messages have no room"
     assert node.depth(queue) <= ROOM
-    assert node.look(lambda: node.node.broker.flow.bytes) < 2 * quotas.BYTES[0]
+    assert node.look(lambda: node.node.broker.flow_control.bytes) < 2 * quotas.BYTES[0]
 
 
 def test_others_go_on_meanwhile(raw, connect, node, name):
@@ -177,7 +177,7 @@ def test_a_send_may_wait_for_some_time_and_fail_then(raw, node, name):
     assert b"there was no room within" in errors[0].body
     assert [each.headers["receipt-id"] for each in answers] == [str(number) for number in range(2 * ROOM)]
     assert node.depth(queue) == len(receipts)
-    until(lambda: not node.look(lambda: node.node.broker.flow.places.get(f"queue://{queue}")), "nobody waits")
+    until(lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits")
     producer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": "1"})
     assert [producer.hear().headers["number"] for _ in receipts] == [each.headers["receipt-id"] for each in receipts]
 
@@ -335,7 +335,7 @@ def test_a_held_producer_that_vanishes_has_its_message_kept(raw, node, name):
     confirmed = fill(producer, node, queue)
     producer.close()
     assert consume(raw, queue, confirmed + 1) == list(range(confirmed + 1))
-    until(lambda: not node.look(lambda: node.node.broker.flow.places.get(f"queue://{queue}")), "nobody waits")
+    until(lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits")
 
 
 def test_a_good_bye_is_confirmed_when_everything_found_room(raw, node, name):

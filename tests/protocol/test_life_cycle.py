@@ -116,7 +116,7 @@ def test_what_is_used_again_in_time_stays(store):
     with running(store, policy, **SWEEPS) as node:
         client = StompClient(node.port)
         client.send("/topic/t", "m")
-        idle_since = lambda: node.look(lambda: node.node.broker.inactivity._idle.get(topic("t")))  # noqa: E731
+        idle_since = lambda: node.look(lambda: node.node.broker.idle_destinations._idle.get(topic("t")))  # noqa: E731
         until(idle_since, "a first look")
         client.send("/topic/t", "m")
         until(lambda: idle_since()[1] == 2, "a new beginning")
@@ -134,7 +134,7 @@ def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, m
         client.leave()
         until(lambda: left() == 7 and not node.look(lambda: broker.clients), "the end of the client")
         for expected in (4, 1, 0):
-            node.look(broker.inactivity.sweep)
+            node.look(broker.idle_destinations.sweep)
             until(lambda expected=expected: left() == expected, f"{expected} left")
 
 
@@ -145,8 +145,8 @@ def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
         client.subscribe("/topic/heard")
         for number in range(30):
             client.send(f"/topic/{number}", "m")
-        node.look(node.node.broker.inactivity.bound_topics)
-        known = [each for each in node.look(lambda: node.node.broker.stats.known()) if each.kind == "topic"]
+        node.look(node.node.broker.idle_destinations.bound_topics)
+        known = [each for each in node.look(lambda: node.node.broker.counters.known()) if each.kind == "topic"]
         assert len(known) <= 10
         assert topic("heard") in known
         assert topic("29") in known
@@ -313,7 +313,7 @@ def test_a_subscription_without_topics_is_refused_and_one_in_the_store_does_not_
         async def leave_without_topics() -> None:
             durable = broker.durables.known(str(log))
             broker.queues.describe(durable.log, {**subscription.attributes(), "topics": []})
-            await broker.committer.barrier()
+            await broker.commits.barrier()
 
         node.do(leave_without_topics)
     with running(store, name="without-topics") as node:

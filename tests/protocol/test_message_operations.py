@@ -189,13 +189,13 @@ def test_a_browsed_message_says_where_it_goes_by_itself_whatever_it_came_by(conn
 
 def test_a_large_body_is_given_to_so_many_at_once_as_one_commit_bears(connect, node, name, monkeypatch):
     fill(connect, name, 20)
-    sizes, submit = [], node.node.broker.committer.submit
+    sizes, submit = [], node.node.broker.commits.submit
 
     def weighed(unit, *given):
         sizes.append(unit.weight[1])
         submit(unit, *given)
 
-    monkeypatch.setattr(node.node.broker.committer, "submit", weighed)
+    monkeypatch.setattr(node.node.broker.commits, "submit", weighed)
     edit = MessageEdit(body=bytes(MAX_BODY)).to_json()
     outcomes = step(node, "edit", name, numbers(node, name), edit=edit)
     assert {outcome for outcome, _ in outcomes.values()} == {"done"}
@@ -204,7 +204,7 @@ def test_a_large_body_is_given_to_so_many_at_once_as_one_commit_bears(connect, n
 
 def test_what_an_edit_makes_larger_than_the_store_has_room_for_stays_as_it_is(connect, node, name, monkeypatch):
     fill(connect, name, 2)
-    committer = node.node.broker.committer
+    committer = node.node.broker.commits
     monkeypatch.setattr(committer.limits, "total", committer.used + 50_000)
     larger, smaller = MessageEdit(body=bytes(100_000)).to_json(), MessageEdit(body=b"mended").to_json()
     assert set(step(node, "edit", name, numbers(node, name), edit=larger).values()) == {
@@ -219,7 +219,7 @@ def test_what_an_edit_makes_larger_than_its_queue_may_hold_stays_as_it_is_and_is
     connect, node, name, monkeypatch
 ):
     fill(connect, name, 2)
-    monkeypatch.setattr(node.node.broker.bounds, "of_log", lambda log: 5_000 if log == f"queue://{name}" else 0)
+    monkeypatch.setattr(node.node.broker.limits, "of_log", lambda log: 5_000 if log == f"queue://{name}" else 0)
     larger, smaller = MessageEdit(body=bytes(6_000)).to_json(), MessageEdit(body=bytes(1_500)).to_json()
     for outcome, why in step(node, "edit", name, numbers(node, name), edit=larger).values():
         assert outcome == "refused"

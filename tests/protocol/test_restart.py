@@ -36,7 +36,7 @@ def began(store):
     client.nack(message)
     until(lambda: node.depth(FAILED.name) == 1, "it is a dead letter")
     client.send("/queue/waiting", "x" * SIZE, persistent="true")
-    known = node.look(lambda: node.node.broker.committer.used)
+    known = node.look(lambda: node.node.broker.commits.used)
     client.send("/queue/waiting", "not kept", persistent="false")
     client.leave()
     node.stop()
@@ -60,8 +60,8 @@ def test_a_queue_of_dead_letters_is_listed_as_one_by_whatever_name_before_the_ne
 
 def test_what_the_store_holds_counts_before_the_first_batch(began):
     known, _, node = began
-    until(lambda: node.look(lambda: node.node.broker.committer.temp) == 0, "what need not be kept is dropped")
-    assert known == node.look(lambda: node.node.broker.committer.used) > SIZE
+    until(lambda: node.look(lambda: node.node.broker.commits.temp) == 0, "what need not be kept is dropped")
+    assert known == node.look(lambda: node.node.broker.commits.used) > SIZE
 
 
 def test_what_is_not_persistent_does_not_outlive_its_node(began):
@@ -75,7 +75,7 @@ def test_a_message_that_finds_no_room_because_of_what_was_there_before_waits(beg
     _, _, node = began
     client = StompClient(node.port)
     client.connection.send("/queue/new", "x" * SIZE, headers={"persistent": "false"})
-    until(lambda: node.look(lambda: STORE in node.node.broker.flow.places), "it waits")
+    until(lambda: node.look(lambda: STORE in node.node.broker.flow_control.places), "it waits")
     node.ask(lambda admin: admin.purge(WAITING))
     until(lambda: node.depth("new") == 1, "there is room")
     client.leave()

@@ -36,7 +36,7 @@ def soon(node, name):
         await store.close()
 
     node.do(hasten)
-    node.look(node.node.broker.jobs.start)
+    node.look(node.node.broker.scheduled_jobs.start)
 
 
 @pytest.mark.scenario("ST-06", "SH-01")
@@ -201,7 +201,7 @@ def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, n
     client.frame("BEGIN", transaction="t")
     client.ack(client.take()[0], transaction="t")
     client.send(f"/queue/{name}.later", "x" * 5_000, AMQ_SCHEDULED_DELAY=LATER, transaction="t")
-    monkeypatch.setattr(node.node.broker.committer, "limits", StoreLimits(total=1))
+    monkeypatch.setattr(node.node.broker.commits, "limits", StoreLimits(total=1))
     client.frame("COMMIT", wait=False, transaction="t")
     assert client.error().headers["code"] == "limit-exceeded"
     [message] = client.take()
@@ -212,7 +212,7 @@ def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, n
 @pytest.mark.parametrize("also", [False, True])
 def test_what_was_for_a_temporary_destination_that_is_gone_waits_no_more(connect, node, name, also, monkeypatch):
     events = []
-    monkeypatch.setattr(node.node.broker.recorder, "event", lambda *event: events.append(event))
+    monkeypatch.setattr(node.node.broker.tracer, "event", lambda *event: events.append(event))
     owner, client = connect(), connect()
     owner.subscribe(f"/temp-queue/{name}")
     owner.send(f"/queue/{name}", "ask", reply_to=f"/temp-queue/{name}")
@@ -237,7 +237,7 @@ def test_nothing_is_kept_for_a_temporary_destination_that_never_was(connect, nod
 
 
 def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node, name, monkeypatch, caplog):
-    client, does = connect(), node.node.broker.jobs.does
+    client, does = connect(), node.node.broker.scheduled_jobs.does
 
     def deliver(id, due_ms, job, well=does[JobPurpose.SEND]):
         if job.to.endswith(".bad"):
@@ -261,7 +261,7 @@ def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
     broker = node.node.broker
     scheduling = broker.perform[type_of_send()]
-    broker.perform[type_of_send()] = broker.publishing.send
+    broker.perform[type_of_send()] = broker.publisher.send
     try:
         client = connect()
         client.subscribe(f"/queue/{name}")

@@ -62,7 +62,7 @@ def test_producers_that_do_not_pause_keep_no_queue_from_being_closed_and_who_is_
     assert time.monotonic() - started < DRAIN_SECONDS, "it hears no more of them"
     assert marks(store, "stopping")["queue://kept"] == "0"
     assert stranger.is_closed()
-    assert not node.broker.committer.busy, "all that was heard is stored"
+    assert not node.broker.commits.busy, "all that was heard is stored"
     for client in (*clients, consumer, stranger):
         client.close()
 

@@ -34,7 +34,7 @@ def send(name, number, persistent="false"):
 
 def waiting(node):
     """How many sends wait for room."""
-    return node.look(lambda: sum(len(place.row) for place in node.node.broker.flow.places.values()))
+    return node.look(lambda: sum(len(place.row) for place in node.node.broker.flow_control.places.values()))
 
 
 def numbers_in(answer):

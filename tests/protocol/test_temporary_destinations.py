@@ -211,7 +211,7 @@ def test_the_mirror_of_a_temporary_queue_goes_with_it(connect, node):
         client.send("/temp-queue/seen", "m")
         [copy] = watcher.take()
         mirror = Destination.parse(copy.headers["destination"])
-        known = lambda: node.look(lambda: mirror in node.node.broker.stats)  # noqa: E731
+        known = lambda: node.look(lambda: mirror in node.node.broker.counters)  # noqa: E731
         watcher.unsubscribe()
         assert known()
         client.leave()
@@ -233,14 +233,14 @@ def test_a_name_that_can_be_none_is_refused(connect):
 
 
 def test_many_come_and_go_without_a_trace(connect, node):
-    before = node.look(lambda: len(node.node.broker.stats.known()))
+    before = node.look(lambda: len(node.node.broker.counters.known()))
     for number in range(30):
         client = connect()
         client.send(f"/temp-queue/{number}", "m", persistent="true")
         client.send(f"/temp-topic/{number}", "m")
         client.leave()
     until(lambda: not temporaries(node), "the end of all temporary queues")
-    until(lambda: node.look(lambda: len(node.node.broker.stats.known())) <= before + 1, "the end of their numbers")
+    until(lambda: node.look(lambda: len(node.node.broker.counters.known())) <= before + 1, "the end of their numbers")
 
 
 @pytest.mark.scenario("T04")
@@ -258,7 +258,7 @@ def test_none_survives_a_restart(store):
         assert not temporaries(again)
         assert not [
             each
-            for each in again.look(lambda: again.node.broker.stats.known())
+            for each in again.look(lambda: again.node.broker.counters.known())
             if each.kind is DestinationKind.TEMP_QUEUE
         ]
     finally:

@@ -134,14 +134,14 @@ class Transfers:
             if not found or found[-1].seq >= last:
                 break
             after = found[-1].seq
-        await self._broker.committer.barrier()
-        self._broker.delivery.touched[log] = None
+        await self._broker.commits.barrier()
+        self._broker.dispatcher.touched[log] = None
         return selection.done
 
     async def _last(self) -> int:
         """The number of the last message that is stored now, at whichever node."""
         answer = asyncio.get_running_loop().create_future()
-        self._broker.committer.ask(lambda store: store.last(), answer.set_result)
+        self._broker.commits.ask(lambda store: store.last(), answer.set_result)
         return await answer
 
     async def _page(self, log: MessageLog, selection: Selection, after: int, last: int, deal, target, seize: bool):
@@ -157,7 +157,7 @@ class Transfers:
                     answer.set_result(None)
                     return
                 try:
-                    sound = self._broker.failures.sound(log, found, take=seize)
+                    sound = self._broker.dead_letters.sound(log, found, take=seize)
                     entries = [entry_of(log.name, each) for each in sound if each.seq <= last]
                     ways = self._chosen(log, selection, entries, target)
                     if seize:
@@ -169,7 +169,7 @@ class Transfers:
                 except Exception as error:  # whoever reads must not fail; who asked is told
                     answer.set_exception(error)
 
-            self._broker.committer.read(log.name, after, PAGE, read)
+            self._broker.commits.read(log.name, after, PAGE, read)
             if (page := await answer) is not None:
                 return page
 
@@ -192,16 +192,16 @@ class Transfers:
     def _remove(self, log: MessageLog, ways: list[Way]) -> None:
         entries = [entry for entry, _ in ways]
         self.leave(log, entries, REMOVE, "removed by an operator")
-        self._broker.committer.settle(entries)
+        self._broker.commits.settle(entries)
 
     def leave(self, log: MessageLog, entries: list[LogEntry], kind: int, why: str) -> None:
         """These are in the log no more: they were moved, or removed; that is recorded as this kind of event."""
         now_us = time.time_ns() // 1000
         for entry in entries:
-            self._broker.failures.record(kind, now_us, entry, None, why)
+            self._broker.dead_letters.record(kind, now_us, entry, None, why)
         log.settled(entries)
         log.counts.left([entry.message for entry in entries])
-        self._broker.stats.changed.add(log.counts)
+        self._broker.counters.changed.add(log.counts)
 
     def _forward(self, log: MessageLog, ways: list[Way]) -> asyncio.Future[str]:
         entries = [entry for entry, _ in ways]
@@ -225,7 +225,7 @@ class Transfers:
 
     def on_its_way(self, message: Message, target: Destination) -> RoutedMessage:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
-        message, found = self._broker.publishing.way(message, target, is_moved=True)
+        message, found = self._broker.publisher.way(message, target, is_moved=True)
         if not (found.groups or found.topics):
             raise RequestRefused(
                 f"by way of {target} the message {message.id} would come nowhere: no definition wants it"
@@ -241,12 +241,12 @@ class Transfers:
         def stored(seq: int, refused: str) -> None:
             if not refused:
                 for each in placed if are_new else ():
-                    self._broker.recorder.enqueue(each.message.born_us, (each.message,), str(each.destination), None)
-                self._broker.storing.happened(placed, seq, moved_us=time.time_ns() // 1000)
+                    self._broker.tracer.enqueue(each.message.born_us, (each.message,), str(each.destination), None)
+                self._broker.writer.happened(placed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        self._broker.committer.submit(PendingWrite(appends, settles, moves=bool(settles), then=stored))
+        self._broker.commits.submit(PendingWrite(appends, settles, moves=bool(settles), then=stored))
         return done
 
 

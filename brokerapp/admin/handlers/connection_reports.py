@@ -126,7 +126,7 @@ class PeersDesk:
         if client is None:
             raise RequestRefused(f"there is no connection {id!r} any more")
         client.sink.refuse(RequestRefused("an operator closed this connection"), None)
-        self._broker.connecting.disconnect(client)  # now: a client that reads nothing may not even take this in
+        self._broker.connections.disconnect(client)  # now: a client that reads nothing may not even take this in
         client.sink.close()
         self._broker.timers.at(clock.now_ms() + FAREWELL_MS, client.sink.abort)
         self._pump()

@@ -123,11 +123,11 @@ class Steps:
     async def _carry_out(self, deal: Deal, seqs: list[int]) -> None:
         if deal.anew is not None and deal.takes:
             answer = asyncio.get_running_loop().create_future()
-            self._broker.committer.ask(lambda store: store.used(), answer.set_result)
+            self._broker.commits.ask(lambda store: store.used(), answer.set_result)
             _, deal.used = await answer
         await self._each_page(deal, seqs)
-        await self._broker.committer.barrier()
-        self._broker.delivery.touched[deal.log] = None
+        await self._broker.commits.barrier()
+        self._broker.dispatcher.touched[deal.log] = None
 
     def _target(self, log: MessageLog, action: str, target: str | None):
         if action == REMOVE:
@@ -142,7 +142,7 @@ class Steps:
 
     def _edited_target(self, log: MessageLog, target: str | None) -> Callable[[LogEntry], Destination]:
         """Where edited messages go, which may be the queue they are in. Raises RequestRefused."""
-        check = self._broker.publishing.check
+        check = self._broker.publisher.check
         to = Destination.parse(target) if target else None
         if to is not None and to.kind is DestinationKind.SUBSCRIPTION:
             raise RequestRefused(f"{to} is a subscription. Choose a queue or topic as the target.")
@@ -188,7 +188,7 @@ class Steps:
                 except Exception as error:  # whoever reads must not fail; who asked is told
                     answer.set_exception(error)
 
-            self._broker.committer.read(log.name, after, count, read)
+            self._broker.commits.read(log.name, after, count, read)
             if (page := await answer) is not None:
                 return page
 
@@ -250,7 +250,7 @@ class Steps:
         What is moved takes the room that it had. What is edited may take more: of the store, and of each queue that its
         policy bounds, as a client's send would find it. A queue that holds nothing else takes any one message.
         """
-        committer, bounds = self._broker.committer, self._broker.bounds
+        committer, bounds = self._broker.commits, self._broker.limits
         placed, freed = [way for way in ways.values() if way is not None], sum(each.size for each in taken)
         more, limit = sum(len(way.stored) for way in placed) - freed, committer.limits.total
         if limit and 0 < more > limit - committer.used:
@@ -271,7 +271,7 @@ class Steps:
         """The edited message, under an id of its own: it says of which one it was made, and who sent that."""
         said = {name: value for name, value in entry.message.headers.items() if name in NOT_SET}
         marks = {**said, **self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
-        return self._broker.publishing.message(
+        return self._broker.publisher.message(
             wanted.send({name: text for name, text in marks.items() if text is not None})
         )
 
@@ -283,7 +283,7 @@ class Steps:
         return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
     def _remove(self, deal: Deal, entries: list[LogEntry]) -> None:
-        self._broker.committer.settle(entries)
+        self._broker.commits.settle(entries)
         for entry in entries:
             deal.outcomes[entry.seq] = DONE, ""
 

@@ -56,7 +56,7 @@ class Sending:
             while sent < count:
                 size = min(at_once, count - sent)
                 under_way = [self._give(send)]
-                first = first or self._broker.publishing.last_id
+                first = first or self._broker.publisher.last_id
                 under_way += [self._give(send) for _ in range(size - 1)]
                 await self._confirmed(under_way, sent)
                 sent += size
@@ -81,7 +81,7 @@ class Sending:
         self._waiting[receipt] = done = asyncio.get_running_loop().create_future()
         done.add_done_callback(lambda _done: self._waiting.pop(receipt, None))
         try:
-            self._broker.scheduling.send(self._client, replace(send, receipt=receipt))
+            self._broker.scheduler.send(self._client, replace(send, receipt=receipt))
         except BrokerError as error:
             self.refuse(error, receipt)
         return done
@@ -111,7 +111,7 @@ class Sending:
             ],
             "queues": [str(copy.destination) for found in routes for copy in found.queues],
             "topics": [
-                [str(copy.destination), len(self._broker.delivery.subscribers(copy.destination))]
+                [str(copy.destination), len(self._broker.dispatcher.subscribers(copy.destination))]
                 for found in routes
                 for copy in found.topics
             ],

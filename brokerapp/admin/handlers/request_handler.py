@@ -66,7 +66,7 @@ class Desk:
             await self._committer.barrier()
         finally:
             log.stopped.discard(PURGING)
-            self._broker.delivery.touched[log] = None
+            self._broker.dispatcher.touched[log] = None
             self._pump()
         return removed
 
@@ -84,9 +84,9 @@ class Desk:
             self._committer.settle(entries)
             now_us = time.time_ns() // 1000
             for entry in entries:
-                self._broker.failures.record(REMOVE, now_us, entry, None, "removed by an operator")
+                self._broker.dead_letters.record(REMOVE, now_us, entry, None, "removed by an operator")
             log.counts.left([entry.message for entry in entries])
-            self._broker.stats.changed.add(log.counts)
+            self._broker.counters.changed.add(log.counts)
             done.set_result((found, len(gone)))
 
         self._committer.read(log.name, after, PURGE_BATCH, read)
@@ -102,11 +102,11 @@ class Desk:
 
         None: it has none here.
         """
-        found = self._broker.stats.find(Destination.parse(destination))
+        found = self._broker.counters.find(Destination.parse(destination))
         if found is None:
             return None
         self._broker.measure(found)
-        homes = self._broker.homes
+        homes = self._broker.placement
         return {"owner": homes.is_here(destination), "numbers": homes.shares.total(found).to_json()}
 
     async def groups(self, destination: str) -> list[list[str]]:
@@ -120,7 +120,7 @@ class Desk:
         if log.groups is None:
             return 0
         gone = log.groups.clear() if group is None else int(log.groups.close(group))
-        self._broker.delivery.touched[log] = None
+        self._broker.dispatcher.touched[log] = None
         self._pump()
         return gone
 
@@ -161,7 +161,7 @@ class Desk:
     async def forget_waiting(self, job: str) -> None:
         """Let a message that waits until it is due be delivered no more."""
         found = asyncio.get_running_loop().create_future()
-        self._broker.scheduling.remove(job, found.set_result)
+        self._broker.scheduler.remove(job, found.set_result)
         if not await found:
             raise RequestRefused(f"no message waits as job {job!r}")
 
@@ -176,7 +176,7 @@ class Desk:
         return await self._delete_queue(log)
 
     async def _delete_topic(self, topic: Destination) -> int:
-        if self._broker.delivery.subscribers(topic) or self._broker.homes.known.listeners_elsewhere(topic):
+        if self._broker.dispatcher.subscribers(topic) or self._broker.placement.known.listeners_elsewhere(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
@@ -239,7 +239,7 @@ class Desk:
         if not destination.is_queue:
             self._broker.delete_topics([destination])
         elif (log := self._broker.queues.get(str(destination))) is not None:
-            self._broker.subscribing.dismiss(log, RequestRefused(f"{destination} was deleted by an operator"))
+            self._broker.subscriptions.dismiss(log, RequestRefused(f"{destination} was deleted by an operator"))
             await self._remove(log)
 
     async def set_subscription(self, wanted: SubscriptionIdentity, exists: bool) -> None:
@@ -247,7 +247,7 @@ class Desk:
         durable = self._broker.durables.known_as(wanted)
         if durable is not None and not (exists and durable.subscription.keeps_the_same_as(wanted)):
             why = RequestRefused(f"the {durable.subscription} was deleted, or keeps something else now")
-            self._broker.subscribing.dismiss(durable.log, why)
+            self._broker.subscriptions.dismiss(durable.log, why)
             self._broker.durables.remove(durable)
             durable = None
         if exists and durable is None:

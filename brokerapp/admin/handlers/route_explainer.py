@@ -52,7 +52,7 @@ class Explaining:
         ]
         wanted = {name: self._wanted(name) for name in _asked(queues, every)}
         bindings = tuple(self._broker.topology.bindings)
-        listened = tuple(self._broker.homes.known.listened(DestinationKind.TOPIC))
+        listened = tuple(self._broker.placement.known.listened(DestinationKind.TOPIC))
         return RoutingContext(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
 
     def _wanted(self, queue: str) -> tuple[str | None, ...]:

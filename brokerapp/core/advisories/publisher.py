@@ -85,7 +85,7 @@ class Advisories:
             destination = Destination.topic(topic)
             topology = self._broker.topology
             heard = self._heard[topic] = bool(
-                self._broker.delivery.is_heard(destination)
+                self._broker.dispatcher.is_heard(destination)
                 or topology.feeds_of(topic)
                 or topology.may_forward(destination)
             )
@@ -124,8 +124,8 @@ class Advisories:
         if not is_advisory(destination) and destination.kind in topics.OF_KIND:
             for event in topics.EVENTS:
                 topic = Destination.topic(topic_of(event, destination))
-                if self._broker.stats.find(topic) is not None:
-                    self._broker.stats.forget(topic)
+                if self._broker.counters.find(topic) is not None:
+                    self._broker.counters.forget(topic)
 
     def _tell_destination(self, destination: Destination, operation: int) -> None:
         topic = topics.OF_KIND.get(destination.kind)
@@ -299,7 +299,7 @@ class Advisories:
             for name, headers, document in existing():
                 topic = Destination.topic(name)
                 if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
-                    self._broker.delivery.tell(listener, self._message(headers, document), RoutedCopy(topic))
+                    self._broker.dispatcher.tell(listener, self._message(headers, document), RoutedCopy(topic))
                     told += 1
         self.elsewhere.listen(wanted, lambda: self._tell_all_told(listener, told))
 
@@ -308,12 +308,12 @@ class Advisories:
         client = listener.client
         if client.bridge and client.subscriptions.get(listener.name) is listener:
             message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
-            self._broker.delivery.tell(listener, message, RoutedCopy(Destination.topic(topic)))
-            self._broker.homes.pump()
+            self._broker.dispatcher.tell(listener, message, RoutedCopy(Destination.topic(topic)))
+            self._broker.placement.pump()
 
     def _tell_here(self, topic: str, document: Document) -> None:
         """Tell listeners at this node, and nobody else."""
-        self._broker.delivery.spread(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
+        self._broker.dispatcher.spread(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
 
     # -- publishing
 
@@ -323,7 +323,7 @@ class Advisories:
             self._publish(self._message(headers(), document()), topic)
 
     def _publish(self, message: Message, topic: str) -> None:
-        self._broker.publishing.originate(message, Destination.topic(topic))
+        self._broker.publisher.originate(message, Destination.topic(topic))
 
     def _message(self, headers: Document, document: Document) -> Message:
         """An advisory. As in ActiveMQ its headers bear no time; trace and counters know it all the same."""

@@ -54,7 +54,7 @@ class RemoteAdvisories:
 
         Others are asked for what nobody here heard of before: of the rest they have told.
         """
-        homes = self._broker.homes
+        homes = self._broker.placement
         about = (each for each in wanted if any(overlap(each.name, f"{family}>") for family in _ABOUT_CONSUMERS))
         if any(homes.known.listeners_here(each) <= 1 for each in about):
             self._listening = True
@@ -65,11 +65,11 @@ class RemoteAdvisories:
         """A node hears us, again perhaps."""
         self._coming.pop(session, None)
         if self._listening:
-            self._broker.homes.known.ask([session], Word.CONSUMERS_WANTED, (), lambda _: None)
+            self._broker.placement.known.ask([session], Word.CONSUMERS_WANTED, (), lambda _: None)
 
     def wanted(self, session: str, id: int) -> None:
         """A node asks."""
-        homes, rows = self._broker.homes, [list(each) for each in self._here()]
+        homes, rows = self._broker.placement, [list(each) for each in self._here()]
         for start in range(0, len(rows) or 1, AT_ONCE):
             homes.tell(session, Word.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
         homes.tell(session, Word.KNOWN, id, "")

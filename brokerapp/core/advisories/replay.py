@@ -47,14 +47,14 @@ class AdvisoryReplay:
             yield topics.CONNECTION, {}, documents.connection_info(client, self._broker.name)
 
     def _destinations(self, kind: DestinationKind) -> Iterator[News]:
-        for each in self._broker.stats.known():
+        for each in self._broker.counters.known():
             if each.kind is kind and not is_advisory(each):
                 yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
 
     def _consumers_here(self) -> Iterator[News]:
         for client in self._broker.clients.values():
             for each in client.subscriptions.values():
-                if not (any(map(is_advisory, each.destinations)) or self._broker.rivals.rests(each)):
+                if not (any(map(is_advisory, each.destinations)) or self._broker.duplicates.rests(each)):
                     headers = self.consumer_count(each.destinations)
                     topic = topic_of(topics.CONSUMER, *each.destinations)
                     yield topic, headers, documents.consumer_info(each, self._broker.name)
@@ -107,14 +107,14 @@ class AdvisoryReplay:
         """Consumers of a destination, durable ones that are away included, or of all that exist and match a pattern."""
         if not destination.is_pattern:
             return self._consumers_of_one(destination)
-        known = (each for each in self._broker.stats.known() if each.kind is destination.kind)
+        known = (each for each in self._broker.counters.known() if each.kind is destination.kind)
         return sum(self._consumers_of_one(each) for each in known if matches(destination.name, each.name))
 
     def _consumers_of_one(self, destination: Destination) -> int:
         """The same where a name that looks like a pattern is meant literally: there are queues, and topics about
         patterns, of such names.
         """
-        numbers = self._broker.stats.find(destination)
+        numbers = self._broker.counters.find(destination)
         if numbers is None:
             return 0
         self._broker.measure(numbers)
@@ -123,5 +123,5 @@ class AdvisoryReplay:
 
     def producer_count(self, destination: Destination) -> Document:
         """The header that says how many send to this destination."""
-        numbers = self._broker.stats.find(destination)
+        numbers = self._broker.counters.find(destination)
         return {"producerCount": numbers.ProducerCount if numbers is not None else 0}

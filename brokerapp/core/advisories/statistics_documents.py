@@ -79,11 +79,11 @@ def of_destination(broker: Broker, destination: Destination, told: Told) -> Numb
 
 def of_broker(broker: Broker, told: Told) -> Numbers:
     """The sums over all destinations, what is used, and where clients reach the broker."""
-    named = [each for each in broker.stats.known() if each.kind is not DestinationKind.SUBSCRIPTION]
+    named = [each for each in broker.counters.known() if each.kind is not DestinationKind.SUBSCRIPTION]
     every = [measured(broker, each, told) for each in named]
     held = [_held(broker, each) for each in named]
     handed_out = [each for each in every if each.DispatchCount]
-    committer, limits = broker.committer, broker.committer.limits
+    committer, limits = broker.commits, broker.commits.limits
     dispatched, arrived = sum(each.DispatchCount for each in every), sum(each.EnqueueCount for each in every)
     return {
         **_whose(broker),
@@ -132,11 +132,11 @@ def _of_subscription(broker: Broker, client: Client, subscription: Subscription)
 
 def measured(broker: Broker, destination: Destination, told: Told) -> DestinationStats:
     """Its numbers, as they are now; of one that is at home at another node, as that told last."""
-    if destination in told and not broker.homes.is_here(str(destination)):
+    if destination in told and not broker.placement.is_here(str(destination)):
         return told[destination]
-    stats = broker.stats.of(destination)
+    stats = broker.counters.of(destination)
     broker.measure(stats)
-    return broker.homes.shares.total(stats)
+    return broker.placement.shares.total(stats)
 
 
 def _whose(broker: Broker) -> Numbers:
@@ -150,7 +150,7 @@ def _held(broker: Broker, destination: Destination) -> tuple[int, int]:
             return 0, 0
         log = broker.queues.find(destination)
         return log.ready_bytes + log.coming, len(log.ready)
-    waiting = broker.delivery.subscribers(destination)
+    waiting = broker.dispatcher.subscribers(destination)
     return sum(each.pending_bytes for each in waiting), sum(len(each.pending) for each in waiting)
 
 

@@ -63,9 +63,9 @@ class StatisticsPlugin:
         subscription = Subscription("", "", "1", self._client, targets, "auto", PREFETCH, started=True)
         for target in targets:
             if target.is_queue:
-                broker.consuming.join(subscription, target)
+                broker.consumers.join(subscription, target)
             else:
-                broker.delivery.join(subscription, target)
+                broker.dispatcher.join(subscription, target)
 
     # -- as a sink
 
@@ -102,16 +102,16 @@ class StatisticsPlugin:
         def begin(told: Told) -> None:
             self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
 
-        homes = self._broker.homes
+        homes = self._broker.placement
         names = [str(each) for each in self._about(asked)] if homes.others else []
         if away := [each for each in names if not homes.is_here(each)]:
-            self._broker.committer.ask(lambda store: store.stats_of(away), lambda rows: begin(_by_destination(rows)))
+            self._broker.commits.ask(lambda store: store.stats_of(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})
 
     def _about(self, asked: Destination) -> list[Destination]:
         """The destinations whose numbers the answers are made of."""
-        known, what = self._broker.stats.known(), asked.name.removeprefix(PREFIX)
+        known, what = self._broker.counters.known(), asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
             return [each for each in known if each.kind is not DestinationKind.SUBSCRIPTION]
         if not what.startswith(DESTINATION):
@@ -131,7 +131,7 @@ class StatisticsPlugin:
 
         for numbers, undated in answers:
             if undated is not None:
-                self._broker.committer.read(str(undated), 0, 1, partial(dated, numbers))
+                self._broker.commits.read(str(undated), 0, 1, partial(dated, numbers))
                 return
             self._send(numbers, target, headers)
 
@@ -150,13 +150,13 @@ class StatisticsPlugin:
 
     def _send(self, numbers: Numbers, target: Destination, request: Mapping[str, str]) -> None:
         """A map in JSON; a subscription may ask for XML."""
-        id = self._broker.publishing.next_id()
+        id = self._broker.publisher.next_id()
         head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntimestamp:{now_ms()}\ntype:Advisory\n"
         head += f"{HEADER}:{MAP_JSON}\n"
         if "correlation-id" in request:
             head += f"correlation-id:{escape(request['correlation-id'])}\n"
         body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
-        self._broker.publishing.originate(Message(id, head.encode(), body.encode()), target)
+        self._broker.publisher.originate(Message(id, head.encode(), body.encode()), target)
 
 
 def _by_destination(rows: Sequence[str]) -> Told:

@@ -36,7 +36,7 @@ class ClientRegistry:
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self._broker.clients[client.id] = client
         if client.reconnect_ms:
-            self._broker.reconnecting.returned(client)
+            self._broker.reconnect_window.returned(client)
             self._broker.temporaries.strangers.returned(client)
             if self._broker.cluster is not None:
                 self._broker.cluster.lodging.returned(client)
@@ -74,12 +74,12 @@ class ClientRegistry:
             del self._client_ids[client.client_id]
         self._broker.transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
-            self._broker.subscribing.end(client, subscription)
+            self._broker.subscriptions.end(client, subscription)
         self._broker.producers.left(client)
         self._broker.temporaries.end(client)
-        self._broker.bridging.left(client)
+        self._broker.bridges.left(client)
         if client.waiting:
-            self._broker.flow.left(client)
+            self._broker.flow_control.left(client)
         self._broker.advisories.disconnected(client)
         if client.member and self._broker.cluster is not None:
             self._broker.cluster.left(client)
@@ -93,9 +93,9 @@ class ClientRegistry:
 
         def done() -> None:
             if client.waiting:
-                self._broker.flow.when_clear(client, again)
+                self._broker.flow_control.when_clear(client, again)
                 return
-            if self._broker.homes.waits.holds_up(client, again):
+            if self._broker.placement.waits.holds_up(client, again):
                 return
             self._broker.confirm(client, receipt)
             self.disconnect(client)

@@ -45,7 +45,7 @@ class AutoCreation:
         """Whether the queue or topic is there; a composite is, once it is defined."""
         if destination.is_queue and destination.physical in self._broker.queues:
             return True
-        if not destination.is_queue and (is_advisory(destination) or destination in self._broker.stats):
+        if not destination.is_queue and (is_advisory(destination) or destination in self._broker.counters):
             return True
         found = self._broker.topology.virtual_destinations_for(destination)
         return any(isinstance(each, CompositeDestination) for each in found)
@@ -60,7 +60,7 @@ class AutoCreation:
         if pattern.is_queue:
             return len(self._broker.topology.queues.find(pattern.name))
         known = (
-            each for each in self._broker.stats.known() if each.kind is DestinationKind.TOPIC and not is_advisory(each)
+            each for each in self._broker.counters.known() if each.kind is DestinationKind.TOPIC and not is_advisory(each)
         )
         return sum(matches(pattern.name, each.name) for each in known)
 
@@ -72,7 +72,7 @@ class AutoCreation:
         pattern."""
         if destination.kind in NAMED_KINDS:
             named = Destination(destination.kind, destination.name)  # options are no part of the name
-            check_one(named, or_pattern=self._broker.consuming.collects(named))
+            check_one(named, or_pattern=self._broker.consumers.collects(named))
 
     def declare(self, destination: Destination) -> None:
         """Let it exist until an operator deletes it. Raises RequestRefused."""
@@ -83,13 +83,13 @@ class AutoCreation:
         if destination.is_queue:
             self._broker.queues.declare(destination)
         elif destination not in self._topics:
-            self._broker.committer.create(str(destination), json.dumps({"kind": DestinationKind.TOPIC}))
+            self._broker.commits.create(str(destination), json.dumps({"kind": DestinationKind.TOPIC}))
             self.recover(destination)
 
     def recover(self, topic: Destination) -> None:
         """A topic that was declared to a former node."""
         self._topics.add(topic)
-        self._broker.stats.of(topic)
+        self._broker.counters.of(topic)
 
     def unlearn(self, topic: Destination) -> None:
         """Another node's operator deleted the topic."""
@@ -110,4 +110,4 @@ class AutoCreation:
         """An operator deleted the topic."""
         if topic in self._topics:
             self._topics.discard(topic)
-            self._broker.committer.remove(str(topic))
+            self._broker.commits.remove(str(topic))

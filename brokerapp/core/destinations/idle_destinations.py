@@ -58,7 +58,7 @@ class IdleDestinations:
         policies = self._broker.topology.definitions.policies
         if self._broker.settings.auto_destroy_after or any(policy.gc_inactive_destinations for policy in policies):
             limit = self._broker.settings.max_purged_destinations_per_sweep
-            self._step(iter(self._broker.stats.known()), limit if limit > 0 else -1)
+            self._step(iter(self._broker.counters.known()), limit if limit > 0 else -1)
 
     def _step(self, destinations: Iterator[Destination], left: int) -> None:
         """Look at some of them; `left` may still be removed in this sweep, below 0: any number."""
@@ -97,7 +97,7 @@ class IdleDestinations:
         return now_ms - since
 
     def _numbers(self, destination: Destination) -> DestinationStats:
-        return self._broker.homes.shares.total(self._broker.stats.of(destination))
+        return self._broker.placement.shares.total(self._broker.counters.of(destination))
 
     def _is_subscription(self, destination: Destination) -> bool:
         """Whether it gets copies of what is sent elsewhere: somebody subscribed by it."""
@@ -122,20 +122,20 @@ class IdleDestinations:
             self._remove(destination)
 
     def _is_idle(self, destination: Destination) -> bool:
-        if destination not in self._broker.stats or self._broker.creation.is_declared(destination):
+        if destination not in self._broker.counters or self._broker.creation.is_declared(destination):
             return False
-        if not self._broker.homes.is_here(str(destination)):
+        if not self._broker.placement.is_here(str(destination)):
             return False
         if destination.kind is DestinationKind.TOPIC:
-            subscribers = self._broker.delivery.subscribers(destination)
-            subscribers = subscribers or self._broker.homes.known.listeners_elsewhere(destination)
+            subscribers = self._broker.dispatcher.subscribers(destination)
+            subscribers = subscribers or self._broker.placement.known.listeners_elsewhere(destination)
             return not (subscribers or self._broker.topology.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False
         log = self._broker.queues.get(str(destination))
         if log is None:  # a composite that only forwards
             return True
-        return not (log.consumers or log.depth or log.coming or self._broker.committer.brings_to(log.name))
+        return not (log.consumers or log.depth or log.coming or self._broker.commits.brings_to(log.name))
 
     def _remove(self, destination: Destination) -> None:
         self._idle.pop(destination, None)
@@ -147,8 +147,8 @@ class IdleDestinations:
 
     def bound_topics(self) -> None:
         """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
-        topics = [each for each in self._broker.stats.known() if each.kind is DestinationKind.TOPIC]
-        too_many = len(topics) - self._broker.stats.bound
+        topics = [each for each in self._broker.counters.known() if each.kind is DestinationKind.TOPIC]
+        too_many = len(topics) - self._broker.counters.bound
         if too_many > 0:
             idle = itertools.islice(filter(self._is_idle, topics), too_many)
             self._broker.delete_topics(list(idle))

@@ -85,7 +85,7 @@ class ReconnectWindow:
             queues.kept[destination] = attributes
             queues.redescribe(queues.find(destination))
         else:
-            self._broker.committer.create(str(destination), json.dumps({"kind": destination.kind, **attributes}))
+            self._broker.commits.create(str(destination), json.dumps({"kind": destination.kind, **attributes}))
 
     def recover(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """One that a node had that is gone: its client has the window from now on."""

@@ -28,8 +28,8 @@ class StoreRecovery:
         """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
         for state in states:
             self._recover(state, last)
-        if not self._broker.homes.others:
-            StaleNonPersistent(self._broker, self._broker.inactivity.recovered).clear(last)
+        if not self._broker.placement.others:
+            StaleNonPersistent(self._broker, self._broker.idle_destinations.recovered).clear(last)
         if self._broker.settings.statistics:
             StatisticsPlugin(self._broker)
 
@@ -47,8 +47,8 @@ class StoreRecovery:
     def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
         """One that another node has, or whose client may reconnect; the others went with their clients."""
         at = _node_that_has(destination, state.attributes)
-        if BELONGS not in state.attributes and not self._broker.homes.lives_elsewhere(at):
-            self._broker.committer.discard(state.name)
+        if BELONGS not in state.attributes and not self._broker.placement.lives_elsewhere(at):
+            self._broker.commits.discard(state.name)
             return
         if destination.is_queue:
             self._broker.queues.recover(state, last)
@@ -56,7 +56,7 @@ class StoreRecovery:
 
     def _note_who_has(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
         """A temporary destination is had by that node; of one that is gone, by its home."""
-        homes, whose = self._broker.homes, attributes.get(BELONGS)
+        homes, whose = self._broker.placement, attributes.get(BELONGS)
         if destination.is_queue:
             self._broker.queues.kept[destination] = {
                 each: attributes[each] for each in OF_TEMPORARY & attributes.keys()
@@ -67,7 +67,7 @@ class StoreRecovery:
         if belongs is None or homes.lives_elsewhere(at) or not homes.is_here(str(destination)):
             self._broker.temporaries.learn(destination, at, belongs)
         else:
-            self._broker.reconnecting.recover(destination, belongs)
+            self._broker.reconnect_window.recover(destination, belongs)
 
     def learn(self, name: str, attributes: str | None) -> None:
         """Another node declared a log, or described it anew; or it is gone (None)."""
@@ -92,21 +92,21 @@ class StoreRecovery:
         destination, log = Destination.parse(name), self._broker.queues.get(name)
         is_subscription, gets_ours = (
             destination.kind is DestinationKind.SUBSCRIPTION,
-            self._broker.committer.brings_to(name),
+            self._broker.commits.brings_to(name),
         )
-        self._broker.homes.lost(name)
+        self._broker.placement.lost(name)
         if log is None:
             part = self._broker.temporaries if destination.is_temporary else self._broker.creation
             part.unlearn(destination)
         elif not log.away and gets_ours and not is_subscription:
             self._broker.queues.declare_again(log)  # it gets messages of ours as this comes
         else:
-            self._broker.homes.abroad.lost(name)
+            self._broker.placement.abroad.lost(name)
             (self._broker.durables if is_subscription else self._broker.queues).unlearn(log)
             if destination.is_temporary:
                 self._broker.temporaries.unlearn(destination)
             if is_subscription and gets_ours:
-                self._broker.committer.clear(name)
+                self._broker.commits.clear(name)
 
 
 def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:

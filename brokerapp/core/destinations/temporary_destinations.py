@@ -57,7 +57,7 @@ class TemporaryDestinations:
         self._broker.require(client, "admin", destination)
         self._begin(destination)
         belongs = belonging(client, kind, name)
-        self._broker.reconnecting.keep(destination, belongs)
+        self._broker.reconnect_window.keep(destination, belongs)
         self._settle(client, destination, belongs)
         return destination
 
@@ -72,7 +72,7 @@ class TemporaryDestinations:
     def adopt(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
         if (belongs.kind, belongs.name) not in client.temporaries:
-            self._broker.reconnecting.keep(destination, belongs)
+            self._broker.reconnect_window.keep(destination, belongs)
             self._settle(client, destination, belongs)
 
     def restore(self, destination: Destination, belongs: TemporaryOwner) -> None:
@@ -80,7 +80,7 @@ class TemporaryDestinations:
         self._producers.setdefault(destination, {})
         self._belonging[destination] = belongs
         if not destination.is_queue:
-            self._broker.stats.of(destination)
+            self._broker.counters.of(destination)
 
     def at_home(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
         """Those whose client is, or was, connected to this broker, and whose they are."""
@@ -95,14 +95,14 @@ class TemporaryDestinations:
     def _leave(self, destination: Destination) -> None:
         """It is at home here no more: its client came back somewhere else, or it is gone."""
         self._belonging.pop(destination, None)
-        self._broker.reconnecting.stop(destination)
+        self._broker.reconnect_window.stop(destination)
 
     def _begin(self, destination: Destination) -> None:
         self._producers[destination] = {}
         if destination.is_queue:
             self._broker.queues.create(destination)
         else:
-            self._broker.stats.of(destination)
+            self._broker.counters.of(destination)
 
     def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
         """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
@@ -116,7 +116,7 @@ class TemporaryDestinations:
         self.strangers.forget(destination)
         self._broker.queues.kept.pop(destination, None)
         if not destination.is_queue:
-            self._broker.stats.forget(destination)
+            self._broker.counters.forget(destination)
         for producer in self._producers.pop(destination, ()):
             producer.producing_to.discard(destination)
 
@@ -146,7 +146,7 @@ class TemporaryDestinations:
         if not destination.is_temporary or destination in self._producers:
             return False
         # of queues all nodes are told; topics of other nodes' clients are known by their name
-        return destination.is_queue or not self._broker.homes.lives_elsewhere(owner_of(str(destination)))
+        return destination.is_queue or not self._broker.placement.lives_elsewhere(owner_of(str(destination)))
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination is gone, or never was."""
@@ -171,7 +171,7 @@ class TemporaryDestinations:
                 continue
             grace = grace_ms(ConnectionEnd.LEFT if client.left else ConnectionEnd.LOST, belongs.window_ms)
             if grace:
-                self._broker.reconnecting.wait(destination, belongs, grace)
+                self._broker.reconnect_window.wait(destination, belongs, grace)
             else:
                 self.remove(destination)
         client.temporaries.clear()
@@ -186,15 +186,15 @@ class TemporaryDestinations:
         if was_at_home and self._broker.cluster is not None:
             self._broker.cluster.temporary_is_gone(destination)
         if not destination.is_queue and was_at_home:
-            self._broker.committer.remove(str(destination))
+            self._broker.commits.remove(str(destination))
         for producer in self._producers.pop(destination):
             producer.producing_to.discard(destination)
         if destination.is_queue:
             self._broker.queues.discard(self._broker.queues.find(destination))
             self._broker.queues.kept.pop(destination, None)
             mirror = self._broker.topology.mirror_of(destination)
-            if mirror is not None and not self._broker.delivery.subscribers(mirror):
+            if mirror is not None and not self._broker.dispatcher.subscribers(mirror):
                 self._broker.delete_topics([mirror])
         else:
-            self._broker.stats.forget(destination)
+            self._broker.counters.forget(destination)
         self._broker.topology.plans.pop(destination, None)

@@ -43,7 +43,7 @@ class Acknowledgements:
             return
         subscription, key = held
         if subscription.browse is not None:
-            self._broker.browsing.settle(client, subscription, key, settle)
+            self._broker.browsers.settle(client, subscription, key, settle)
             return
         if not settle.accepted:
             if settle.reason:
@@ -58,12 +58,12 @@ class Acknowledgements:
             self._broker.confirm(client, settle.receipt)
             return
         if settle.receipt is not None:
-            self._broker.storing.submit(client, (), settled, settle.receipt)
+            self._broker.writer.submit(client, (), settled, settle.receipt)
             return
         if subscription.abroad:
             settled = self._settle_abroad(subscription, settled)
         self.account(settled)
-        self._broker.committer.settle([entry for _, _, entry in settled])
+        self._broker.commits.settle([entry for _, _, entry in settled])
 
     def _held(
         self, client: Client, settle: SettleCommand, transaction: Transaction | None
@@ -93,7 +93,7 @@ class Acknowledgements:
         queues = self._broker.queues
         away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
         if away:
-            self._broker.homes.abroad.settle(away, subscription.client)
+            self._broker.placement.abroad.settle(away, subscription.client)
         known = set(map(id, away))
         return [each for each in settled if id(each[2]) not in known]
 
@@ -113,10 +113,10 @@ class Acknowledgements:
                 break
             self._give_back_credit(subscription, entries)
             if log.away:
-                self._broker.homes.abroad.settle(entries, client)
+                self._broker.placement.abroad.settle(entries, client)
             else:
-                self._broker.delivery.acked(log, entries, client, now_us)
-                self._broker.committer.settle(entries)
+                self._broker.dispatcher.acked(log, entries, client, now_us)
+                self._broker.commits.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in AckBatchCommand(ack_ids):
             self._broker.attempt(client, self.settle, each)
@@ -125,11 +125,11 @@ class Acknowledgements:
         """It holds these messages no longer."""
         count = len(entries)
         if subscription.abroad:
-            self._broker.homes.abroad.give_credit(subscription, entries)
+            self._broker.placement.abroad.give_credit(subscription, entries)
         subscription.credit += count
         subscription.acked += count
         if subscription.credit <= count:  # it had none
-            self._broker.delivery.resume(subscription)
+            self._broker.dispatcher.resume(subscription)
 
     def account(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
         """These messages are done with."""
@@ -139,21 +139,21 @@ class Acknowledgements:
             if from_log(entries[0]):
                 log = self._broker.queues.get(name)
                 if log is not None and log.away:
-                    self._broker.homes.abroad.settled(name, entries, subscription.client)
+                    self._broker.placement.abroad.settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
-                    self._broker.delivery.acked(log, entries, subscription.client, now_us)
+                    self._broker.dispatcher.acked(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
                 if isinstance(entry, RemoteLogEntry):
                     entry.keeper.accepted(entry)
                     continue
-                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
-                self._broker.delivery.account_topic_ack(subscription, entry, now_us)
+                self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._broker.dispatcher.account_topic_ack(subscription, entry, now_us)
 
     def _check_grave(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
         log = self._broker.queues.get(entry.log)
-        if from_log(entry) and log is not None and self._broker.failures.is_in_grave(log, entry):
+        if from_log(entry) and log is not None and self._broker.dead_letters.is_in_grave(log, entry):
             raise RequestRefused(
                 f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
             )
@@ -167,26 +167,28 @@ class Acknowledgements:
         entry = subscription.unacked.pop(key)
         self._give_back_credit(subscription, (entry,))
         if (log := self._broker.queues.get(entry.log)) is not None:
-            self._broker.failures.expire(log, entry, client.client_id)
+            self._broker.dead_letters.expire(log, entry, client.client_id)
 
     def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         if subscription.abroad:
-            self._broker.homes.abroad.give_credit(subscription, (entry,))
-        self._broker.delivery.resume(subscription)
+            self._broker.placement.abroad.give_credit(subscription, (entry,))
+        self._broker.dispatcher.resume(subscription)
         cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
         if client.bridge:
-            self._broker.failures.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
+            self._broker.dead_letters.record(
+                BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None
+            )
         if from_log(entry):
             log, again = self._broker.queues[entry.log], not reason
-            self._broker.redelivering.reject(log, entry, client.client_id, cause, again=again)
+            self._broker.redelivery.reject(log, entry, client.client_id, cause, again=again)
         elif isinstance(entry, RemoteLogEntry):
             entry.keeper.rejected(entry)
         else:
-            self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
-            self._broker.failures.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
+            self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+            self._broker.dead_letters.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
 def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, LogEntry]]:

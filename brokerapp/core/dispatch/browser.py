@@ -91,12 +91,12 @@ class BrowseCursor:
     def begin(self) -> None:
         """The snapshot is taken now."""
         self._subscription.started = True
-        consuming, found = self._broker.consuming, {}
+        consuming, found = self._broker.consumers, {}
         for target in self._subscription.destinations:
             found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
         self._reading = True
-        self._broker.committer.ask(lambda store: store.last(), self._begun)
+        self._broker.commits.ask(lambda store: store.last(), self._begun)
 
     def _begun(self, last: int) -> None:
         """It shows what was stored until now, at whichever node."""
@@ -114,7 +114,7 @@ class BrowseCursor:
         subscription = self._subscription
         if self._over or not subscription.started:
             return
-        self._broker.delivery.dirty[subscription.client] = None
+        self._broker.dispatcher.dirty[subscription.client] = None
         while self._page and subscription.ready:
             self._give()
         if self._page or self._reading or subscription.client.blocked:
@@ -132,7 +132,7 @@ class BrowseCursor:
         ack_ids: list[str] = []
         if subscription.ack_mode != "auto":
             subscription.credit -= count
-            ack_ids = self._broker.delivery.ack_ids(subscription, entries)
+            ack_ids = self._broker.dispatcher.ack_ids(subscription, entries)
         client.delivered += count
         client.sink.deliver(subscription, entries, ack_ids)
 
@@ -142,9 +142,9 @@ class BrowseCursor:
             ordering = any(reason.startswith(ORDERING) for reason in log.stopped)
             self._place = by_number if ordering else log.place
         if self._place is by_number:
-            self._broker.committer.read(log.name, after, PAGE, self._loaded)
+            self._broker.commits.read(log.name, after, PAGE, self._loaded)
         else:
-            self._broker.committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), self._loaded)
+            self._broker.commits.ask(lambda store: store.read_urgent(log.name, after, PAGE), self._loaded)
 
     def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False
@@ -156,7 +156,7 @@ class BrowseCursor:
         entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]
         in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
         if late:
-            self._broker.expiry.sweep((log,))
+            self._broker.expiration.sweep((log,))
         self._page.extend(each for each in in_time if self._shows(log, each))
         if found and (self._place is not by_number or len(entries) == len(found)):
             self._after = self._place(found[-1])

@@ -70,7 +70,7 @@ class DestinationLimits:
     @property
     def is_disk_low(self) -> bool:
         """Whether the store accepts no messages for want of disk space."""
-        return self._broker.committer.limits.is_disk_low
+        return self._broker.commits.limits.is_disk_low
 
     def is_full(self, topic: Destination) -> bool:
         """Whether one of its subscribers has as much waiting as the topic may hold."""
@@ -94,16 +94,17 @@ class DestinationLimits:
 
     def _waiting(self, topic: Destination) -> int:
         waiting = (
-            each.pending_bytes + MESSAGE_BYTES * len(each.pending) for each in self._broker.delivery.subscribers(topic)
+            each.pending_bytes + MESSAGE_BYTES * len(each.pending)
+            for each in self._broker.dispatcher.subscribers(topic)
         )
         return max(waiting, default=0)
 
     def describe(self, place: str) -> str:
         """That a place is full, for whoever is told so."""
         if place == STORE:
-            return self._broker.committer.limits.disk.shortage if self.is_disk_low else "the broker's store is full"
+            return self._broker.commits.limits.disk.shortage if self.is_disk_low else "the broker's store is full"
         if place == TEMP:
-            limit = self._broker.committer.limits.temp
+            limit = self._broker.commits.limits.temp
             return f"the broker's room for messages that are not persistent is full (tempUsage {limit} bytes)"
         bound = self._bound(place)
         return f"{place} is full ({bound.name} {bound.bytes} bytes)"

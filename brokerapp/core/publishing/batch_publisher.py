@@ -68,12 +68,12 @@ class BatchPublisher:
             return
         destination, route = way
         self._broker.require(client, "write", destination)
-        messages = self._broker.publishing.messages(run.like, run.bodies)
+        messages = self._broker.publisher.messages(run.like, run.bodies)
         if route.bound:
             for each in messages:
                 each.held = tuple(route.bound)
         client.sent += len(messages)
-        self._broker.recorder.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
+        self._broker.tracer.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
             self._broker.confirm(client, *run.receipts)
             return
@@ -81,16 +81,16 @@ class BatchPublisher:
         for start in range(0, len(messages), length):
             part = slice(start, start + length)
             unit = ClientBatchWrite(self, client, messages[part], run.receipts[part], destination, route)
-            unit.given = self._broker.early.give(unit.messages, unit.sizes, route.groups)
+            unit.given = self._broker.concurrent.give(unit.messages, unit.sizes, route.groups)
             client.started_unit(unit.size)
-            self._broker.committer.submit(unit, unit.given)
+            self._broker.commits.submit(unit, unit.given)
 
     def _way(self, client: Client, run: SendBatchCommand) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
         like = run.like
         if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
             return None
-        if self._broker.flow.places or self._broker.bounds.is_disk_low:
+        if self._broker.flow_control.places or self._broker.limits.is_disk_low:
             return None
         destination, *others = Destination.parse_list(like.destination)
         if others or destination.is_temporary or destination not in client.producing_to:
@@ -98,7 +98,7 @@ class BatchPublisher:
         route = self._broker.topology.plans.get(destination)
         if route is None or route.groups is None or len(route.groups) != 1 or route.dropping:
             return None
-        if route.topics and self._broker.flow.watchful:
+        if route.topics and self._broker.flow_control.watchful:
             return None
         return destination, route
 
@@ -109,7 +109,7 @@ class BatchPublisher:
         [group] = route.groups
         if client.pending or len(group.logs) > 1 or route.topics:
             return False
-        return self._broker.publishing.pass_through(messages, group, str(destination))
+        return self._broker.publisher.pass_through(messages, group, str(destination))
 
     def finish(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None:
         """The store did what it could; what found no room goes on by itself."""
@@ -123,11 +123,11 @@ class BatchPublisher:
                 self._stored(run, slice(first, first + 1 + len(others)), seq + first)
                 continue
             for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
-                self._broker.storing.finish(unit, 0, refused[place])
+                self._broker.writer.finish(unit, 0, refused[place])
 
     def split(self, run: ClientBatchWrite, places: Iterable[int]) -> list[ClientWrite]:
         """These messages of a run, each in a unit of its own."""
-        storing, units = self._broker.storing, []
+        storing, units = self._broker.writer, []
         for place in places:
             placed = [RoutedMessage(run.messages[place], run.stored[place], run.destination, run.route)]
             appends = [(run.stored[place], run.rows)]
@@ -141,8 +141,8 @@ class BatchPublisher:
         messages = run.messages[part]
         [group] = run.route.groups
         given = {log: entries[part] for log, entries in run.given.items()}
-        self._broker.storing.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
+        self._broker.writer.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
         for copy in run.route.topics:
             for message in messages:
-                self._broker.delivery.publish(message, copy, run.client)
+                self._broker.dispatcher.publish(message, copy, run.client)
         self._broker.confirm(run.client, *run.receipts[part])

@@ -43,12 +43,12 @@ class ConcurrentDispatch:
             return NOTHING
         [group], broker, first = groups, self._broker, messages[0]
         [log], [row] = group.logs, group.rows
-        committer = broker.committer
+        committer = broker.commits
         if committer.given + len(messages) > MAX_COPIES:
             return NOTHING
-        if broker.delivery.stopped or not broker.homes.is_sure():
+        if broker.dispatcher.stopped or not broker.placement.is_sure():
             return NOTHING
-        if 0 < first.expires <= first.born_us // 1000 or broker.flow.is_full(group.names):
+        if 0 < first.expires <= first.born_us // 1000 or broker.flow_control.is_full(group.names):
             return NOTHING
         if not log.is_awaited or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
             return NOTHING
@@ -67,9 +67,9 @@ class ConcurrentDispatch:
         taken = log.give_early(entries)
         if not taken:
             return ()
-        self._broker.storing.arrived(log, messages, BodySizes.of(messages))
+        self._broker.writer.arrived(log, messages, BodySizes.of(messages))
         for consumer, theirs in taken:
-            self._broker.delivery.give(log, consumer, theirs)
+            self._broker.dispatcher.give(log, consumer, theirs)
         return entries
 
     def _has_room(self, log: MessageLog, size: int) -> bool:
@@ -78,16 +78,16 @@ class ConcurrentDispatch:
         What entries take beside their messages is not known here, so half of the store must be free, and half of the
         room for what is not persistent.
         """
-        broker, limits = self._broker, self._broker.committer.limits
+        broker, limits = self._broker, self._broker.commits.limits
         coming = broker.quotas.share.pending_bytes + size
-        if limits.accepted and 2 * (broker.committer.used + coming) > limits.accepted:
+        if limits.accepted and 2 * (broker.commits.used + coming) > limits.accepted:
             return False
-        if limits.temp and 2 * (broker.committer.temp + coming) > limits.temp:
+        if limits.temp and 2 * (broker.commits.temp + coming) > limits.temp:
             return False
         return not broker.topology.definitions.policies or self._fits(log, size)
 
     def _fits(self, log: MessageLog, size: int) -> bool:
-        committer = self._broker.committer
+        committer = self._broker.commits
         limit = committer.limits.of_log(log.name)
         if not limit:
             return True
@@ -100,7 +100,7 @@ class ConcurrentDispatch:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)
         if log.stranded or not log.consumers:
-            self._broker.consuming.return_stranded(log)
+            self._broker.consumers.return_stranded(log)
 
     def never_stored(self, given: Given) -> None:
         """Nothing comes of what was given early: a limit refused it in the end."""
@@ -108,4 +108,4 @@ class ConcurrentDispatch:
             log = self._broker.queues.get(name)
             if log is not None:
                 log.never_stored(entries)
-                self._broker.consuming.return_stranded(log)
+                self._broker.consumers.return_stranded(log)

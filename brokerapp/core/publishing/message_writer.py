@@ -57,8 +57,8 @@ class MessageWriter:
         """
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs and self._broker.flow.is_free(placed):
-            self._broker.settling.account(settled)
+        if not appends and not stored and not client.pending and not jobs and self._broker.flow_control.is_free(placed):
+            self._broker.acknowledgements.account(settled)
             self.happened(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
             self._broker.confirm(client, receipt)
             return
@@ -71,30 +71,32 @@ class MessageWriter:
         elif handover:
             request.handover, request.repeated = handover, ()
         client.started_unit(request.size)
-        flow = self._broker.flow
+        flow = self._broker.flow_control
         if flow.watchful:
             flow.submit(request)
         else:
-            self._broker.committer.submit(request, given)
+            self._broker.commits.submit(request, given)
 
     def asks(self, log: str) -> bool:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
         found = self._broker.queues.get(log)
-        return found is not None and (found.follows or (found.away and self._broker.homes.deposits.is_followed(log)))
+        return found is not None and (
+            found.follows or (found.away and self._broker.placement.deposits.is_followed(log))
+        )
 
     def finish(self, request: ClientWrite, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
         if refused:
-            reason = self._broker.flow.hold(request, refused)
+            reason = self._broker.flow_control.hold(request, refused)
             if reason is not None:
                 self.refuse(request, reason)
             return
         if request.waiting is not None:
-            self._broker.flow.release(request.waiting)
+            self._broker.flow_control.release(request.waiting)
         client.ended_unit(request.size)
         if request.settled:
-            self._broker.settling.account(request.settled)
+            self._broker.acknowledgements.account(request.settled)
         if request.repeated and client.tally is not None:
             client.tally.repeated += len(request.repeated)
         if request.dropped or request.repeated:
@@ -105,7 +107,7 @@ class MessageWriter:
     def _committed(self, placed: Sequence[RoutedMessage]) -> int:
         """Record that the messages of a transaction were sent, now, which is when copies of them are stored."""
         now_us = time.time_ns() // 1000
-        self._broker.publishing.record_sent(placed, now_us)
+        self._broker.publisher.record_sent(placed, now_us)
         return now_us
 
     def refuse(self, request: ClientWrite, reason: str) -> None:
@@ -118,20 +120,18 @@ class MessageWriter:
             logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
             for each in () if request.is_commit else placed:
                 sent_to, message = str(each.destination), each.message
-                self._broker.recorder.event(
-                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
-                )
+                self._broker.tracer.event(DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room")
 
     def withdraw(self, request: ClientWrite, why: str = "the connection ended") -> None:
         """Nothing comes of what a client asked, and nobody is told."""
         if request.is_commit:
-            self._broker.publishing.record_rolled_back(request.placed, why)
+            self._broker.publisher.record_rolled_back(request.placed, why)
         if request.waiting is not None:
-            self._broker.flow.release(request.waiting)
+            self._broker.flow_control.release(request.waiting)
         request.client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
-        self._broker.early.never_stored(request.given)
+        self._broker.concurrent.never_stored(request.given)
 
     def renew(self, request: ClientWrite) -> None:
         """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
@@ -152,12 +152,12 @@ class MessageWriter:
             if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs)
         ]
         for each in lost:
-            each.route = replace(each.route, groups=self._broker.publishing.groups(each.route))
+            each.route = replace(each.route, groups=self._broker.publisher.groups(each.route))
         return bool(lost)
 
     def kept(self, jobs: Sequence[ScheduledJobChange]) -> None:
         """The store holds these messages until they are due."""
-        self._broker.jobs.note(min([each.due_ms for each in jobs]))
+        self._broker.scheduled_jobs.note(min([each.due_ms for each in jobs]))
 
     def happened(
         self, placed: Sequence[RoutedMessage], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
@@ -173,10 +173,10 @@ class MessageWriter:
                     self.stored([each.message], sizes, group, sent_to, seq, given, moved_us, kind)
                 seq += 1
             for copy in each.route.topics:
-                if self._broker.bridging.is_repeated(each.message, copy.destination, each.sender):
+                if self._broker.bridges.is_repeated(each.message, copy.destination, each.sender):
                     continue
                 if not self._broker.temporaries.is_gone(copy.destination):
-                    self._broker.delivery.publish(each.message, copy, each.sender)
+                    self._broker.dispatcher.publish(each.message, copy, each.sender)
 
     def stored(
         self,
@@ -197,11 +197,11 @@ class MessageWriter:
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
-        touched, before = self._broker.delivery.touched, self._broker.committer.before
-        deposits = self._broker.homes.deposits
+        touched, before = self._broker.dispatcher.touched, self._broker.commits.before
+        deposits = self._broker.placement.deposits
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
-                self._broker.early.stored(log, given[name], numbers, payloads)
+                self._broker.concurrent.stored(log, given[name], numbers, payloads)
                 continue
             entries = ()
             if deposits.is_followed(name) if log.away else log.consumers:
@@ -223,7 +223,7 @@ class MessageWriter:
         self, messages: Sequence[Message], group: AppendGroup, sent_to: str, given: Given, ts_us: int, kind: int
     ) -> None:
         """Record the copies. Logs count those that were given early from that moment on."""
-        recorder = self._broker.recorder
+        recorder = self._broker.tracer
         if not given:
             recorder.run(kind, ts_us, messages, group.names, sent_to)
             return
@@ -241,7 +241,7 @@ class MessageWriter:
     def _count(self, log: MessageLog, sizes: BodySizes) -> None:
         """Each node counts what it stored, see nodes/shares.py."""
         log.counts.arrived(sizes)
-        self._broker.stats.changed.add(log.counts)
+        self._broker.counters.changed.add(log.counts)
 
     def _leave_out(
         self, placed: Sequence[RoutedMessage], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
@@ -264,9 +264,9 @@ class MessageWriter:
 
     def _drop(self, placed: RoutedMessage, log: MessageLog) -> None:
         log.counts.DroppedCount += 1
-        self._broker.stats.changed.add(log.counts)
+        self._broker.counters.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)
-        self._broker.recorder.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+        self._broker.tracer.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
 
 
 def _named(destinations: Sequence[Destination]) -> str:

@@ -43,9 +43,9 @@ class ProducerRegistry:
         self._broker.advisories.producer_stopped(client, destination)
 
     def _count(self, destination: Destination, change: int) -> None:
-        stats = self._broker.stats.of(destination.physical)
+        stats = self._broker.counters.of(destination.physical)
         stats.ProducerCount += change
-        self._broker.stats.changed.add(stats)
+        self._broker.counters.changed.add(stats)
 
     def forget(self, *destinations: Destination) -> None:
         """These are deleted: who sends there again begins anew."""

@@ -62,11 +62,11 @@ class Publisher:
         known_by = handover_key(send) if message.persistent or send.receipt is not None else ""
         if message.persistent or known_by or client.pending or client.waiting or not self._passed_through(placed):
             given = self._give_early(placed[0]) if len(placed) == 1 and not known_by else NOTHING
-            self._broker.storing.submit(client, placed, (), send.receipt, given=given, handover=known_by)
+            self._broker.writer.submit(client, placed, (), send.receipt, given=given, handover=known_by)
         else:
             self._broker.confirm(client, send.receipt)
         if message.expires:
-            self._broker.expiry.arrived(placed)
+            self._broker.expiration.arrived(placed)
 
     def _placed(self, client: Client, send: SendCommand) -> tuple[Message, list[RoutedMessage]]:
         """What a client sends, as a message with its ways."""
@@ -99,9 +99,9 @@ class Publisher:
         self._broker.confirm(client, send.receipt)
 
     def _give_early(self, placed: RoutedMessage) -> Given:
-        if not self._broker.flow.is_free((placed,)):
+        if not self._broker.flow_control.is_free((placed,)):
             return NOTHING
-        return self._broker.early.give([placed.message], [len(placed.stored)], placed.route.groups)
+        return self._broker.concurrent.give([placed.message], [len(placed.stored)], placed.route.groups)
 
     def _passed_through(self, placed: Sequence[RoutedMessage]) -> bool:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
@@ -117,10 +117,10 @@ class Publisher:
         given = log.pass_through([LogEntry(name, 0, message, original=original, shown=shown) for message in messages])
         if not given:
             return False
-        self._broker.storing.arrived(log, messages, BodySizes.of(messages))
-        self._broker.recorder.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        self._broker.writer.arrived(log, messages, BodySizes.of(messages))
+        self._broker.tracer.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
         for consumer, entries in given:
-            self._broker.delivery.give(log, consumer, entries)
+            self._broker.dispatcher.give(log, consumer, entries)
         return True
 
     @property
@@ -225,7 +225,7 @@ class Publisher:
             self._record_sent(each.message, each.destination, each.sender, now_us)
 
     def _record_sent(self, message: Message, destination: Destination, sender: Client | None, ts_us: int) -> None:
-        by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._broker.recorder
+        by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._broker.tracer
         if sender is not None and sender.bridge:
             recorder.event(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
         recorder.enqueue(ts_us, (message,), sent_to, by or None)
@@ -235,7 +235,7 @@ class Publisher:
         now_us = time.time_ns() // 1000
         for each in placed:
             sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
-            self._broker.recorder.event(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
+            self._broker.tracer.event(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
 
     def way(
         self,
@@ -278,14 +278,14 @@ class Publisher:
             found.groups = self.groups(found)
         placed = RoutedMessage(message, message.stored() if found.groups else b"", destination, found)
         if not found.groups:
-            self._broker.storing.happened([placed], 0)
+            self._broker.writer.happened([placed], 0)
             return
 
         def done(seq: int, refused: str) -> None:
             if not refused:
-                self._broker.storing.happened([placed], seq)
+                self._broker.writer.happened([placed], seq)
 
-        self._broker.committer.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
+        self._broker.commits.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[AppendGroup]:
         """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""

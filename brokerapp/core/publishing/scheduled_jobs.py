@@ -66,7 +66,7 @@ class ScheduledJobs:
 
     def start(self) -> None:
         """Find out when the first job is due."""
-        self._broker.committer.ask(lambda store: store.next_due(), self._wait)
+        self._broker.commits.ask(lambda store: store.next_due(), self._wait)
 
     def note(self, due_ms: int) -> None:
         """A job is due then."""
@@ -86,7 +86,7 @@ class ScheduledJobs:
 
     def _next_page(self) -> None:
         now_ms, skip = clock.now_ms(), self._put_off
-        self._broker.committer.ask(lambda store: store.jobs(0, now_ms, skip, PAGE), self._found)
+        self._broker.commits.ask(lambda store: store.jobs(0, now_ms, skip, PAGE), self._found)
 
     def _found(self, due: list[StoredJob]) -> None:
         if not due:
@@ -94,7 +94,7 @@ class ScheduledJobs:
             if self._put_off:
                 self.note(clock.now_ms() + RETRY_MS)
             else:
-                self._broker.committer.ask(lambda store: store.next_due(), self._found_next)
+                self._broker.commits.ask(lambda store: store.next_due(), self._found_next)
             return
         for each in due:
             try:
@@ -118,7 +118,7 @@ class ScheduledJobs:
     def _try_later(self, job: StoredJob) -> None:
         change = ScheduledJobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
         then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
-        self._broker.committer.submit(JobWrite([change], moves=True, then=then))
+        self._broker.commits.submit(JobWrite([change], moves=True, then=then))
 
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:
@@ -128,19 +128,19 @@ class ScheduledJobs:
         """A job ends with nothing: where its message was to go is gone for good. That is recorded with its cause."""
         logger.warning("job %s is given up: %s is gone", id, to)
         now_us = time.time_ns() // 1000
-        self._broker.recorder.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
-        self._broker.committer.submit(JobWrite([ScheduledJobChange(id)], moves=True))
+        self._broker.tracer.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
+        self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], moves=True))
 
     def _fail(self, id: str, job: ScheduledJob) -> None:
         """Let the damaged message of a job be a dead letter instead."""
-        placed = self._broker.failures.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
+        placed = self._broker.dead_letters.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
 
         def then(seq: int, refused: str) -> None:
             moved_us = time.time_ns() // 1000
-            self.outcome(refused, lambda: placed and self._broker.storing.happened([placed], seq, moved_us=moved_us))
+            self.outcome(refused, lambda: placed and self._broker.writer.happened([placed], seq, moved_us=moved_us))
 
         appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
-        self._broker.committer.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
+        self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

@@ -36,19 +36,19 @@ class MessageScheduler:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        broker.jobs.does[JobPurpose.SEND] = self._deliver
+        broker.scheduled_jobs.does[JobPurpose.SEND] = self._deliver
 
     def send(self, client: Client, send: SendCommand) -> None:
         """Publish now, or keep for later what asks for that. Raises RequestRefused."""
         if MARK not in send.properties:
-            self._broker.publishing.send(client, send)
+            self._broker.publisher.send(client, send)
             return
         headers = _headers(send.properties)
         if ACTION in headers and Destination.parse_list(send.destination) == (MANAGEMENT,):
             self._broker.require(client, "write", MANAGEMENT)
             self._manage(client, send, headers)
         elif not self._kept(client, send, headers):
-            self._broker.publishing.send(client, send)
+            self._broker.publisher.send(client, send)
 
     # -- keeping
 
@@ -71,9 +71,9 @@ class MessageScheduler:
         """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
             self._broker.require(client, "write", each)
-            self._broker.publishing.check(each)
+            self._broker.publisher.check(each)
         schedule.first(clock.now_ms())  # raises when that is never
-        message = self._broker.publishing.message(replace(send, properties=_without_schedule(send.properties)))
+        message = self._broker.publisher.message(replace(send, properties=_without_schedule(send.properties)))
         job = ScheduledJob(JobPurpose.SEND, send.destination, message, schedule)
         record = job.record()
 
@@ -81,7 +81,7 @@ class MessageScheduler:
             return ScheduledJobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
-            self._broker.storing.submit(client, (), (), send.receipt, jobs=[change()])
+            self._broker.writer.submit(client, (), (), send.receipt, jobs=[change()])
         else:
             client.check_room(transaction, len(record))
             self._broker.quotas.reserve(len(record))
@@ -94,11 +94,11 @@ class MessageScheduler:
 
     def _deliver(self, id: str, due_ms: int, job: ScheduledJob) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
-        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._broker.publishing
+        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._broker.publisher
         everywhere = Destination.parse_list(job.to)
         targets = [each for each in everywhere if not self._broker.temporaries.is_gone(each)]
         if not targets:
-            self._broker.jobs.lose(id, job.message, everywhere[0], job.to)
+            self._broker.scheduled_jobs.lose(id, job.message, everywhere[0], job.to)
             return
         following = schedule.after(due_ms, now_ms)
         if following is None:
@@ -117,13 +117,13 @@ class MessageScheduler:
         self._submit(changes, placed, moves=following is None)
 
     def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedMessage], moves: bool = False) -> None:
-        jobs = self._broker.jobs
+        jobs = self._broker.scheduled_jobs
 
         def then(seq: int, refused: str) -> None:
-            jobs.outcome(refused, lambda: self._broker.storing.happened(placed, seq))
+            jobs.outcome(refused, lambda: self._broker.writer.happened(placed, seq))
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        self._broker.committer.submit(JobWrite(changes, appends, moves, then))
+        self._broker.commits.submit(JobWrite(changes, appends, moves, then))
 
     # -- management by messages
 
@@ -155,7 +155,7 @@ class MessageScheduler:
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:
         """Let a message that waits be delivered no more; `then` is told whether there was such a job."""
-        self._broker.committer.submit(JobWrite([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
+        self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
 
     def _remove(self, id: str) -> bool:
         self.remove(id, lambda _found: None)
@@ -174,12 +174,12 @@ class MessageScheduler:
             gone = sum([step(each) for each in scheduled])
             self._each(window, step, done, skip + len(jobs) - gone)
 
-        self._broker.committer.ask(lambda store: store.jobs(*window, skip, PAGE), found)
+        self._broker.commits.ask(lambda store: store.jobs(*window, skip, PAGE), found)
 
     def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
         job = ScheduledJob.load(stored.record)
-        id, publishing = self._broker.publishing.next_id(), self._broker.publishing
+        id, publishing = self._broker.publisher.next_id(), self._broker.publisher
         headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
         told = signed(job.message.headers, headers | job.schedule.headers())
         message = job.message.with_headers(told, id=id, persistent=False)

@@ -51,7 +51,7 @@ class Transactions:
                 raise RequestRefused(
                     f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
                 )
-            self._broker.storing.restore_queues(transaction.placed)
+            self._broker.writer.restore_queues(transaction.placed)
         except RequestRefused as error:
             self.roll_back(client, transaction, str(error))
             raise
@@ -59,11 +59,11 @@ class Transactions:
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
         def undo() -> None:
-            self._broker.consuming.take_back(entry for _, _, entry in settled if from_log(entry))
+            self._broker.consumers.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._broker.storing.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
-        self._broker.expiry.arrived(transaction.placed)
+        self._broker.writer.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
+        self._broker.expiration.arrived(transaction.placed)
 
     def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
@@ -109,7 +109,7 @@ class Transactions:
 
     def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
-        self._broker.publishing.record_rolled_back(transaction.placed, why)
+        self._broker.publisher.record_rolled_back(transaction.placed, why)
         held: dict[Subscription, dict[str, LogEntry]] = {}
         homeless: list[LogEntry] = []
         for subscription, key, entry in transaction.settled:
@@ -118,12 +118,12 @@ class Transactions:
             elif from_log(entry):
                 homeless.append(entry)
             elif not isinstance(entry, RemoteLogEntry):  # which goes back where it is kept
-                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             self._hold_again(subscription, entries)
-        self._broker.consuming.take_back(homeless)
+        self._broker.consumers.take_back(homeless)
 
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.hold_again(entries)
         if subscription.abroad:
-            self._broker.homes.abroad.take_credit(subscription, entries.values())
+            self._broker.placement.abroad.take_credit(subscription, entries.values())

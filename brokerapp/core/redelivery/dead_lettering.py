@@ -83,7 +83,7 @@ class DeadLettering:
         if target is None:
             return None
         now_us = time.time_ns() // 1000
-        self._broker.recorder.event(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
+        self._broker.tracer.event(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
         return self._placed(
             dead_letter(message, DeadLetterInfo(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target
         )
@@ -119,9 +119,9 @@ class DeadLettering:
         Returns what follows as soon as the store has removed it: its home is not told before.
         """
         log.counts.left((entry.message,))
-        self._broker.stats.changed.add(log.counts)
+        self._broker.counters.changed.add(log.counts)
         if log.away:
-            return lambda: self._broker.homes.abroad.settled(log.name, [entry], None)
+            return lambda: self._broker.placement.abroad.settled(log.name, [entry], None)
         log.settled([entry])
         return _nothing
 
@@ -134,13 +134,13 @@ class DeadLettering:
 
         def buried(seq: int, _refused: str) -> None:
             gone()
-            self._broker.storing.happened([placed], seq, moved_us=time.time_ns() // 1000)
+            self._broker.writer.happened([placed], seq, moved_us=time.time_ns() // 1000)
 
-        self._broker.committer.submit(PendingWrite(appends, settles, moves=True, then=buried))
+        self._broker.commits.submit(PendingWrite(appends, settles, moves=True, then=buried))
 
     def _placed(self, message: Message, target: Destination) -> RoutedMessage:
         """A dead letter on its way."""
-        message, found = self._broker.publishing.way(message, target)
+        message, found = self._broker.publisher.way(message, target)
         for group in found.groups:
             for each in group.logs:
                 self._broker.queues.takes_dead_letters(each)
@@ -153,10 +153,10 @@ class DeadLettering:
         subscriber's copy it is recorded once what became of it.
         """
         topic, now_us = Destination.parse(entry.log), time.time_ns() // 1000
-        stats = self._broker.stats.of(topic)
+        stats = self._broker.counters.of(topic)
         if expired:
             stats.ExpiredCount += 1
-            self._broker.stats.changed.add(stats)
+            self._broker.counters.changed.add(stats)
             self.record(EXPIRE, now_us, entry, consumer, cause)
             self._broker.advisories.expired(topic, entry.message)
         strategy = self._strategy(topic)
@@ -165,7 +165,7 @@ class DeadLettering:
             self.record(DROP, now_us, entry, consumer, cause)
             return
         stats.DeadLetterCount += 1
-        self._broker.stats.changed.add(stats)
+        self._broker.counters.changed.add(stats)
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         self._broker.advisories.dead_lettered(topic, entry.message)
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
@@ -187,7 +187,7 @@ class DeadLettering:
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
         gone = self.gone(log, entry)
-        self._broker.committer.submit(PendingWrite(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
+        self._broker.commits.submit(PendingWrite(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:
         policy = self._broker.topology.policy_for(destination)
@@ -220,4 +220,4 @@ class DeadLettering:
         """Note a trace event about a message in a queue or on its way from a topic."""
         original = entry.original or entry.message.headers.get("original-destination") or entry.shown
         sent_to = str(Destination.parse(original)) if original else entry.log
-        self._broker.recorder.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)
+        self._broker.tracer.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

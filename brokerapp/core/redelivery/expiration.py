@@ -58,7 +58,7 @@ class ExpirationSweeper:
         def look() -> None:
             self._look_after(period)
             now_ms = clock.now_ms()
-            self._broker.committer.ask(lambda store: store.late_logs(now_ms), lambda names: self._found(names, period))
+            self._broker.commits.ask(lambda store: store.late_logs(now_ms), lambda names: self._found(names, period))
 
         self._timers[period] = self._broker.timers.at(clock.now_ms() + period, look)
 
@@ -96,8 +96,8 @@ class ExpirationSweeper:
                 taken = log.seize(late)
                 for each in late:
                     if each.seq in taken:
-                        self._broker.failures.expire(log, entry_of(log.name, each))
-                self._broker.delivery.touched[log] = None
+                        self._broker.dead_letters.expire(log, entry_of(log.name, each))
+                self._broker.dispatcher.touched[log] = None
                 self._step(log, skip + len(late) - len(taken))
 
-        self._broker.committer.ask(lambda store: store.expired(log.name, now_ms, skip, count), found)
+        self._broker.commits.ask(lambda store: store.expired(log.name, now_ms, skip, count), found)

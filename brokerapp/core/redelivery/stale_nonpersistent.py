@@ -33,7 +33,7 @@ class StaleNonPersistent:
 
     def clear(self, last: int) -> None:
         """Drop what has a number up to this one."""
-        if not self._broker.committer.temp:
+        if not self._broker.commits.temp:
             for log in list(self._broker.queues):
                 self._then(log)
             return
@@ -65,16 +65,16 @@ class StaleNonPersistent:
                 self._read(page[-1].seq)
                 return
             log.stopped.discard(CAUSE)
-            self._broker.delivery.touched[log] = None
+            self._broker.dispatcher.touched[log] = None
             self._logs.popleft()
             if self._broker.queues.holds(log):
                 self._then(log)
             self._read(0)
 
-        self._broker.committer.read(log.name, after, PAGE, found)
+        self._broker.commits.read(log.name, after, PAGE, found)
 
     def _drop(self, log: MessageLog, leftover: list[StoredLogEntry]) -> None:
         taken = log.seize(leftover)
         for each in leftover:
             if each.seq in taken:
-                self._broker.failures.drop(log, entry_of(log.name, each), CAUSE, None)
+                self._broker.dead_letters.drop(log, entry_of(log.name, each), CAUSE, None)

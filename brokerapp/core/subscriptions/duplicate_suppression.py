@@ -125,12 +125,12 @@ class DuplicateSuppression:
         for each, standing in list(self._here.get(target, {}).items()):
             if standing.serves is not (standing.bid in serving):
                 standing.serves = not standing.serves
-                (self._broker.subscribing.rise if standing.serves else self._broker.subscribing.rest)(each)
+                (self._broker.subscriptions.rise if standing.serves else self._broker.subscriptions.rest)(each)
 
     # -- other nodes
 
     def _tell(self, target: Destination, bid: BridgeBid, *, gone: bool = False) -> None:
-        homes = self._broker.homes
+        homes = self._broker.placement
         if homes.others:
             row = (str(target), bid.key, None if gone else bid.told())
             homes.known.ask(homes.others, Word.RIVALS, (False, [row]), lambda _: None)
@@ -142,7 +142,7 @@ class DuplicateSuppression:
             for target, known in self._here.items()
             for each in known.values()
         ]
-        self._broker.homes.tell(session, Word.RIVALS, 0, True, rows)
+        self._broker.placement.tell(session, Word.RIVALS, 0, True, rows)
 
     def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
         """What consumers of bridges another node has; `anew`: those are all."""
@@ -159,7 +159,7 @@ class DuplicateSuppression:
             self._tidy(target, session)
         for target in changed:
             self._follow(target)
-        self._broker.homes.tell(session, Word.KNOWN, id, "")
+        self._broker.placement.tell(session, Word.KNOWN, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""

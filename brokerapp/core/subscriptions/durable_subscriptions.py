@@ -82,7 +82,7 @@ class DurableSubscriptions:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
             subscription = SubscriptionIdentity.from_attributes(state.attributes)
-            if subscription.durable or self._broker.homes.others:
+            if subscription.durable or self._broker.placement.others:
                 log = self._broker.queues.restore(state, last)
                 durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
                 if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
@@ -106,7 +106,7 @@ class DurableSubscriptions:
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
-            self._broker.recovery.created(durable)
+            self._broker.retained.created(durable)
         return durable
 
     def in_the_way(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
@@ -157,7 +157,7 @@ class DurableSubscriptions:
 
     def _add(self, feed: SubscriptionFeed, log: MessageLog) -> DurableSubscription:
         subscription = feed.subscription
-        durable = DurableSubscription(log, feed, clock.now_ms(), self._broker.homes.guests.may_consume)
+        durable = DurableSubscription(log, feed, clock.now_ms(), self._broker.placement.guests.may_consume)
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._broker.topology.add_feed(feed)
@@ -173,7 +173,7 @@ class DurableSubscriptions:
 
     def _tune(self, durable: DurableSubscription) -> None:
         """In order of priority where the policy of its topic says so; its other rules are for queues."""
-        policy = self._broker.bounds.policy_of(durable.log.name)
+        policy = self._broker.limits.policy_of(durable.log.name)
         rules = DispatchPolicy(prioritized=bool(policy and policy.prioritized_messages))
         self._broker.queues.tune(durable.log, rules, partial(self._attributes, durable))
 
@@ -227,7 +227,7 @@ class DurableSubscriptions:
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLES)
             if is_its and named.name not in names and not durable.active:
                 logger.info("%s is not needed any more: it goes", named)
-                self._broker.homes.dropping.drop(durable, lambda _in_use: None)
+                self._broker.placement.dropping.drop(durable, lambda _in_use: None)
 
     def _discard_log(self, durable: DurableSubscription) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
@@ -255,10 +255,10 @@ class DurableSubscriptions:
 
         def done() -> None:
             self._discarded.discard(log)
-            self._broker.homes.known.tell_removed(log)
+            self._broker.placement.known.tell_removed(log)
 
         self._discarded.add(log)
-        self._broker.committer.discard(log, done)
+        self._broker.commits.discard(log, done)
 
     def name_is_free(self, log: str) -> None:
         """Another node has removed the log of this name with all it held."""
@@ -271,7 +271,7 @@ class DurableSubscriptions:
         subscription.durable = durable
         if subscription.guest_of or not durable.log.away:
             self.adopt(durable, subscription)
-        self._broker.consuming.attach(subscription, durable.log)
+        self._broker.consumers.attach(subscription, durable.log)
         self._only_persistent(durable)
         self._note_topics(durable)
 
@@ -298,7 +298,7 @@ class DurableSubscriptions:
 
     def _note_topics(self, durable: DurableSubscription) -> None:
         for topic in durable.subscription.topics:
-            self._broker.subscribing.note_subscribers(topic)
+            self._broker.subscriptions.note_subscribers(topic)
 
     def _only_persistent(self, durable: DurableSubscription) -> None:
         """Without keepDurableSubsActive one that is offline keeps persistent messages only."""

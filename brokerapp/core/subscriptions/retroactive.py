@@ -122,7 +122,7 @@ class RetroactiveRecovery:
             else:
                 for kept in self._remembered(target, asks):
                     if self._broker.may(subscription, "read", kept.copy.destination):  # a pattern matches all topics
-                        self._broker.delivery.tell(subscription, kept.message, kept.copy)
+                        self._broker.dispatcher.tell(subscription, kept.message, kept.copy)
 
     def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
@@ -133,7 +133,7 @@ class RetroactiveRecovery:
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
                 goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
                 if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
-                    self._broker.publishing.put(kept.message, copy)
+                    self._broker.publisher.put(kept.message, copy)
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
         """The first consumer of a consumer queue; what it gets is not in the queue."""
@@ -143,7 +143,7 @@ class RetroactiveRecovery:
         for topic in topics_behind(self._broker.topology.definitions, queue):
             for kept in self._remembered(topic, asks):
                 subscription.told = True
-                self._broker.delivery.tell(subscription, kept.message, kept.copy, queue=queue)
+                self._broker.dispatcher.tell(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:
         """What the topics of this name or pattern have for who asks, or for everybody."""

@@ -65,7 +65,7 @@ class SlowConsumers:
             f"{'connection' if strategy.abort_connection else 'subscription'} is ended (slowConsumerStrategy)"
         )
         logger.warning("%s: %s", client.client_id, error)
-        self._broker.subscribing.end(client, subscription)
+        self._broker.subscriptions.end(client, subscription)
         self._broker.refuse(client, error, None)
         if strategy.abort_connection:
             client.sink.flush()

@@ -63,14 +63,14 @@ class Subscriptions:
         """Consume. Raises RequestRefused; messages follow the receipt."""
         targets = self._sources(client, subscribe)
         if subscribe.browser:
-            self._broker.browsing.check(subscribe, targets)
+            self._broker.browsers.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         wanted = named_subscription(client, subscribe, targets)
         retroactive = is_true(subscribe.options, "retroactive")
         crossing = crossing_of(client, subscribe.options, selector)
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
-            by_default = self._broker.browsing.prefetch(targets[0])
+            by_default = self._broker.browsers.prefetch(targets[0])
         prefetch = number_of(subscribe.options, "prefetchSize", by_default)
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
@@ -80,8 +80,8 @@ class Subscriptions:
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
             self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
-        if wanted and (ask := self._broker.homes.contending.asked_first(wanted)) is not None:
-            self._broker.homes.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
+        if wanted and (ask := self._broker.placement.contending.asked_first(wanted)) is not None:
+            self._broker.placement.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
             return
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
@@ -98,20 +98,20 @@ class Subscriptions:
         self._broker.quotas.subscriptions += 1
         client.read_or_not()
         if subscribe.browser:
-            self._broker.browsing.join(subscription)
+            self._broker.browsers.join(subscription)
             self._broker.advisories.consumer_started(subscription)
             self._broker.barrier(client, subscribe.receipt, subscription.browse.begin)
             return
         if durable is not None:
             self._broker.durables.join(subscription, durable)
-        elif not self._broker.rivals.admits(subscription):
+        elif not self._broker.duplicates.admits(subscription):
             self._broker.barrier(client, subscribe.receipt)
             return
         else:
             self._join(subscription)
-            self._broker.recovery.subscribed(subscription, retroactive)
+            self._broker.retained.subscribed(subscription, retroactive)
         self._started(subscription)
-        self._broker.homes.when_sure(
+        self._broker.placement.when_sure(
             lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
         )
 
@@ -123,7 +123,7 @@ class Subscriptions:
         if not (same and crossing.goes_on(old.crossing)):
             self.end(old.client, old)
             return False
-        self._broker.rivals.is_for(old, crossing, priority_of(subscribe.options))
+        self._broker.duplicates.is_for(old, crossing, priority_of(subscribe.options))
         self._broker.barrier(old.client, subscribe.receipt)
         return True
 
@@ -135,11 +135,11 @@ class Subscriptions:
 
     def _start(self, subscription: Subscription) -> None:
         subscription.started = True
-        self._broker.delivery.resume(subscription)
+        self._broker.dispatcher.resume(subscription)
 
     def rest(self, subscription: Subscription) -> None:
         """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
-        self._broker.consuming.withdraw(subscription)
+        self._broker.consumers.withdraw(subscription)
         self._stopped(subscription)
 
     def rise(self, subscription: Subscription) -> None:
@@ -151,9 +151,9 @@ class Subscriptions:
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if target.is_queue:
-                self._broker.consuming.join(subscription, target)
+                self._broker.consumers.join(subscription, target)
             else:
-                self._broker.delivery.join(subscription, target)
+                self._broker.dispatcher.join(subscription, target)
                 self.note_subscribers(target)
 
     def _bound_pending(self, subscription: Subscription, wanted: int) -> None:
@@ -205,9 +205,9 @@ class Subscriptions:
             durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
             for topic in durable.subscription.topics:
                 self._broker.require_read(client, topic)
-            drop = partial(self._broker.homes.dropping.drop, durable)
+            drop = partial(self._broker.placement.dropping.drop, durable)
             confirm = partial(self._broker.confirm, client, unsubscribe.receipt)
-            self._broker.homes.waits.wait(client, unsubscribe.receipt, drop, confirm)
+            self._broker.placement.waits.wait(client, unsubscribe.receipt, drop, confirm)
             return
         self.end(client, _meant(client, unsubscribe))
         self._broker.barrier(client, unsubscribe.receipt)
@@ -220,7 +220,7 @@ class Subscriptions:
             self._broker.quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
-        is_resting = self._broker.rivals.left(subscription)
+        is_resting = self._broker.duplicates.left(subscription)
         if subscription.browse is not None:
             subscription.browse.stop()
             self._broker.advisories.consumer_stopped(subscription)
@@ -231,11 +231,11 @@ class Subscriptions:
             log = self._broker.queues.get(entry.log)
             if log is not None and log.away:  # its home says so
                 continue
-            self._broker.failures.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
-            self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
+            self._broker.dead_letters.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
+            self._broker.counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):
-                self._broker.stats.of(Destination.parse(entry.shown)).InFlightCount -= 1
-        self._broker.consuming.part(subscription)
+                self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+        self._broker.consumers.part(subscription)
         if subscription.durable is not None:
             self._broker.durables.parted(subscription.durable)
         if not is_resting:
@@ -256,7 +256,7 @@ class Subscriptions:
         """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""
         for subscription in list(log.consumers):
             if len(subscription.destinations) > 1 or subscription.destinations[0].is_pattern:
-                self._broker.consuming.detach(subscription, log)
+                self._broker.consumers.detach(subscription, log)
                 continue
             client: Client = subscription.client
             self.end(client, subscription)
@@ -266,7 +266,7 @@ class Subscriptions:
     def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if not target.is_queue:
-                self._broker.delivery.part(subscription, target)
+                self._broker.dispatcher.part(subscription, target)
                 self.note_subscribers(target)
 
     def note_subscribers(self, target: Destination) -> None:
@@ -276,9 +276,9 @@ class Subscriptions:
         names = (
             [target]
             if not target.is_pattern
-            else [d for d in self._broker.stats.known() if d.kind is DestinationKind.TOPIC]
+            else [d for d in self._broker.counters.known() if d.kind is DestinationKind.TOPIC]
         )
-        self._broker.stats.changed.update(map(self._broker.stats.of, names))
+        self._broker.counters.changed.update(map(self._broker.counters.of, names))
         self._broker.advisories.listeners_changed()
 
 

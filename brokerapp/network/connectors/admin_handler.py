@@ -44,7 +44,7 @@ class NetworkDesk:
 
     async def incoming(self) -> list[dict[str, Any]]:
         """The bridges of other brokers to this very node: InboundBridgeStats of each."""
-        return [asdict(each) for each in self._connections.broker.bridging.incoming()]
+        return [asdict(each) for each in self._connections.broker.bridges.incoming()]
 
     async def demand(self, name: str) -> list[dict[str, Any]]:
         """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""

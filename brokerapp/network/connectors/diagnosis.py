@@ -52,7 +52,7 @@ class Inquiry:
         """The message of this number."""
         log = self._broker.queues.find(queue)
         done = asyncio.get_running_loop().create_future()
-        self._broker.committer.read(log.name, seq - 1, 1, done.set_result)
+        self._broker.commits.read(log.name, seq - 1, 1, done.set_result)
         entries = [entry_of(log.name, each) for each in await done if each.seq == seq]
         if not entries:
             raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")

@@ -23,7 +23,7 @@ def network_stats(connections: Connections) -> NetworkStats:
     """All of it, in brief."""
     broker = connections.broker
     virtual = broker.topology.definitions.virtual_destinations
-    return NetworkStats([_connector(each, virtual) for each in connections], broker.bridging.incoming())
+    return NetworkStats([_connector(each, virtual) for each in connections], broker.bridges.incoming())
 
 
 def _connector(connector: Connector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:

@@ -101,7 +101,7 @@ class Guests:
                 guest.claim = durable.subscription.left_to(*claim)
             self._broker.durables.join(guest, durable)
         else:
-            self._broker.consuming.attach_here(guest, log)
+            self._broker.consumers.attach_here(guest, log)
         self._answer(session, id, waits=durable is not None)
 
     def _answer(self, session: str, id: int, *, waits: bool) -> None:
@@ -111,7 +111,7 @@ class Guests:
             self._homes.tell(session, Word.KNOWN, id, "")
 
         if waits:
-            self._broker.committer.submit(PendingWrite(then=say))
+            self._broker.commits.submit(PendingWrite(then=say))
         else:
             say()
 
@@ -147,7 +147,7 @@ class Guests:
                 del self._guests[session, key]
 
     def _leave(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
-        self._broker.consuming.part_from(guest, log, keeps_groups=keeps_groups)
+        self._broker.consumers.part_from(guest, log, keeps_groups=keeps_groups)
         guest.logs.remove(log)
 
     def _parted(self, log: str) -> None:
@@ -172,7 +172,7 @@ class Guests:
         guest = self._guests.get((session, key))
         if guest is not None:
             guest.credit += count
-            self._broker.delivery.resume(guest)
+            self._broker.dispatcher.resume(guest)
 
     # -- what they hold
 
@@ -238,10 +238,10 @@ class Guests:
     def removed(self, log: MessageLog, entries: Sequence[LogEntry], consumer: Consumer | None) -> None:
         """The same of a log that is at home here. It was counted where its consumer is."""
         if consumer is not None:
-            self._broker.delivery.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
+            self._broker.dispatcher.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
         else:
             log.settled(entries)
-            self._broker.stats.changed.add(log.counts)
+            self._broker.counters.changed.add(log.counts)
 
     def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""
@@ -255,11 +255,11 @@ class Guests:
         now_us = time.time_ns() // 1000
         for entry in entries:
             if seen:
-                self._broker.failures.record(REDELIVER, now_us, entry, None, cause)
-                self._broker.stats.of(Destination.parse(entry.log)).RedeliveredCount += 1
+                self._broker.dead_letters.record(REDELIVER, now_us, entry, None, cause)
+                self._broker.counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
             else:
                 entry.deliveries -= 1  # one is added to what comes back
-        self._broker.consuming.take_back(entries)
+        self._broker.consumers.take_back(entries)
 
     def _here(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)
@@ -304,7 +304,7 @@ class Guests:
                 log.groups.hand_over(guest, successor)
             else:
                 log.groups.leave(guest)
-        self._broker.delivery.touched[log] = None
+        self._broker.dispatcher.touched[log] = None
 
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
@@ -328,7 +328,7 @@ class Guests:
 
         def found(present: set[int]) -> None:
             log.stopped.discard(reason)
-            self._broker.delivery.touched[log] = None
+            self._broker.dispatcher.touched[log] = None
             if log.tenure != tenure or self._here(name) is not log:
                 return  # it was read anew meanwhile
             log.settled([entry for entry in entries if entry.seq not in present])
@@ -336,7 +336,7 @@ class Guests:
             if back:
                 self._come_back(back, cause, seen=True)
 
-        self._broker.committer.ask(lambda store: store.present(name, numbers), found)
+        self._broker.commits.ask(lambda store: store.present(name, numbers), found)
 
     def forget(self, log: MessageLog) -> None:
         """A log is at home elsewhere from now on, where the nodes say again who consumes it."""

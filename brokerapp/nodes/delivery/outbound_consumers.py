@@ -79,7 +79,7 @@ class Abroad:
                 account.consumers[subscription] = True
                 self._say(subscription, log)
 
-        self._broker.committer.submit(PendingWrite(then=stored))
+        self._broker.commits.submit(PendingWrite(then=stored))
 
     def _answered(self, subscription: Subscription, epoch: int, home: str, refusal: str) -> None:
         """The home took the consumer, or did not."""
@@ -87,7 +87,7 @@ class Abroad:
         if not refusal and self._homes.members.epoch == epoch and self._homes.hears(home):
             subscription.claim = None
         if refusal and client.subscriptions.get(subscription.name) is subscription:
-            self._broker.subscribing.end(client, subscription)
+            self._broker.subscriptions.end(client, subscription)
             self._broker.refuse(client, RequestRefused(refusal), None)
 
     def _say(self, subscription: Subscription, log: MessageLog) -> None:
@@ -193,7 +193,7 @@ class Abroad:
         """Let what the store damaged be dead letters; the owner may send others in their place."""
         self.give_credit(subscription, entries)
         for entry in entries:
-            self._broker.failures.fail_damaged(self._broker.queues[name], entry)
+            self._broker.dead_letters.fail_damaged(self._broker.queues[name], entry)
 
     def drain(self, subscription: Subscription) -> None:
         """Have what owners sent for a consumer delivered in the next round, as far as it can be."""
@@ -231,7 +231,7 @@ class Abroad:
             self._hand(subscription, name, entries)
 
     def _hand(self, subscription: Subscription, name: str, entries: list[LogEntry]) -> None:
-        delivery, client = self._broker.delivery, subscription.client
+        delivery, client = self._broker.dispatcher, subscription.client
         client.delivered += len(entries)
         subscription.delivered += len(entries)
         delivery.dirty[client] = None
@@ -269,7 +269,7 @@ class Abroad:
             for name, some in _by_log(entries).items():
                 self.settled(name, some, client)
 
-        self._broker.committer.submit(PendingWrite(settles=[each for each in entries if each.seq], then=done))
+        self._broker.commits.submit(PendingWrite(settles=[each for each in entries if each.seq], then=done))
 
     def settled(self, name: str, entries: Sequence[LogEntry], client: Client | None) -> None:
         """The store has removed them, as this client acknowledged them; None: they went otherwise, and were counted."""
@@ -281,7 +281,7 @@ class Abroad:
             return
         consumer = Consumer(client.client_id, client.bridge) if client is not None else None
         if consumer is not None:
-            self._broker.delivery.count_acked(log, entries)
+            self._broker.dispatcher.count_acked(log, entries)
         if not log.away:  # it came home meanwhile
             self._homes.guests.removed(log, entries, consumer)
             return
@@ -303,7 +303,7 @@ class Abroad:
     def _note_seen(self, name: str, entries: Iterable[LogEntry]) -> None:
         """The home, or the one to come, flags these, also when it does not hear what became of them."""
         for entry in entries:
-            self._broker.committer.note_return(entry, entry.deliveries + 1)
+            self._broker.commits.note_return(entry, entry.deliveries + 1)
         if self._homes.home(name) == self.me:
             self._homes.coming.came_back(name, entries)
 
@@ -339,7 +339,10 @@ class Abroad:
                 if subscription.browse is None:
                     self._note(account, log, subscription, subscription.unacked.values())
         transactions = (each for client in self._broker.clients.values() for each in client.transactions.values())
-        for unit in (*transactions, *self._broker.flow.waiting()):  # what is acknowledged in them was credited then
+        for unit in (
+            *transactions,
+            *self._broker.flow_control.waiting(),
+        ):  # what is acknowledged in them was credited then
             for subscription, _, entry in unit.settled:
                 account.credited |= self._note(account, log, subscription, (entry,))
 

@@ -44,7 +44,7 @@ class Arrivals:
         if log is not None:
             self._take(log, count, upto, runs, session if forgotten is not None else "")
             if log.follows != (runs is not None) and not log.away:
-                self._broker.homes.tell(session, Word.WISHED, name, log.follows)
+                self._broker.placement.tell(session, Word.WISHED, name, log.follows)
         elif destination.kind is DestinationKind.SUBSCRIPTION or destination.is_temporary:
             self._look_up(destination, count)  # read back
         else:  # it was deleted as this came: it is there again
@@ -64,8 +64,8 @@ class Arrivals:
         self._touched(log)
 
     def _touched(self, log: MessageLog) -> None:
-        self._broker.stats.changed.add(log.counts)
-        self._broker.delivery.touched[log] = None
+        self._broker.counters.changed.add(log.counts)
+        self._broker.dispatcher.touched[log] = None
 
     def _look_up(self, destination: Destination, count: int) -> None:
         """It was removed as this came, or is new and its maker is yet to reach us: the store knows which."""
@@ -75,16 +75,16 @@ class Arrivals:
             [attributes] = answer
             is_there = attributes and attributes.get("kind") != DISCARDED
             if queues.get(name) is None and is_there:
-                self._broker.restoring.learn(name, json.dumps(attributes))
+                self._broker.store_recovery.learn(name, json.dumps(attributes))
             elif queues.get(name) is None:  # nobody is to get what came
                 part = (
                     self._broker.durables
                     if destination.kind is DestinationKind.SUBSCRIPTION
-                    else self._broker.committer
+                    else self._broker.commits
                 )
                 part.discard(name)
             log = queues.get(name)
             if log is not None and not log.away:  # else its home finds them in the store
                 self._offer_unseen(log, count)
 
-        self._broker.committer.ask(lambda store: store.attributes_of([name]), found)
+        self._broker.commits.ask(lambda store: store.attributes_of([name]), found)

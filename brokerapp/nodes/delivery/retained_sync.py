@@ -84,14 +84,14 @@ class Past:
             found = [(_unpacked(topic, *facts, self._asked_ms), is_retained) for _, *facts, is_retained in some]
             retained = next((kept for kept, is_retained in found if is_retained), None)
             recent = [kept for kept, is_retained in found if not is_retained]
-            self._broker.recovery.learn(Destination.parse(topic), retained, recent)
+            self._broker.retained.learn(Destination.parse(topic), retained, recent)
 
     # -- telling
 
     def wanted(self, session: str, id: int, number: int) -> None:
         """A node that joins asks for a page. One that joins itself tells nothing."""
         if not number and not self._homes.joining:
-            self._told[session] = Telling(_pages(self._broker.recovery.all(), clock.now_ms()))
+            self._told[session] = Telling(_pages(self._broker.retained.all(), clock.now_ms()))
         telling = self._told.get(session)
         if telling is not None:
             self._homes.tell(session, Word.PAST, telling.page(number))

@@ -208,7 +208,7 @@ class Known:
         """
         if not self._homes.others:
             return
-        is_kept = self._broker.recovery.keeps(message, copy.destination)  # by all nodes, for who subscribes later
+        is_kept = self._broker.retained.keeps(message, copy.destination)  # by all nodes, for who subscribes later
         sessions = self._homes.others if is_kept else self.listeners_elsewhere(copy.destination)
         if sessions:
             original, shown = (str(each) if each is not None else "" for each in (copy.original, copy.shown))
@@ -222,8 +222,8 @@ class Known:
         """A message of a topic was published at another node: our listeners get it."""
         at = [Destination.parse(each) if each else None for each in (original, shown)]
         copy, message = RoutedCopy(Destination.parse(topic), *at), Message.load(stored)
-        if by is not None and self._broker.bridging.came_before(message, copy.destination, by):
+        if by is not None and self._broker.bridges.came_before(message, copy.destination, by):
             return
         if is_advisory(copy.destination):
             self._broker.advisories.elsewhere.heard(session, copy.destination.name, message.body)
-        self._broker.delivery.spread(message, copy, None)
+        self._broker.dispatcher.spread(message, copy, None)

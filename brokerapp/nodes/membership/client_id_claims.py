@@ -109,7 +109,7 @@ class Claims:
     def heard(self, session: str, id: int, claim: list, agreed: bool) -> None:
         """A client of another node wants a client id; once all have `agreed`, it takes it from who has it here."""
         wanted, refusal = Claim(*claim), ""
-        claimant, connecting = wanted.claimant(), self._broker.connecting
+        claimant, connecting = wanted.claimant(), self._broker.connections
         try:
             self._settle(wanted, session)
             steals = wanted.steals or connecting.is_back(claimant)

@@ -85,7 +85,7 @@ class Shares:
         """Another node counted these."""
         for row in rows:
             part = DestinationStats.from_json(row)
-            destination, stats = part.destination, self._broker.stats
+            destination, stats = part.destination, self._broker.counters
             if destination.is_queue and destination not in stats:
                 continue  # it is deleted
             self._parts[destination][session] = part
@@ -93,7 +93,7 @@ class Shares:
 
     def gone(self, session: str) -> None:
         """A node is no member any more: its clients are gone, what it counted its homes have counted from now on."""
-        stats = self._broker.stats
+        stats = self._broker.counters
         for destination, parts in self._parts.items():
             part, known = parts.pop(session, None), stats.find(destination)
             if part is not None and known is not None:
@@ -130,7 +130,7 @@ class Shares:
 
     def tell_again(self) -> None:
         """Homes are others, or hear us again: tell all of it, soon."""
-        stats, homes = self._broker.stats, self._homes
+        stats, homes = self._broker.counters, self._homes
         for each in [each for each in self._parts if not homes.is_here(str(each))]:
             del self._parts[each]
         found = (stats.find(each) for each in stats.known() if not homes.is_here(str(each)))

@@ -69,7 +69,7 @@ class Homes:
         self._hearing = Hearing(self, {
             Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
             Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
-            Word.RIVALS: lambda session, id, anew, rows: self._broker.rivals.heard(session, id, anew, rows),
+            Word.RIVALS: lambda session, id, anew, rows: self._broker.duplicates.heard(session, id, anew, rows),
             Word.KNOWN: self.known.answered,
             Word.ARRIVED: self.arrivals.heard,
             Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
@@ -118,7 +118,7 @@ class Homes:
     def when_sure(self, then: Callable[[], None]) -> None:
         """Go on when all that our clients asked so far is known to the nodes that must know of it."""
         if self.others:
-            self._broker.committer.submit(PendingWrite(then=lambda *_: self.known.when_known(then)))
+            self._broker.commits.submit(PendingWrite(then=lambda *_: self.known.when_known(then)))
         else:
             then()
 
@@ -177,7 +177,7 @@ class Homes:
             self._find_home(log)
         for session in self.others:
             self.leaving.say_reached(session)
-        self._broker.jobs.start()  # those of a node that is gone, too
+        self._broker.scheduled_jobs.start()  # those of a node that is gone, too
         self.shares.tell_again()
         self._broker.temporaries.strangers.inherit()
         self._hearing.hear_early()
@@ -210,7 +210,7 @@ class Homes:
         self.past.forget(session)
         self.arrivals.forget(session)
         self.wanted.forget(session)
-        self._broker.rivals.forget(session)
+        self._broker.duplicates.forget(session)
         self.shares.gone(session)
         self._hearing.forget(session)
         self.coming.forget(session)
@@ -226,7 +226,7 @@ class Homes:
         if not log.away:
             log.look_again()
             self.doubts.note(log)
-            self._broker.delivery.touched[log] = None
+            self._broker.dispatcher.touched[log] = None
 
     # -- what is heard
 
@@ -249,7 +249,7 @@ class Homes:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
         self.known.say_listeners(session)
         self.wanted.say_all(session)
-        self._broker.rivals.say_all(session)
+        self._broker.duplicates.say_all(session)
         self._elsewhere.ask(session)
 
     def unlinked(self, session: str) -> None:
@@ -277,5 +277,5 @@ class Homes:
 
     def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
-            self._broker.restoring.learn(name, attributes)
+            self._broker.store_recovery.learn(name, attributes)
         self.tell(session, Word.KNOWN, id, "")

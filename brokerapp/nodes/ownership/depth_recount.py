@@ -41,7 +41,7 @@ class Doubts:
         def found(depths: Mapping[str, int]) -> None:
             if (log.tenure, log.depth) == (tenure, depth):
                 log.depth = max(depths[log.name], log.in_flight)
-                self._broker.stats.changed.add(log.counts)
+                self._broker.counters.changed.add(log.counts)
                 self._depths.pop(log, None)
 
-        self._broker.committer.ask(lambda store: store.depths([log.name]), found)
+        self._broker.commits.ask(lambda store: store.depths([log.name]), found)

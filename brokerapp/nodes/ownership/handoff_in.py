@@ -110,7 +110,7 @@ class Coming:
                         self._take_home(log, state, last)
                 self._taken()
 
-        self._broker.committer.ask(lambda store: store.recover_some(vacant), found)
+        self._broker.commits.ask(lambda store: store.recover_some(vacant), found)
 
     def _taken(self) -> None:
         waiting, self._when_taken = self._when_taken, []
@@ -119,7 +119,7 @@ class Coming:
 
     def _take_home(self, log: MessageLog, state: LogState, last: int) -> None:
         """Give out a log's messages here, in which guests and our own clients hold some."""
-        homes, consuming = self._homes, self._broker.consuming
+        homes, consuming = self._homes, self._broker.consumers
         account = homes.abroad.take_in(log)
         log.away, log.shared = False, bool(homes.others)
         log.tenure += 1
@@ -145,9 +145,9 @@ class Coming:
         if log.consumers:
             consuming.mark(log)
         elif is_open(state.mark):
-            self._broker.committer.mark(log.name, str(log.may_have_been_delivered))
+            self._broker.commits.mark(log.name, str(log.may_have_been_delivered))
         self._broker.durables.moved(log)
         log.counts.ConsumerCount = len(log.consumers)
-        self._broker.stats.changed.add(log.counts)
-        self._broker.delivery.touched[log] = None
+        self._broker.counters.changed.add(log.counts)
+        self._broker.dispatcher.touched[log] = None
         homes.leaving.stop_if_it_goes(log)  # the members may be about to be others

@@ -40,8 +40,8 @@ class Leaving:
         for log in self._broker.queues:
             self.stop_if_it_goes(log)
             if log.consumers:
-                self._broker.consuming.mark(log)
-        await self._broker.committer.barrier()
+                self._broker.consumers.mark(log)
+        await self._broker.commits.barrier()
 
     def stop_if_it_goes(self, log: MessageLog) -> None:
         """The same of one log, which may have come to be just now."""
@@ -60,7 +60,7 @@ class Leaving:
 
     def _let_go(self, log: MessageLog) -> None:
         self._sent_out[log.name] = [(entry.seq, entry.deliveries) for entry in self._homes.guests.sent_out(log.name)]
-        self._broker.delivery.consumers.forget(log.name)
+        self._broker.dispatcher.consumers.forget(log.name)
         self._homes.guests.forget(log)
         self._homes.abroad.move_out(log)
         log.away = True
@@ -79,7 +79,7 @@ class Leaving:
                 self._homes.tell(session, Word.REACHED, epoch)
 
         unit = self._telling[session] = PendingWrite(then=say)
-        self._broker.committer.submit(unit)
+        self._broker.commits.submit(unit)
 
     def _say_sent_out(self, session: str) -> None:
         """Tell the next owner of logs what their consumers at other nodes may never have got."""

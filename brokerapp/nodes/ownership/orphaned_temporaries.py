@@ -50,7 +50,7 @@ class Strangers:
 
     def inherit(self) -> None:
         """Nodes are gone: what they had and is at home here now waits for its client, or goes."""
-        homes = self._broker.homes
+        homes = self._broker.placement
         for destination, stranger in list(self._known.items()):
             if homes.lives_elsewhere(stranger.at) or not homes.is_here(str(destination)):
                 continue
@@ -58,4 +58,4 @@ class Strangers:
             if stranger.belongs is None:
                 self._broker.temporaries.remove(destination)
             else:
-                self._broker.reconnecting.recover(destination, stranger.belongs)
+                self._broker.reconnect_window.recover(destination, stranger.belongs)

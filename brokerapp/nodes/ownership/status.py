@@ -13,7 +13,7 @@ def summary(broker: Broker) -> dict[str, Any]:
     other nodes' clients; `unreached`: names of live nodes without a link from here; `settled`: whether all that is at
     home here is given out.
     """
-    homes = broker.homes
+    homes = broker.placement
     if not homes.others:
         return {}
     return {

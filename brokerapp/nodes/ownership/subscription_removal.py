@@ -32,7 +32,7 @@ class Dropping:
     def drop(self, durable: DurableSubscription, then: Then) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
-        self._broker.committer.submit(PendingWrite(then=lambda *_: self._ask(durable, then)))
+        self._broker.commits.submit(PendingWrite(then=lambda *_: self._ask(durable, then)))
 
     def _ask(self, durable: DurableSubscription, then: Then) -> None:
         log = durable.log
@@ -75,4 +75,4 @@ class Dropping:
         except RequestRefused as error:
             then(str(error))
             return
-        self._broker.committer.submit(PendingWrite(then=lambda *_: then("")))
+        self._broker.commits.submit(PendingWrite(then=lambda *_: then("")))

@@ -163,7 +163,7 @@ class StompConnection(asyncio.Protocol):
         except RequestRefused as error:
             for receipt in frame.receipts:
                 self.refuse(error, receipt)
-            self._broker.delivery.dirty[self.client] = None
+            self._broker.dispatcher.dirty[self.client] = None
         except ProtocolError as error:
             error.receipt = frame.receipts[0]  # type: ignore[attr-defined]
             raise
@@ -176,7 +176,7 @@ class StompConnection(asyncio.Protocol):
             return
         self._closing = True
         self._cancel_timers()
-        self._broker.connecting.disconnect(self.client)
+        self._broker.connections.disconnect(self.client)
         self._endpoint.pump()
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -192,7 +192,7 @@ class StompConnection(asyncio.Protocol):
         self.client.blocked = self._choked = False
         self._read_or_not()
         for subscription in self.client.subscriptions.values():
-            self._broker.delivery.resume(subscription)
+            self._broker.dispatcher.resume(subscription)
         self._endpoint.pump()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -203,7 +203,7 @@ class StompConnection(asyncio.Protocol):
         self._cancel_timers()
         if self._login is not None:
             self._login.cancel()
-        self._broker.connecting.disconnect(self.client)
+        self._broker.connections.disconnect(self.client)
         self._endpoint.pump()
 
     def _cancel_timers(self) -> None:
@@ -261,7 +261,7 @@ class StompConnection(asyncio.Protocol):
         self._entrance.let_in(client, connect)
         self._session.stamp = self._entrance.stamp(connect.login, client.principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
-        self._broker.delivery.dirty[client] = None
+        self._broker.dispatcher.dirty[client] = None
         grace = self._endpoint.limits.heart_beat_grace
         self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
 
@@ -275,7 +275,7 @@ class StompConnection(asyncio.Protocol):
         return self._broker.temporaries.own(self.client, kind, name)
 
     def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
-        self._broker.connecting.leave(self.client, disconnect.receipt, self.close)
+        self._broker.connections.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ class LoginHandler:
         return self._endpoint.authenticate is not None or self._is_claimed(client, connect)
 
     def _is_claimed(self, client: Client, connect: ConnectCommand) -> bool:
-        return self._broker.homes.claims.are_asked(client, connect.client_id)
+        return self._broker.placement.claims.are_asked(client, connect.client_id)
 
     async def authenticated(self, client: Client, connect: ConnectCommand) -> Principal:
         """Who it is, by its password. Raises ProtocolError."""
@@ -49,7 +49,7 @@ class LoginHandler:
     ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
         if connect.bridge is not None and connect.cluster is None and not client.internal:
-            self._broker.bridging.check(principal, connect.bridge)
+            self._broker.bridges.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
         client.way = connect.way
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
@@ -63,19 +63,19 @@ class LoginHandler:
         if not self._is_claimed(client, connect):
             welcome()
             return
-        async with self._broker.homes.claims.claimed(client, steals=self._endpoint.limits.allow_link_stealing):
+        async with self._broker.placement.claims.claimed(client, steals=self._endpoint.limits.allow_link_stealing):
             welcome()
 
     def let_in(self, client: Client, connect: ConnectCommand) -> None:
         """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
-        self._broker.connecting.connect(client, steal=self._may_steal(client))
+        self._broker.connections.connect(client, steal=self._may_steal(client))
         client.copies = connect.copies
         if connect.bridge is not None and not client.internal:
-            self._broker.bridging.came(client, connect.bridge, duplex=connect.duplex)
+            self._broker.bridges.came(client, connect.bridge, duplex=connect.duplex)
 
     def _may_steal(self, client: Client) -> bool:
         """Whether it may take over its client id from who has it."""
-        return self._endpoint.limits.allow_link_stealing or self._broker.connecting.is_back(client)
+        return self._endpoint.limits.allow_link_stealing or self._broker.connections.is_back(client)
 
     def stamp(self, login: str | None, principal: Principal) -> str:
         """What the messages of a client carry to say who sent them."""

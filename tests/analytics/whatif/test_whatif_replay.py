@@ -154,7 +154,7 @@ def arrived(node):
     """Messages that came to every destination so far, and their bytes."""
 
     def read():
-        stats = node.node.broker.stats
+        stats = node.node.broker.counters
         found = {str(each): stats.of(each) for each in stats.known() if not is_advisory(each)}
         return {name: np.array((each.EnqueueCount, each.EnqueueBytes)) for name, each in found.items()}
 
@@ -182,8 +182,8 @@ def test_what_is_foretold_of_100_000_messages_and_21_rules_is_what_a_broker_does
     archive = BrokerArchive(tmp_path, BROKER)
     stream = TraceStream(store_url, BROKER)
     archiver = Archiver(stream, archive, lambda _: None)
-    until(lambda: node.look(lambda: node.node.broker.recorder.pending) == 0, "all is recorded")
-    every_event = node.look(lambda: node.node.broker.recorder.recorded)
+    until(lambda: node.look(lambda: node.node.broker.tracer.pending) == 0, "all is recorded")
+    every_event = node.look(lambda: node.node.broker.tracer.recorded)
     until(lambda: archiver.flush() and archive.commit.events >= every_event, "all is archived")
     stream.close()
     window = TimeWindow(since_us, time.time_ns() // 1000)

@@ -21,7 +21,7 @@ class Here:
 
     def __init__(self):
         self.holds, self.done, self.asked = [], [], []
-        broker = SimpleNamespace(name="x", committer=SimpleNamespace(keep_record=lambda *about: about[-1]()))
+        broker = SimpleNamespace(name="x", commits=SimpleNamespace(keep_record=lambda *about: about[-1]()))
         self.master = Peer(Member("m", Address("m", 1)))
         self.master.came(SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"])))
         self.recording = Recording(broker, "m", {"m": self.master}, Record(), (), self)

@@ -31,11 +31,11 @@ class FakeBroker(SimpleNamespace):
             name="b", session="s", topology=topology, kept=[],
             queues=SimpleNamespace(receiving=lambda _destination: None),
             durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
-            committer=SimpleNamespace(submit=lambda unit: unit.then(1, "")),
-            storing=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
+            commits=SimpleNamespace(submit=lambda unit: unit.then(1, "")),
+            writer=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(every=lambda *_: None),
         )  # fmt: skip
-        self.publishing = Publisher(self)
+        self.publisher = Publisher(self)
 
 
 def moved(broker: FakeBroker, message: Message) -> None:

@@ -40,8 +40,8 @@ class AwayFromHome:
     def __init__(self, monkeypatch):
         self.told, self.asked, self.given, self.waiting = [], [], [], 0
         broker = SimpleNamespace(
-            session=ME.session, queues=Queues(), committer=self, jobs=SimpleNamespace(start=lambda: None),
-            stats=SimpleNamespace(known=lambda: (), changed=set()),
+            session=ME.session, queues=Queues(), commits=self, scheduled_jobs=SimpleNamespace(start=lambda: None),
+            counters=SimpleNamespace(known=lambda: (), changed=set()),
             temporaries=SimpleNamespace(strangers=SimpleNamespace(inherit=lambda: None)),
         )  # fmt: skip
         self.homes = Homes(broker)
@@ -251,11 +251,11 @@ def away(broker, client, name):
     found = SimpleNamespace(queue=broker.queue_at("a", name), reads=[], gifts=[], sender=client("b"), taker=client("b"))
     log, undo = f"queue://{found.queue}", deque()
     for node in "ab":
-        committer = broker[node].node.broker.committer
+        committer = broker[node].node.broker.commits
         read = committer.read
         committer.read = lambda *which, read=read: found.reads.append(which[0]) or read(*which)
-        undo.append(lambda committer=committer: vars(committer).pop("read"))
-    perform = broker["b"].node.broker.homes._hearing._perform
+        undo.append(lambda commits=committer: vars(committer).pop("read"))
+    perform = broker["b"].node.broker.placement._hearing._perform
     given = perform[Word.GIVEN]
     perform[Word.GIVEN] = lambda session, key, name, packed: (
         found.gifts.extend(packed if name == log else ()), given(session, key, name, packed),
@@ -268,7 +268,7 @@ def away(broker, client, name):
 
 def followed(broker, away, **headers):
     """Send until the home wants what comes whole; how many were sent."""
-    is_followed, sent, is_told = broker["b"].node.broker.homes.deposits.is_followed, 0, False
+    is_followed, sent, is_told = broker["b"].node.broker.placement.deposits.is_followed, 0, False
     while not is_told:  # the first that is sent when the home is known to want it
         is_told = broker["b"].look(lambda: is_followed(f"queue://{away.queue}"))
         away.sender.send(f"/queue/{away.queue}", "before", persistent="true", **headers)
@@ -293,7 +293,7 @@ def test_what_is_sent_and_consumed_away_from_the_home_is_neither_read_back_nor_c
 
 
 def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_order(broker, away, monkeypatch):
-    monkeypatch.setattr(broker["b"].node.broker.homes.deposits, "take", lambda _log, _number: None)
+    monkeypatch.setattr(broker["b"].node.broker.placement.deposits, "take", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}")
     followed(broker, away)
     for number in range(30):
@@ -316,7 +316,7 @@ def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter
         return [[value.replace(b"spoil this", b"spoil thus") for value in row] for row in rows]
 
     monkeypatch.setattr(store, "_call", spoilt)
-    monkeypatch.setattr(broker["b"].node.broker.homes.deposits, "take", lambda _log, _number: None)
+    monkeypatch.setattr(broker["b"].node.broker.placement.deposits, "take", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}", prefetch=1)  # one that is not replaced would be its last
     followed(broker, away)
     for body in ("first", "spoil this", "last"):

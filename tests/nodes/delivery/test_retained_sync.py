@@ -25,7 +25,7 @@ class Node:
         self.nodes, self.session, self.told, self.mute = nodes, session, [], False
         topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: POLICY)
         broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
-        self.recovery = broker.recovery = RetroactiveRecovery(broker)
+        self.recovery = broker.retained = RetroactiveRecovery(broker)
         others = [each for each in "abc" if each != session]
         self.homes = SimpleNamespace(others=others, joining=joining, tell=self.tell)
         self.known = self.homes.known = Known(broker, self.homes)

@@ -86,7 +86,7 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
     queue, answered = broker.queue_at("a", name), threading.Event()
 
     def tell() -> None:
-        homes = broker["b"].node.broker.homes
+        homes = broker["b"].node.broker.placement
         [home] = homes.others
         homes.tell(home, Word.EPOCH, homes.members.epoch - 1)
         homes.known.ask([home], Word.CONSUME, (1, f"queue://{queue}", {}), lambda _: answered.set())
@@ -101,7 +101,7 @@ def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_i
     broker, client, name, monkeypatch, durable
 ):
     """A durable subscription has one consumer; a queue that is new is not known to its home yet."""
-    abroad = broker["b"].node.broker.homes.abroad
+    abroad = broker["b"].node.broker.placement.abroad
     attach, attached = abroad.attach, []
 
     def attach_as_a_link_comes_up(subscription, log):
@@ -137,7 +137,7 @@ def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_lin
     logs = [each for each in home.queues if name in each.name and not each.away]
     assert logs
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].node.broker.homes.guests.count, "the link is lost")
+    until(lambda: not broker["a"].node.broker.placement.guests.count, "the link is lost")
     for each in others:
         each.leave()
     until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "nobody that is reached consumes")
@@ -213,7 +213,7 @@ def test_what_a_consumer_held_that_ended_behind_a_lost_link_comes_before_what_wa
 
 
 def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_link(broker, client, name, monkeypatch):
-    homes, durables = broker["a"].node.broker.homes, broker["a"].node.broker.durables
+    homes, durables = broker["a"].node.broker.placement, broker["a"].node.broker.durables
     consumer = client("b", **{"client-id": name})
     names = (f"{name}{number}" for number in itertools.count())
     subscribed = next(each for each in names if homes.is_here(f"subscription://{name}:{each}"))
@@ -255,7 +255,7 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
 def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would_be_when_it_is_linked(
     broker, monkeypatch
 ):
-    homes = broker["a"].node.broker.homes
+    homes = broker["a"].node.broker.placement
     [other] = homes.others
     broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
     until(lambda: broker["a"].look(lambda: not homes.known._asked), "nothing is open that was said before")
@@ -282,7 +282,7 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
 
 
 def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
-    homes = broker["a"].node.broker.homes
+    homes = broker["a"].node.broker.placement
     [other] = homes.others
     broker["a"].look(homes.others.clear)
     listener = client("a")
@@ -295,4 +295,4 @@ def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen
 
 
 def _listeners_elsewhere(node: OneNode, topic: str):
-    return node.node.broker.homes.known.listeners_elsewhere(Destination.topic(topic))
+    return node.node.broker.placement.known.listeners_elsewhere(Destination.topic(topic))

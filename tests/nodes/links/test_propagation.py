@@ -112,7 +112,7 @@ def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_t
     homes = SimpleNamespace(me="a", here=True, tell=lambda _session, _word, rows: told.extend(rows))
     homes.is_here = lambda _log: homes.here
     homes.home = lambda _log: "a" if homes.here else "c"
-    broker = SimpleNamespace(stats=stats, measure=lambda _numbers: None)
+    broker = SimpleNamespace(counters=stats, measure=lambda _numbers: None)
     shares, own = Shares(broker, homes), stats.of(queue)
     own.arrived(BodySizes(1, 5, 5, 5))
     part = DestinationStats(queue, ProducerCount=1)

@@ -25,7 +25,7 @@ class Node:
         nodes[session] = self
         broker = SimpleNamespace()
         homes = SimpleNamespace(me=session, others=self.others, tell=self.tell)
-        self.connecting = broker.connecting = ClientRegistry(broker)
+        self.connecting = broker.connections = ClientRegistry(broker)
         self.claims, self.known = Claims(broker, homes), Known(broker, homes)
         homes.known = self.known
         self.cut = []

@@ -97,7 +97,7 @@ def membership():
     """Makes that of the node `a`, whose store is this one."""
 
     def make(store):
-        broker = SimpleNamespace(session="1", committer=SimpleNamespace(), queues={})
+        broker = SimpleNamespace(session="1", commits=SimpleNamespace(), queues={})
         made = Membership(store, "a", "127.0.0.1", 50, Homes(broker))
         made._pulse.beat(0.0, asyncio.get_running_loop().time())
         return made

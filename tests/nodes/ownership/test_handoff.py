@@ -337,14 +337,14 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
     taker = client("b")
     for queue in queues:
         taker.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
-    until(lambda: broker["a"].node.broker.homes.guests.count == len(queues), "their owner knows the consumers")
-    abroad, former = broker["b"].node.broker.homes.abroad, broker["a"].node.broker.session
+    until(lambda: broker["a"].node.broker.placement.guests.count == len(queues), "their owner knows the consumers")
+    abroad, former = broker["b"].node.broker.placement.abroad, broker["a"].node.broker.session
     given = abroad.given  # what comes from a former owner is dropped; here all is that comes from it
     abroad.given = lambda session, *what: None if session == former else given(session, *what)
     for queue in queues:
         for number in range(2):
             taker.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
-    guests = broker["a"].node.broker.homes.guests
+    guests = broker["a"].node.broker.placement.guests
     until(lambda: all(list(guests.sent_out(f"queue://{each}")) for each in queues), "one of each is on its way")
     broker.start("c")
     del abroad.given
@@ -364,7 +364,7 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     consumer.subscribe(f"/queue/{queue}", ack="client-individual")
     consumer.send(f"/queue/{queue}", "held", persistent="true")
     consumer.take()
-    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+    homes, log = broker["a"].node.broker.placement, broker["a"].node.broker.queues[f"queue://{queue}"]
     entered = homes.abroad._accounts[log.name]
 
     def between_two_homes():
@@ -454,7 +454,7 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
     queue = broker.queue_at("a", name)
     consumer = client("b")
     consumer.subscribe(f"/queue/{queue}", ack="client-individual")
-    homes = broker["b"].node.broker.homes
+    homes = broker["b"].node.broker.placement
     sure, homes.is_sure = homes.is_sure, lambda: False
     client("b").send(f"/queue/{queue}", "waits", persistent="true")
     account = homes.abroad._accounts[f"queue://{queue}"]
@@ -492,7 +492,7 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
     consumer.subscribe(f"/queue/{queue}", ack="client-individual")
     consumer.send(f"/queue/{queue}", "held", persistent="true")
     consumer.take()
-    homes, log = broker["a"].node.broker.homes, broker["a"].node.broker.queues[f"queue://{queue}"]
+    homes, log = broker["a"].node.broker.placement, broker["a"].node.broker.queues[f"queue://{queue}"]
 
     def between_two_homes():
         """The log is at home here from now on; other nodes have said what they hold of it, or not even that."""
@@ -508,7 +508,7 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
     without_links(broker["b"], True)
     until(lambda: not broker["a"].look(lambda: homes.hears(homes.others[0])), "the link is lost")
     consumer.break_off()
-    abroad = broker["b"].node.broker.homes.abroad
+    abroad = broker["b"].node.broker.placement.abroad
     until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].held), "it is given back")
     without_links(broker["b"], False)
     taker = client("a")
@@ -521,7 +521,7 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
     queue = broker.queue_at("a", name)
     consumer = client("b")
     consumer.subscribe(f"/queue/{queue}")
-    homes, log = broker["b"].node.broker.homes, broker["b"].node.broker.queues[f"queue://{queue}"]
+    homes, log = broker["b"].node.broker.placement, broker["b"].node.broker.queues[f"queue://{queue}"]
     both = homes.members
     tenure = log.tenure
 
@@ -538,4 +538,4 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
 
 def _is_home(broker, node, queue):
     """Whether a queue of this name is, or would be, at home at a node."""
-    return broker[node].look(lambda: broker[node].node.broker.homes.is_here(f"queue://{queue}"))
+    return broker[node].look(lambda: broker[node].node.broker.placement.is_here(f"queue://{queue}"))

@@ -21,7 +21,7 @@ def _queues(broker, node):
 def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_is_gone_and_may_come_again(
     broker, client, name, home
 ):
-    homes = broker[home].node.broker.homes
+    homes = broker[home].node.broker.placement
     name = next(each for each in map(f"{name}-{{}}".format, range(99)) if homes.is_here(f"subscription://{each}:s"))
     log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
     subscriber, sender = client("b", **{"client-id": name}), client("a")
@@ -29,7 +29,7 @@ def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_i
     subscriber.unsubscribe()
     with _slow_to_store(broker["a"], 0.5):
         sender.send(f"/topic/{name}", "lost", wait=False, persistent="true")
-        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.committer.brings_to(log)), "a stores into it")
+        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.brings_to(log)), "a stores into it")
         subscriber.frame("UNSUBSCRIBE", id="s", **durable)
         sender.round_trip()
     for node in "ab":
@@ -55,11 +55,11 @@ def test_a_durable_subscription_that_is_there_again_stays_though_another_node_st
     subscriber.unsubscribe()
     with _slow_to_store(broker["a"], 1.5):
         sender.send(f"/topic/{name}", "early", wait=False, persistent="true")
-        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.committer.brings_to(log)), "a stores into it")
+        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.brings_to(log)), "a stores into it")
         subscriber.frame("UNSUBSCRIBE", id="s", **durable)
         until(lambda: log not in _logs(broker) and not home.durables._discarded, "it is removed")
         subscriber.subscribe(f"/topic/{name}", **durable)
-        assert broker["a"].node.broker.committer.busy
+        assert broker["a"].node.broker.commits.busy
     sender.send(f"/topic/{name}", "kept", persistent="true")
     bodies = subscriber.bodies()
     assert "kept" in (bodies if bodies == ["kept"] else subscriber.bodies())
@@ -77,7 +77,7 @@ def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, c
     assert message
     owner.leave()
     until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
-    homes = broker["a"].node.broker.homes
+    homes = broker["a"].node.broker.placement
     broker["a"].look(lambda: homes.arrivals.heard(homes.others[0], log, 1, 1, 1, 1))
     until(lambda: log not in _logs(broker), "nothing is left of it")
 

@@ -183,7 +183,7 @@ def test_however_often_one_comes_its_rivals_are_asked_once_at_a_time(nodes):
 
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
     queues, said = {}, []
-    homes = Homes(SimpleNamespace(session="a", committer=SimpleNamespace(), queues=queues))
+    homes = Homes(SimpleNamespace(session="a", commits=SimpleNamespace(), queues=queues))
     homes.open(SimpleNamespace(tell=lambda *facts: said.append(facts)))
     homes.join(Members(1, [Member("a", "a"), Member("h", "h")], "a"))
     said.clear()
@@ -199,7 +199,7 @@ def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere
 def test_who_fails_over_to_a_durable_subscription_of_a_node_that_died_is_served_when_that_is_known(redis_url, name):
     with several_nodes(redis_url, "a", "b", "c") as broker:
         shares_id = {"client-id": name, "shared-client-id": "true"}
-        home = broker["b"].node.broker.homes
+        home = broker["b"].node.broker.placement
         of_b = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_here(str(_log(name, each))))
         durables = {node: next(of_b) for node in "bc"}  # at home at b
         holder, newcomers = broker["a"].client(**shares_id), {node: broker[node].client(**shares_id) for node in "bc"}
@@ -226,13 +226,13 @@ def test_who_fails_over_to_a_durable_subscription_of_a_node_that_died_is_served_
 def test_a_consumer_that_its_node_knows_nothing_of_is_in_nobodys_way_for_ever(redis_url, name, monkeypatch):
     monkeypatch.setattr(subscription_takeover, "DENIED_MS", 100)
     with several_nodes(redis_url, "a", "b") as broker:
-        shares_id, home = {"client-id": name, "shared-client-id": "true"}, broker["a"].node.broker.homes
+        shares_id, home = {"client-id": name, "shared-client-id": "true"}, broker["a"].node.broker.placement
         at_a = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_here(str(_log(name, each))))
         durable = next(at_a)
         asked = {"id": durable, "activemq.subscriptionName": durable, "activemq.shared": "false"}
         holder, newcomer = broker["b"].client(**shares_id), broker["a"].client(**shares_id)
         holder.subscribe(f"/topic/{durable}", **asked)
-        account = broker["b"].node.broker.homes.abroad._accounts[str(_log(name, durable))]
+        account = broker["b"].node.broker.placement.abroad._accounts[str(_log(name, durable))]
         broker["b"].look(account.consumers.clear)  # without a word to its home
         newcomer.subscribe(f"/topic/{durable}", **asked)
         newcomer.send(f"/topic/{durable}", "served", persistent="true")

@@ -45,7 +45,7 @@ def hand_over(bridge: RawClient, queue: str, count: int) -> None:
 
 def waiting_at(node: RunningNode) -> int:
     """Bytes that wait for room."""
-    return node.look(lambda: node.node.broker.flow.bytes)
+    return node.look(lambda: node.node.broker.flow_control.bytes)
 
 
 @pytest.mark.scenario("NB-47", "NB-50")

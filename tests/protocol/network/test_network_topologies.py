@@ -155,7 +155,7 @@ def served(node: RunningNode, name: str, kind: str) -> int:
         if kind == "queue":
             found = broker.queues.get(str(target))
             return sum(each.crossing is not None for each in found.consumers) if found is not None else 0
-        return sum(each.crossing is not None for each in broker.delivery.subscribers(target))
+        return sum(each.crossing is not None for each in broker.dispatcher.subscribers(target))
 
     return node.look(count)
 
