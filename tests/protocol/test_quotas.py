@@ -82,13 +82,13 @@ def test_too_many_open_transactions_of_all_clients_are_refused(connect, node, br
 
 
 def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker, name, monkeypatch):
-    monkeypatch.setattr(broker.stats, "bound", 100)
-    monkeypatch.setattr(broker.stats, "most", 100)
+    monkeypatch.setattr(broker.counters, "bound", 100)
+    monkeypatch.setattr(broker.counters, "most", 100)
     subscriber, sender = connect(), connect()
     subscriber.subscribe(f"/topic/{name}.heard")
     for number in range(500):
         sender.send(f"/topic/{name}.{number}", "", wait=number % 100 == 99)
-    known = node.look(lambda: [str(each) for each in broker.stats.known()])
+    known = node.look(lambda: [str(each) for each in broker.counters.known()])
     assert len(known) < 200
     assert f"topic://{name}.heard" in known
     assert f"topic://{name}.499" in known
@@ -108,5 +108,7 @@ def test_a_client_that_sends_to_very_many_places_is_known_at_some(connect, node,
         return len(found.producing_to)
 
     assert node.look(producing) == 10
-    counts = [node.look(lambda n=n: broker.stats.of(Destination.topic(f"{name}.{n}")).ProducerCount) for n in range(50)]
+    counts = [
+        node.look(lambda n=n: broker.counters.of(Destination.topic(f"{name}.{n}")).ProducerCount) for n in range(50)
+    ]
     assert sum(counts) == 10

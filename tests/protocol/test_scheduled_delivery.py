@@ -183,7 +183,7 @@ def test_a_wrong_schedule_is_an_error_and_nothing_is_sent(connect, node, name, h
 
 def test_without_room_in_the_store_it_is_refused_at_once(connect, node, name, monkeypatch):
     broker, client = node.node.broker, connect()
-    monkeypatch.setattr(broker.committer, "limits", StoreLimits(total=1))
+    monkeypatch.setattr(broker.commits, "limits", StoreLimits(total=1))
     client.connection.send(f"/queue/{name}", "x", headers={"AMQ_SCHEDULED_DELAY": LATER, "receipt": "r"})
     error = client.error()
     assert (error.headers["code"], error.headers["receipt-id"]) == ("limit-exceeded", "r")

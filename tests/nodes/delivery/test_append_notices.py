@@ -254,7 +254,7 @@ def away(broker, client, name):
         committer = broker[node].node.broker.commits
         read = committer.read
         committer.read = lambda *which, read=read: found.reads.append(which[0]) or read(*which)
-        undo.append(lambda commits=committer: vars(committer).pop("read"))
+        undo.append(lambda committer=committer: vars(committer).pop("read"))
     perform = broker["b"].node.broker.placement._hearing._perform
     given = perform[Word.GIVEN]
     perform[Word.GIVEN] = lambda session, key, name, packed: (

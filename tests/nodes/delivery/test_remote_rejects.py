@@ -76,7 +76,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
     taker.send(f"/queue/{queue}", "bad", persistent="true")
     [message] = taker.take()
     node = broker["b"].node.broker
-    log, homes = node.queues[f"queue://{queue}"], node.homes
+    log, homes = node.queues[f"queue://{queue}"], node.placement
     [subscription] = log.consumers
 
     def between_two_homes():

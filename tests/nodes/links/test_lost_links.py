@@ -76,7 +76,7 @@ def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwh
     home = broker["a"].node.broker
 
     def counted():
-        numbers = home.homes.shares.total(home.stats.of(Destination.queue(queue)))
+        numbers = home.placement.shares.total(home.counters.of(Destination.queue(queue)))
         return numbers.EnqueueCount, numbers.EnqueueBytes, numbers.MaxMessageSize, numbers.DequeueCount
 
     until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")

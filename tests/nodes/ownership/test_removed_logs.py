@@ -47,7 +47,7 @@ def test_a_durable_subscription_that_is_there_again_stays_though_another_node_st
 ):
     home = broker["b"].node.broker
     name = next(
-        each for each in map(f"{name}-{{}}".format, range(99)) if home.homes.is_here(f"subscription://{each}:s")
+        each for each in map(f"{name}-{{}}".format, range(99)) if home.placement.is_here(f"subscription://{each}:s")
     )
     log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
     subscriber, sender = client("b", **{"client-id": name}), client("a")
@@ -91,14 +91,14 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
 
     def hear_late(session, id, rows):
         late.append((session, 0, rows))
-        home.homes.tell(session, Word.KNOWN, id, "")
+        home.placement.tell(session, Word.KNOWN, id, "")
 
-    monkeypatch.setitem(home.homes._hearing._perform, Word.LOGS, hear_late)
+    monkeypatch.setitem(home.placement._hearing._perform, Word.LOGS, hear_late)
     log = broker["b"].look(lambda: other.durables.create(wanted)).log.name
     client("b").send(f"/topic/{name}", "kept", persistent="true")
     until(lambda: home.queues.get(log) is not None, "the home looks it up")
     monkeypatch.undo()
-    broker["a"].look(lambda: [home.homes._heard_logs(*each) for each in late])
+    broker["a"].look(lambda: [home.placement._heard_logs(*each) for each in late])
     subscriber = client("a", **{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "s"})
     assert subscriber.bodies() == ["kept"]
