@@ -103,7 +103,9 @@ class VirtualConsumers:
             served = (each for each in client.subscriptions.values() if not self._broker.duplicates.rests(each))
             yield from map(self._of, served)
         if self._on_creation:
-            yield from [self._queue(each) for each in self._broker.counters.known() if each.kind is DestinationKind.QUEUE]
+            yield from [
+                self._queue(each) for each in self._broker.counters.known() if each.kind is DestinationKind.QUEUE
+            ]
             for durable in self._broker.durables:
                 named = durable.subscription
                 yield self._durable(named.client_id, named.name, named.topics)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from brokerapp.core.flow_control.wait_queue import WaitQueue, BlockedSend
+from brokerapp.core.flow_control.wait_queue import BlockedSend, WaitQueue
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.policy.send_timeout import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
-from brokerapp.core.publishing.pending_write import ClientWrite, BridgedWrite, ScheduledWrite, appends_of
+from brokerapp.core.publishing.pending_write import BridgedWrite, ClientWrite, ScheduledWrite, appends_of
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog

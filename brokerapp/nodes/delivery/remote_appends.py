@@ -78,9 +78,7 @@ class Arrivals:
                 self._broker.store_recovery.learn(name, json.dumps(attributes))
             elif queues.get(name) is None:  # nobody is to get what came
                 part = (
-                    self._broker.durables
-                    if destination.kind is DestinationKind.SUBSCRIPTION
-                    else self._broker.commits
+                    self._broker.durables if destination.kind is DestinationKind.SUBSCRIPTION else self._broker.commits
                 )
                 part.discard(name)
             log = queues.get(name)
