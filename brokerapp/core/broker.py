@@ -103,26 +103,26 @@ class Broker:
         self.name, self.session, self.settings = name, session, settings
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
-        self.commits, self.recorder, self.stats = committer, recorder, stats
+        self.commits, self.tracer, self.counters = committer, recorder, stats
         self.access: AuthorizationMap | None = None  #: None: everybody may do everything
         self.clients: dict[str, Client] = {}
-        self.connecting, self.restoring = ClientRegistry(self), StoreRecovery(self)
-        self.failures = DeadLettering(self)
-        self.delivery = Dispatcher(committer, recorder, stats, self.failures.expire, self.may)
-        self.queues = QueueRegistry(committer, self.delivery, stats, _cache(settings))
-        self.homes = self.delivery.homes = Homes(self)
-        self.queues.placed = self.homes.place
-        self.consuming = Consumers(self.queues, committer, self.delivery, stats, self.may, self.timers)
-        self.consuming.abroad, self.consuming.changed = self.homes.abroad, self.homes.wanted.changed
-        self.consuming.holders = self.homes.guests.holders
+        self.connections, self.store_recovery = ClientRegistry(self), StoreRecovery(self)
+        self.dead_letters = DeadLettering(self)
+        self.dispatcher = Dispatcher(committer, recorder, stats, self.dead_letters.expire, self.may)
+        self.queues = QueueRegistry(committer, self.dispatcher, stats, _cache(settings))
+        self.placement = self.dispatcher.homes = Homes(self)
+        self.queues.placed = self.placement.place
+        self.consumers = Consumers(self.queues, committer, self.dispatcher, stats, self.may, self.timers)
+        self.consumers.abroad, self.consumers.changed = self.placement.abroad, self.placement.wanted.changed
+        self.consumers.holders = self.placement.guests.holders
         self.queues.topology = self.topology = RoutingTable(definitions, self._interest)
-        self.publishing, self.storing = Publisher(self), MessageWriter(self)
-        self.subscribing, self.producers = Subscriptions(self), ProducerRegistry(self)
-        self.runs, self.early = BatchPublisher(self), ConcurrentDispatch(self)
-        self.settling, self.transactions = Acknowledgements(self), Transactions(self)
-        self.browsing = Browsers(self)
-        self.bounds = DestinationLimits(self)
-        self.flow = FlowControl(self)
+        self.publisher, self.writer = Publisher(self), MessageWriter(self)
+        self.subscriptions, self.producers = Subscriptions(self), ProducerRegistry(self)
+        self.batches, self.concurrent = BatchPublisher(self), ConcurrentDispatch(self)
+        self.acknowledgements, self.transactions = Acknowledgements(self), Transactions(self)
+        self.browsers = Browsers(self)
+        self.limits = DestinationLimits(self)
+        self.flow_control = FlowControl(self)
         self.quotas = Quotas(settings.memory_limit)
         self.bridges, self.duplicates = BridgeClients(self), DuplicateSuppression(self)
         self.slow_consumers = SlowConsumers(self)
@@ -147,12 +147,12 @@ class Broker:
         self.idle_destinations.watch()
         #: Who does what a client asks. Each may raise RequestRefused.
         self.perform: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
-            SendCommand: self.scheduling.send if settings.scheduler_support else self.publishing.send,
-            SendBatchCommand: self.runs.send,
-            SubscribeCommand: self.subscribing.subscribe,
-            UnsubscribeCommand: self.subscribing.unsubscribe,
-            SettleCommand: self.settling.settle,
-            AckBatchCommand: self.settling.settle_run,
+            SendCommand: self.scheduler.send if settings.scheduler_support else self.publisher.send,
+            SendBatchCommand: self.batches.send,
+            SubscribeCommand: self.subscriptions.subscribe,
+            UnsubscribeCommand: self.subscriptions.unsubscribe,
+            SettleCommand: self.acknowledgements.settle,
+            AckBatchCommand: self.acknowledgements.settle_run,
             BeginCommand: self.transactions.begin,
             CommitCommand: self.transactions.commit,
             AbortCommand: self.transactions.abort,
