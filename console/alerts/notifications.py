@@ -92,7 +92,7 @@ def _waiting(user: AnyUser) -> list[NotificationItem]:
             NotificationItem(
                 each.name, f"A draft of {each.author} to apply", reverse("draft", args=[each.pk]), each.changed, "look"
             )
-            for each in draft_service.some([Draft.State.ASKED], touched(user), MAX_WAITING)
+            for each in draft_service.list_visible([Draft.State.ASKED], touched(user), MAX_WAITING)
         ]
     return sorted(found, key=lambda item: item.when, reverse=True)
 
@@ -134,7 +134,7 @@ def _runs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
 
 def _drafts(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     name = user.get_username()
-    decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.LIVING)
+    decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.OPEN_STATES)
     for each in decided.exclude(decided_by=name)[:MAX_SHOWN]:
         is_applied = each.state == Draft.State.APPLIED
         detail = f"{'Applied' if is_applied else 'Dropped'} by {each.decided_by}"

@@ -14,7 +14,7 @@ from brokerapp.store.server.durability import loss, rollback
 from console.access.roles import Sees, everything
 from console.broker.broker_sample import watched_disk
 from console.broker.snapshot import BrokerSnapshot
-from console.topology.broken_links import broken_links
+from console.topology.broken_links import find_broken_links
 from console.ui.formatting.number_format import counted, rate, span, whole
 
 #: A queue whose depth is worth a word grows when it is deeper than minutes ago by this share, and by so many messages.
@@ -128,7 +128,7 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
         return HealthSummary("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
     if cluster is not None and cluster.missing:
         return HealthSummary("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
-    if broken := broken_links(picture.nodes):
+    if broken := find_broken_links(picture.nodes):
         one, *more = broken
         others = f" And {counted(len(more), 'other link')} of connectors." if more else ""
         return HealthSummary(

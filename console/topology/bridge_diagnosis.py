@@ -16,27 +16,29 @@ from console.access.permissions import Verb, require
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.topology import connector_changes
-from console.topology.bridge_reasons import Asked, reasons
+from console.topology.bridge_reasons import BridgeQuestion, bridge_reasons
 
 Demand = dict[tuple[str, str], list[DemandStats]]
 
 
-def why(request: HttpRequest, name: str, destination: str, seq: str, demand: Demand) -> dict[str, Any]:
+def diagnose(request: HttpRequest, name: str, destination: str, seq: str, demand: Demand) -> dict[str, Any]:
     """What decides, way by way: of a message that is in a queue under the number `seq`, or of any sent there.
 
     Raises BrokerError, PermissionDenied, Http404.
     """
-    connector = connector_changes.connector_named(name, connector_changes.networks())
+    connector = connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     target = Destination.parse(destination)
     require(request, Verb.SEE, target)
-    asked = _message(request, target, seq) if seq else Asked(target)
+    asked = _read_message(request, target, seq) if seq else BridgeQuestion(target)
     terms, _ = terms_of(NetworkConnector.from_json(connector.definition))
     stats = mirror().current().stats.get(target)
     bridging = sum(
         1 for (_, direction), wanted in demand.items() for each in wanted if direction == "out" and _is(each, target)
     )
     own = max(0, stats.ConsumerCount - bridging) if stats else 0
-    answers = [(way, reasons(asked, terms, way, demand.get((way.remote, "out"), []), own)) for way in connector.ways]
+    answers = [
+        (way, bridge_reasons(asked, terms, way, demand.get((way.remote, "out"), []), own)) for way in connector.ways
+    ]
     return {"destination": destination, "seq": seq, "answers": answers, "asked": asked}
 
 
@@ -44,11 +46,11 @@ def _is(demand: DemandStats, target: Destination) -> bool:
     return demand.destination == str(target)
 
 
-def _message(request: HttpRequest, queue: Destination, seq: str) -> Asked:
+def _read_message(request: HttpRequest, queue: Destination, seq: str) -> BridgeQuestion:
     if not (seq.isdecimal() and len(seq) < 19):
         raise RequestRefused(f"{seq[:40]!r} is no message's number")
     require(request, Verb.BROWSE, queue)
     found = gateway().message(queue, int(seq)).messages
     if not found:
         raise RequestRefused(f"message {seq} is in {queue} no more: it crossed, or somebody took it")
-    return Asked(queue, masked(request.user, found[0], queue).headers, found[0].path)
+    return BridgeQuestion(queue, masked(request.user, found[0], queue).headers, found[0].path)

@@ -19,7 +19,7 @@ _ADVISORIES = "ActiveMQ.Advisory."
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BridgeQuestion:
     """The message that is asked about; `headers` None: only where it is sent to is known."""
 
     destination: Destination
@@ -28,75 +28,77 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class BridgeReason:
     """One thing that decides; `lets` is None where it cannot be told."""
 
-    lets: bool | None
+    allows: bool | None
     sentence: str
     clause: ClauseExplanation | None = None
 
 
-def reasons(
-    asked: Asked, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
-) -> list[Reason]:
+def bridge_reasons(
+    asked: BridgeQuestion, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
+) -> list[BridgeReason]:
     """What decides, up to the first thing that keeps the message here. `own`: consumers of its queue at this broker."""
-    found: list[Reason] = []
-    for each in _all(asked, terms, way, demand, own):
+    found: list[BridgeReason] = []
+    for each in _iterate_reasons(asked, terms, way, demand, own):
         found.append(each)
-        if each.lets is False:
+        if each.allows is False:
             break
     return found
 
 
-def _all(
-    asked: Asked, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
-) -> Iterator[Reason]:  # fmt: skip
-    yield _connected(terms, way)
-    yield from _permitted(asked.destination, terms)
+def _iterate_reasons(
+    asked: BridgeQuestion, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
+) -> Iterator[BridgeReason]:  # fmt: skip
+    yield _connection_reason(terms, way)
+    yield from _filter_reasons(asked.destination, terms)
     wanted = [each for each in demand if _is_for(each, asked.destination)]
-    yield _wanted(asked.destination, terms, way.remote, wanted)
-    yield from _travelled(asked, terms, way.remote)
-    yield from _selected(asked, wanted)
-    yield from _rivals(asked.destination, wanted, own)
-    yield Reason(True, f"Nothing keeps it here: it goes to {way.remote} when its turn in the queue comes.")
+    yield _demand_reason(asked.destination, terms, way.remote, wanted)
+    yield from _path_reasons(asked, terms, way.remote)
+    yield from _selector_reasons(asked, wanted)
+    yield from _local_consumer_reasons(asked.destination, wanted, own)
+    yield BridgeReason(True, f"Nothing keeps it here: it goes to {way.remote} when its turn in the queue comes.")
 
 
-def _connected(terms: Terms, way: BridgeConnectionStats) -> Reason:
+def _connection_reason(terms: Terms, way: BridgeConnectionStats) -> BridgeReason:
     if way.state is BridgeConnectionState.CONNECTED:
-        return Reason(True, f"The bridge to {way.remote} is there.")
+        return BridgeReason(True, f"The bridge to {way.remote} is there.")
     if way.state is BridgeConnectionState.STOPPED:
-        return Reason(False, f"The connector {terms.name} is stopped: what is for others waits here.")
+        return BridgeReason(False, f"The connector {terms.name} is stopped: what is for others waits here.")
     why = f": {way.last_error}" if way.last_error else ""
-    return Reason(False, f"There is no connection ({way.state}){why}. What is for others waits here.")
+    return BridgeReason(False, f"There is no connection ({way.state}){why}. What is for others waits here.")
 
 
-def _permitted(target: Destination, terms: Terms) -> Iterator[Reason]:
+def _filter_reasons(target: Destination, terms: Terms) -> Iterator[BridgeReason]:
     if target.name.startswith((_ADVISORIES, RECORDS)):
-        yield Reason(False, "Advisories, and what bridges keep for themselves, never cross.")
+        yield BridgeReason(False, "Advisories, and what bridges keep for themselves, never cross.")
         return
     if target.is_temporary and not terms.bridge_temp_destinations:
-        yield Reason(False, "It is a temporary destination, and bridgeTempDestinations is false.")
+        yield BridgeReason(False, "It is a temporary destination, and bridgeTempDestinations is false.")
         return
     static = _pattern(target, terms.statically_included)
     if (excluded := _pattern(target, terms.excluded)) is not None and not target.is_temporary:
         if static is None or terms.exclude_static:
-            yield Reason(False, f"excludedDestinations has {excluded}.")
+            yield BridgeReason(False, f"excludedDestinations has {excluded}.")
             return
-        yield Reason(True, f"excludedDestinations has {excluded}, but staticallyIncludedDestinations has {static}.")
+        yield BridgeReason(
+            True, f"excludedDestinations has {excluded}, but staticallyIncludedDestinations has {static}."
+        )
         return
     if static is not None:
-        yield Reason(True, f"staticallyIncludedDestinations has {static}: it crosses whoever consumes.")
+        yield BridgeReason(True, f"staticallyIncludedDestinations has {static}: it crosses whoever consumes.")
     elif terms.static_bridge:
-        yield Reason(False, "staticBridge is true, and staticallyIncludedDestinations does not have it.")
+        yield BridgeReason(False, "staticBridge is true, and staticallyIncludedDestinations does not have it.")
     elif terms.dynamically_included:
         dynamic = _pattern(target, terms.dynamically_included)
         listed = ", ".join(map(str, terms.dynamically_included))
         if dynamic is None:
-            yield Reason(False, f"dynamicallyIncludedDestinations has {listed}, and not this one.")
+            yield BridgeReason(False, f"dynamicallyIncludedDestinations has {listed}, and not this one.")
         else:
-            yield Reason(True, f"dynamicallyIncludedDestinations has {dynamic}.")
+            yield BridgeReason(True, f"dynamicallyIncludedDestinations has {dynamic}.")
     else:
-        yield Reason(True, "No list leaves it out: every destination may cross for which there is demand.")
+        yield BridgeReason(True, "No list leaves it out: every destination may cross for which there is demand.")
 
 
 def _pattern(target: Destination, patterns: Sequence[Destination]) -> Destination | None:
@@ -109,58 +111,62 @@ def _is_for(demand: DemandStats, target: Destination) -> bool:
     return wanted.kind is target.kind and matches(wanted.name, target.name)
 
 
-def _wanted(target: Destination, terms: Terms, remote: str, wanted: Sequence[DemandStats]) -> Reason:
+def _demand_reason(target: Destination, terms: Terms, remote: str, wanted: Sequence[DemandStats]) -> BridgeReason:
     if not wanted:
         durable = " A durable subscription that nobody consumes is no demand: dynamicOnly is true." * terms.dynamic_only
         far = "" if terms.consumer_ttl == UNLIMITED else (
             f" Consumers of brokers behind it count up to {counted(terms.consumer_ttl, 'bridge')} away (consumerTTL)."
         )  # fmt: skip
-        return Reason(False, f"{remote} has told of no consumer of {target}: there is no demand for it.{durable}{far}")
+        return BridgeReason(
+            False, f"{remote} has told of no consumer of {target}: there is no demand for it.{durable}{far}"
+        )
     if any(each.static for each in wanted):
-        return Reason(True, "It is wanted whoever consumes.")
+        return BridgeReason(True, "It is wanted whoever consumes.")
     consumers = sum(len(each.consumers) for each in wanted)
-    return Reason(
+    return BridgeReason(
         True, f"{counted(consumers, 'consumer')} at or behind {remote} {'wants' if consumers == 1 else 'want'} it."
     )
 
 
-def _travelled(asked: Asked, terms: Terms, remote: str) -> Iterator[Reason]:
+def _path_reasons(asked: BridgeQuestion, terms: Terms, remote: str) -> Iterator[BridgeReason]:
     if asked.headers is None:
-        yield Reason(None, "Which brokers it has crossed is not known without the message.")
+        yield BridgeReason(None, "Which brokers it has crossed is not known without the message.")
         return
     if not asked.path:
-        yield Reason(True, "It was sent to this broker: it has crossed no bridge yet.")
+        yield BridgeReason(True, "It was sent to this broker: it has crossed no bridge yet.")
         return
     way = ", ".join(asked.path)
     if remote in asked.path:
-        yield Reason(
+        yield BridgeReason(
             False,
             f"It came from {remote} (by {way}): it goes back only where a policy says replayWhenNoConsumers.",
         )
         return
     ttl = terms.message_ttl
     if ttl != UNLIMITED and len(asked.path) >= ttl:
-        yield Reason(False, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}), and messageTTL is {ttl}.")
+        yield BridgeReason(
+            False, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}), and messageTTL is {ttl}."
+        )
         return
-    yield Reason(True, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}); it may go on.")
+    yield BridgeReason(True, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}); it may go on.")
 
 
-def _selected(asked: Asked, wanted: Sequence[DemandStats]) -> Iterator[Reason]:
+def _selector_reasons(asked: BridgeQuestion, wanted: Sequence[DemandStats]) -> Iterator[BridgeReason]:
     selectors = [each.selector for each in wanted]
     if not all(selectors):
         return
     if asked.headers is None:
-        yield Reason(None, "Whether the selectors of the consumers take it is not known without the message.")
+        yield BridgeReason(None, "Whether the selectors of the consumers take it is not known without the message.")
         return
     clauses = [clause for each in selectors if (clause := _clause(each, asked.headers)) is not None]
     taken = next((each for each in clauses if each.value is True), None)
     if taken is not None:
-        yield Reason(True, "A consumer's selector takes it.", taken)
+        yield BridgeReason(True, "A consumer's selector takes it.", taken)
         return
     for each in clauses[:-1]:
-        yield Reason(None, "The selector of one consumer does not take it.", each)
+        yield BridgeReason(None, "The selector of one consumer does not take it.", each)
     if clauses:
-        yield Reason(False, "No selector of the consumers there takes it.", clauses[-1])
+        yield BridgeReason(False, "No selector of the consumers there takes it.", clauses[-1])
 
 
 def _clause(selector: str, headers: Mapping[str, str]) -> ClauseExplanation | None:
@@ -170,9 +176,9 @@ def _clause(selector: str, headers: Mapping[str, str]) -> ClauseExplanation | No
         return None
 
 
-def _rivals(target: Destination, wanted: Sequence[DemandStats], own: int) -> Iterator[Reason]:
+def _local_consumer_reasons(target: Destination, wanted: Sequence[DemandStats], own: int) -> Iterator[BridgeReason]:
     if target.is_queue and own and all(each.priority < 0 for each in wanted):
-        yield Reason(
+        yield BridgeReason(
             None,
             f"{counted(own, 'consumer')} of the queue {'is' if own == 1 else 'are'} at this broker, and served first:"
             " the bridge consumes with a lower priority (decreaseNetworkConsumerPriority).",

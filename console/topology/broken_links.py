@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokerapp.model.network_stats import BridgeConnectionState, BridgeConnectionStats, NetworkStats
 from brokerapp.model.stats_records import NodeStatus
-from console.topology.diagram import why
+from console.topology.diagram import last_failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class BrokenLink:
     why: str  #: the last error and how many attempts failed
 
 
-def broken_links(nodes: Sequence[NodeStatus]) -> list[BrokenLink]:
+def find_broken_links(nodes: Sequence[NodeStatus]) -> list[BrokenLink]:
     """All of them. A connector that somebody stopped has none, nor has one whose first attempt is still under way."""
     networks = [NetworkStats.from_json(each.network) for each in nodes if each.network]
     found = [
-        BrokenLink(connector.name, way.remote or ", ".join(way.addresses), why(way) or str(way.state))
+        BrokenLink(connector.name, way.remote or ", ".join(way.addresses), last_failure(way) or str(way.state))
         for network in networks
         for connector in network.connectors
         if connector.running

@@ -17,7 +17,7 @@ class MemberRow:
     """One broker of it."""
 
     stats: MemberStatus
-    counts: bool  #: whether its numbers are told: it is another one, and who looks sees all they are about
+    shows_counts: bool  #: whether its numbers are told: it is another one, and who looks sees all they are about
 
     @property
     def mood(self) -> str:

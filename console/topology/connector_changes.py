@@ -23,12 +23,12 @@ from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 
 
-def networks() -> NetworkStats:
+def network_stats() -> NetworkStats:
     """The connectors and their bridges, as they are now. Raises StoreUnavailable."""
     return gateway().run(gateway().admin.networks.stats())
 
 
-def connector_named(name: str, stats: NetworkStats) -> ConnectorStats:
+def get_connector_or_404(name: str, stats: NetworkStats) -> ConnectorStats:
     """The connector of this name. Raises Http404."""
     found = next((each for each in stats.connectors if each.name == name), None)
     if found is None:
@@ -36,10 +36,10 @@ def connector_named(name: str, stats: NetworkStats) -> ConnectorStats:
     return found
 
 
-def put(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) -> None:
+def put_connector(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) -> None:
     """Have this connector, new or in place of the one of its name. Raises DefinitionRefused, PermissionDenied."""
     require_everywhere(request, Verb.BRIDGE)
-    known = {each.name: each.definition for each in networks().connectors}
+    known = {each.name: each.definition for each in network_stats().connectors}
     name = str(definition.get("name", ""))
     if is_new and name in known:
         raise DefinitionRefused(f"there is a network connector {name} already")
@@ -47,8 +47,8 @@ def put(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) ->
     action = "create connector" if is_new else "change connector"
     with trail.recording(request, action, name, before=known.get(name)) as change:
         gateway().run(gateway().admin.networks.put(definition))
-        change.after = connector_named(name, networks()).definition
-    _settle(lambda stats: any(each.name == name for each in stats.connectors))
+        change.after = get_connector_or_404(name, network_stats()).definition
+    _wait_for_mirror(lambda stats: any(each.name == name for each in stats.connectors))
 
 
 def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | None) -> None:
@@ -73,21 +73,21 @@ def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | 
                 raise RequestRefused(f"uri: {each.host}: {error}") from error
 
 
-def switch(request: HttpRequest, name: str, action: str) -> None:
+def switch_connector(request: HttpRequest, name: str, action: str) -> None:
     """Start, stop or remove a connector. Raises RequestRefused, PermissionDenied, Http404."""
     require_everywhere(request, Verb.BRIDGE)
-    former, admin = connector_named(name, networks()), gateway().admin.networks
+    former, admin = get_connector_or_404(name, network_stats()), gateway().admin.networks
     verb = {"start": admin.start, "stop": admin.stop, "remove": admin.remove}[action]
     with trail.recording(request, f"{action} connector", name, before=former.definition):
         gateway().run(verb(name))
-    _settle(lambda stats: all(_is_so(each, action) for each in stats.connectors if each.name == name))
+    _wait_for_mirror(lambda stats: all(_is_so(each, action) for each in stats.connectors if each.name == name))
 
 
 def _is_so(connector: ConnectorStats, action: str) -> bool:
     return action != "remove" and connector.running is (action == "start")
 
 
-def _settle(is_so: Any) -> None:
+def _wait_for_mirror(is_so: Any) -> None:
     """Wait a moment until the picture shows it."""
     mirror().settle(lambda picture: is_so(_all_of([node.network for node in picture.nodes if node.network])))
 

@@ -37,11 +37,11 @@ MOODS = {
 #: ... and that of another broker of the cluster.
 MEMBER_MOODS = {MemberState.SELF: "good", MemberState.UP: "good", MemberState.DOWN: "act", MemberState.REFUSED: "act"}
 #: What is shown where somebody does not see what all of it is about.
-UNSEEN = "–"
+HIDDEN = "–"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiagramLink:
     """One line between this broker and another."""
 
     key: str
@@ -53,35 +53,35 @@ class Line:
 
 
 @dataclass(slots=True)
-class Box:
+class BrokerBox:
     """Another broker."""
 
     name: str  #: "": it was never reached
     address: str
     is_left: bool = True  #: whether it only comes to us
-    lines: list[Line] = field(default_factory=list)
+    lines: list[DiagramLink] = field(default_factory=list)
     is_master: bool = False
     in_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class WayRow:
+class BridgeConnectionRow:
     """A connector's way to one broker, with its bridges."""
 
     key: str
-    way: BridgeConnectionStats
+    stats: BridgeConnectionStats
     cells: Cells
     bridges: list[tuple[str, BridgeStats, Cells]]
 
     @property
     def failed(self) -> datetime | None:
         """When its last error was."""
-        return _moment(self.way.last_error_ms)
+        return _datetime_of(self.stats.last_error_ms)
 
     @property
     def since(self) -> datetime | None:
         """Since when it is connected."""
-        return _moment(self.way.connected_ms) if self.way.state is BridgeConnectionState.CONNECTED else None
+        return _datetime_of(self.stats.connected_ms) if self.stats.state is BridgeConnectionState.CONNECTED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ class ConnectorCard:
 
     stats: ConnectorStats
     node: str
-    ways: list[WayRow]
+    connections: list[BridgeConnectionRow]
 
     @property
     def mood(self) -> str:
         """Of its worst way."""
         order = ("act", "look", "good", "off")
-        return min((MOODS[each.way.state] for each in self.ways), key=order.index, default="off")
+        return min((MOODS[each.stats.state] for each in self.connections), key=order.index, default="off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,11 @@ class IncomingRow:
     @property
     def since(self) -> datetime | None:
         """Since when it is there."""
-        return _moment(self.stats.connected_ms)
+        return _datetime_of(self.stats.connected_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class TopologyDiagram:
     """All of it."""
 
     broker: str
@@ -122,15 +122,15 @@ class Drawn:
     standings: dict[str, Standing]  #: of the nodes, by their sessions
     connectors: list[ConnectorCard]
     incoming: list[IncomingRow]
-    boxes: list[Box]
+    boxes: list[BrokerBox]
 
     @property
-    def left(self) -> list[Box]:
+    def left(self) -> list[BrokerBox]:
         """Brokers that only come to us."""
         return [each for each in self.boxes if each.is_left]
 
     @property
-    def right(self) -> list[Box]:
+    def right(self) -> list[BrokerBox]:
         """Brokers that we go to, and those of the cluster."""
         return [each for each in self.boxes if not each.is_left]
 
@@ -140,7 +140,11 @@ class Drawn:
         said = [
             [each.node for each in self.nodes],
             [
-                (each.stats.name, each.stats.running, [(row.way.remote, len(row.bridges)) for row in each.ways])
+                (
+                    each.stats.name,
+                    each.stats.running,
+                    [(row.stats.remote, len(row.bridges)) for row in each.connections],
+                )
                 for each in self.connectors
             ],
             [(each.stats.broker, each.stats.connection) for each in self.incoming],
@@ -152,7 +156,7 @@ class Drawn:
     def cells(self) -> Cells:
         """Every live cell by its name."""
         found: Cells = {}
-        rows = [row for card in self.connectors for row in card.ways]
+        rows = [row for card in self.connectors for row in card.connections]
         parts = [(row.key, row.cells) for row in rows]
         parts += [(key, cells) for row in rows for key, _, cells in row.bridges]
         parts += [(row.key, row.cells) for row in self.incoming]
@@ -163,13 +167,13 @@ class Drawn:
         return found
 
 
-def drawn(
+def build_diagram(
     broker: str, nodes: Sequence[NodeStatus], cluster: ClusterStatus | None, sees_all: bool = True
-) -> Drawn:  # fmt: skip
+) -> TopologyDiagram:  # fmt: skip
     """The topology as the nodes tell of it. Who does not see all destinations is told no sums of all."""
     networks = [(node.node, NetworkStats.from_json(node.network)) for node in nodes if node.network]
     cards = [
-        card_of(each, sees_all, node, f"{number}.{place}")
+        connector_card(each, sees_all, node, f"{number}.{place}")
         for number, (node, network) in enumerate(networks)
         for place, each in enumerate(network.connectors)
     ]
@@ -179,24 +183,24 @@ def drawn(
         for place, each in enumerate(network.incoming)
     ]
     standings = {each.node: standing_of(each, sees_all) for each in nodes}
-    return Drawn(broker, nodes, standings, cards, incoming, _boxes(cards, incoming, cluster, sees_all))
+    return TopologyDiagram(broker, nodes, standings, cards, incoming, _broker_boxes(cards, incoming, cluster, sees_all))
 
 
-def card_of(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: str = "0.0") -> ConnectorCard:
+def connector_card(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: str = "0.0") -> ConnectorCard:
     """One connector with its ways."""
     ways = []
     for number, way in enumerate(stats.ways):
         own = f"w{key}.{number}"
         bridges = [(f"{own}.{each.direction}", each, _bridge_cells(each, sees_all)) for each in way.bridges]
-        ways.append(WayRow(own, way, _way_cells(way), bridges))
+        ways.append(BridgeConnectionRow(own, way, _connection_cells(way), bridges))
     return ConnectorCard(stats, node, ways)
 
 
-def _way_cells(way: BridgeConnectionStats) -> Cells:
-    return {"mood": MOODS[way.state], "state": str(way.state), "why": why(way)}
+def _connection_cells(way: BridgeConnectionStats) -> Cells:
+    return {"mood": MOODS[way.state], "state": str(way.state), "why": last_failure(way)}
 
 
-def why(way: BridgeConnectionStats) -> str:
+def last_failure(way: BridgeConnectionStats) -> str:
     """What stands in its way now, and when it is tried again."""
     if way.state is BridgeConnectionState.CONNECTED or not way.last_error:
         return ""
@@ -207,8 +211,8 @@ def why(way: BridgeConnectionStats) -> str:
 def _bridge_cells(bridge: BridgeStats, sees_all: bool) -> Cells:
     return {
         "forwarded": _count(bridge.forwarded, sees_all),
-        "bytes": number_format.size(bridge.forwarded_bytes) if sees_all else UNSEEN,
-        "queued": _count(bridge.queued, sees_all) if bridge.direction == "out" else UNSEEN,
+        "bytes": number_format.size(bridge.forwarded_bytes) if sees_all else HIDDEN,
+        "queued": _count(bridge.queued, sees_all) if bridge.direction == "out" else HIDDEN,
         "under_way": _count(bridge.under_way, sees_all),
         "dropped": _count(bridge.dropped_by_ttl, sees_all),
         "duplicates": _count(bridge.duplicates, sees_all),
@@ -226,58 +230,60 @@ def _incoming_cells(incoming: InboundBridgeStats, sees_all: bool) -> Cells:
 
 
 def _count(number: int, sees_all: bool) -> str:
-    return number_format.whole(number) if sees_all else UNSEEN
+    return number_format.whole(number) if sees_all else HIDDEN
 
 
 # -- the picture
 
 
-def _boxes(
+def _broker_boxes(
     cards: Iterable[ConnectorCard], incoming: Iterable[IncomingRow], cluster: ClusterStatus | None, sees_all: bool
-) -> list[Box]:  # fmt: skip
-    boxes: dict[str, Box] = {}
+) -> list[BrokerBox]:  # fmt: skip
+    boxes: dict[str, BrokerBox] = {}
     for card in cards:
-        for row in card.ways:
-            where = row.way.address or ", ".join(row.way.addresses)
-            box = boxes.setdefault(row.way.remote or where, Box(row.way.remote, where))
+        for row in card.connections:
+            where = row.stats.address or ", ".join(row.stats.addresses)
+            box = boxes.setdefault(row.stats.remote or where, BrokerBox(row.stats.remote, where))
             box.is_left = False
-            box.lines += _lines_of(card, row)
+            box.lines += _bridge_links(card, row)
     for row in incoming:
-        box = boxes.setdefault(row.stats.broker, Box(row.stats.broker, row.stats.address))
+        box = boxes.setdefault(row.stats.broker, BrokerBox(row.stats.broker, row.stats.address))
         moved = f"{row.cells['received']} came" + (f", {row.cells['given']} given" if row.stats.given else "")
         cells = {"mood": "good", "says": moved}
-        box.lines.append(Line(f"l{row.key}", "incoming", "in", "bridges to us", "", cells))
+        box.lines.append(DiagramLink(f"l{row.key}", "incoming", "in", "bridges to us", "", cells))
     for member in cluster.members if cluster else ():
         if member.state is MemberState.SELF:
             continue
-        box = boxes.setdefault(member.name, Box(member.name, member.address))
+        box = boxes.setdefault(member.name, BrokerBox(member.name, member.address))
         box.is_left, box.in_cluster, box.is_master = False, True, member.is_master
-        box.lines.append(_member_line(member, sees_all))
+        box.lines.append(_member_link(member, sees_all))
     return sorted(boxes.values(), key=lambda each: (each.name or each.address).lower())
 
 
-def _lines_of(card: ConnectorCard, row: WayRow) -> Iterator[Line]:
+def _bridge_links(card: ConnectorCard, row: BridgeConnectionRow) -> Iterator[DiagramLink]:
     toward = "both" if card.stats.duplex else "out"
     counts = [f"{cells['forwarded']} {'out' if each.direction == 'out' else 'in'}" for _, each, cells in row.bridges]
     waiting = [cells["queued"] for _, each, cells in row.bridges if each.direction == "out" and each.queued]
     said = ", ".join([*counts, *(f"{each} queued" for each in waiting)])
-    is_up = row.way.state is BridgeConnectionState.CONNECTED
-    cells = {"mood": row.cells["mood"], "says": said if is_up else str(row.way.state)}
-    yield Line(f"l{row.key}", "bridge", toward, card.stats.name, card.stats.name, cells)
+    is_up = row.stats.state is BridgeConnectionState.CONNECTED
+    cells = {"mood": row.cells["mood"], "says": said if is_up else str(row.stats.state)}
+    yield DiagramLink(f"l{row.key}", "bridge", toward, card.stats.name, card.stats.name, cells)
 
 
-def _member_line(member: MemberStatus, sees_all: bool) -> Line:
+def _member_link(member: MemberStatus, sees_all: bool) -> DiagramLink:
     """The link to another broker of the cluster; `taken` is a sum over all destinations."""
     is_up = member.state is MemberState.UP
     says = f"{number_format.whole(member.taken)} taken" if is_up and sees_all else str(member.state)
-    return Line(f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says})
+    return DiagramLink(
+        f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says}
+    )
 
 
-def _moment(ms: int) -> datetime | None:
+def _datetime_of(ms: int) -> datetime | None:
     return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
 
 
-def properties(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
+def configured_properties(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a connector was told, by ActiveMQ's names, in the order of its definition; no secrets."""
     options = definition.get("options", {})
     return [(name, "set" if value is None else str(value)) for name, value in options.items()]

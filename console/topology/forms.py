@@ -18,7 +18,7 @@ LISTS = (
     ("excluded", "excludedDestinations", "these never cross"),
 )  # fmt: skip
 #: What each property does, in the order of the form; `userName` and `password` are fields of their own.
-EXPLAINED = {
+PROPERTY_HELP = {
     "duplex": "messages come back over the same connection, for consumers here",
     "messageTTL": "brokers a message may cross; -1: as many as there are",
     "consumerTTL": "brokers away consumers may be to count as demand; -1: any number",
@@ -43,11 +43,11 @@ EXPLAINED = {
 }
 _ACCOUNT = ("userName", "password")
 #: Another account for the other broker, which a file may give: the form leaves it as it is.
-_LEFT_ALONE = ("remoteUserName", "remotePassword")
+_NOT_EDITABLE = ("remoteUserName", "remotePassword")
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class ConnectorProperty:
     """One property as the form shows it."""
 
     name: str
@@ -58,7 +58,7 @@ class Property:
 
 
 @dataclass(slots=True)
-class Form:
+class ConnectorForm:
     """What the form holds, as text."""
 
     name: str = ""
@@ -73,22 +73,22 @@ class Form:
         self.lists, self.options = self.lists or {}, self.options or {}
 
     @staticmethod
-    def of(definition: Mapping[str, Any]) -> Form:
+    def of(definition: Mapping[str, Any]) -> ConnectorForm:
         """That of a connector there is."""
         options = dict(definition.get("options", {}))
         user, has_password = options.pop("userName", ""), "password" in options
         for name in SECRETS:
             options.pop(name, None)
         lists = {field: "\n".join(definition.get(field, ())) for field, _, _ in LISTS}
-        return Form(definition["name"], definition["uri"], lists, options, user or "", "", has_password)
+        return ConnectorForm(definition["name"], definition["uri"], lists, options, user or "", "", has_password)
 
     @staticmethod
-    def read(data: Mapping[str, str], former: Mapping[str, Any] | None = None) -> Form:
+    def read(data: Mapping[str, str], former: Mapping[str, Any] | None = None) -> ConnectorForm:
         """What was posted; the name of one there is stays."""
         options = {
-            name: data.get(f"option-{name}", "").strip() for name in ATTRIBUTES if name not in _ACCOUNT + _LEFT_ALONE
+            name: data.get(f"option-{name}", "").strip() for name in ATTRIBUTES if name not in _ACCOUNT + _NOT_EDITABLE
         }
-        made = Form(
+        made = ConnectorForm(
             former["name"] if former else data.get("name", "").strip(), data.get("uri", "").strip(),
             {field: data.get(field, "").replace("\r\n", "\n") for field, _, _ in LISTS},
             {name: value for name, value in options.items() if value},
@@ -100,7 +100,7 @@ class Form:
     def definition(self, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """As NetworkConnector.to_json has it; what the form does not show stays. Raises RequestRefused."""
         kept = dict(former.get("options", {})) if former else {}
-        kept = {name: value for name, value in kept.items() if name not in ATTRIBUTES or name in _LEFT_ALONE}
+        kept = {name: value for name, value in kept.items() if name not in ATTRIBUTES or name in _NOT_EDITABLE}
         options = kept | self.options
         if self.user:
             options["userName"] = self.user
@@ -121,15 +121,17 @@ class Form:
         return [(field, name, text, self.lists.get(field, "")) for field, name, text in LISTS]
 
     @property
-    def properties(self) -> list[Property]:
+    def properties(self) -> list[ConnectorProperty]:
         """Every property with what is set."""
         defaults = {each.name: each.default for each in fields(Terms)}
         found = []
-        others = {name: "" for name in ATTRIBUTES if name not in (*EXPLAINED, *_ACCOUNT, *_LEFT_ALONE)}
-        for name, explanation in (EXPLAINED | others).items():
+        others = {name: "" for name in ATTRIBUTES if name not in (*PROPERTY_HELP, *_ACCOUNT, *_NOT_EDITABLE)}
+        for name, explanation in (PROPERTY_HELP | others).items():
             default = defaults[ATTRIBUTES[name][0]]
             text = "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
-            found.append(Property(name, explanation, self.options.get(name, ""), text, isinstance(default, bool)))
+            found.append(
+                ConnectorProperty(name, explanation, self.options.get(name, ""), text, isinstance(default, bool))
+            )
         return found
 
     @property

@@ -21,7 +21,7 @@ _FSYNC = {
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeSummary:
     """One node as a page shows it."""
 
     status: NodeStatus
@@ -32,7 +32,7 @@ class NodeFacts:
         return datetime.fromtimestamp(self.status.started_ms / 1000, UTC)
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
+    def details(self) -> list[tuple[str, str]]:
         """Labels and what stands beside them; what the node does not tell is left out."""
         store, trace = self.status.store, self.status.trace
         facts = []
@@ -65,11 +65,11 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class UsageGauge:
     """How full something is."""
 
     label: str
-    words: str  #: what fills it
+    description: str  #: what fills it
     text: str
     percent: int
 
@@ -80,7 +80,7 @@ _MACHINE = "What the store's server holds, of the memory of its machine"
 _TEMPORARY = "Non-persistent messages in the store (tempUsage)"
 
 
-def gauges_of(nodes: Sequence[NodeStatus]) -> list[Gauge]:
+def gauges_of(nodes: Sequence[NodeStatus]) -> list[UsageGauge]:
     """Of the fullest node: what it holds in memory; its store, by its limit for messages and by its machine's memory;
     and what of the store non-persistent messages take, where they have a limit of their own."""
     gauges = [each for node in nodes for each in _gauges(node.memory, node.store)]
@@ -88,7 +88,7 @@ def gauges_of(nodes: Sequence[NodeStatus]) -> list[Gauge]:
     return list(fullest.values())
 
 
-def _gauges(memory: Mapping[str, Any], store: Mapping[str, Any]) -> Iterator[Gauge]:
+def _gauges(memory: Mapping[str, Any], store: Mapping[str, Any]) -> Iterator[UsageGauge]:
     used, message_limit, temp_limit = (store.get(name) or 0 for name in ("used", "message_limit", "temp_limit"))
     filled = (
         ("Memory", _MEMORY, memory.get("used", 0), memory.get("limit")),
@@ -99,4 +99,4 @@ def _gauges(memory: Mapping[str, Any], store: Mapping[str, Any]) -> Iterator[Gau
     for label, words, held, limit in filled:
         if limit:
             text = f"{number_format.size(held)} of {number_format.size(limit)}"
-            yield Gauge(label, words, text, min(100, round(100 * held / limit)))
+            yield UsageGauge(label, words, text, min(100, round(100 * held / limit)))

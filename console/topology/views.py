@@ -20,12 +20,12 @@ from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.topology import bridge_diagnosis, connector_changes
 from console.topology.clusters import cluster_context, cluster_now
-from console.topology.diagram import card_of, drawn, properties
-from console.topology.forms import LISTS, Form
-from console.topology.node_facts import NodeFacts
+from console.topology.diagram import build_diagram, configured_properties, connector_card
+from console.topology.forms import LISTS, ConnectorForm
+from console.topology.node_facts import NodeSummary
 
 #: What is done to a connector, in words.
-DONE = {"start": "is started", "stop": "is stopped"}
+ACTION_RESULTS = {"start": "is started", "stop": "is stopped"}
 
 
 @require_GET
@@ -34,11 +34,11 @@ def topology(request: HttpRequest) -> HttpResponse:
     """The picture, the connectors, bridges of others, the cluster, and the nodes."""
     picture = mirror().current()
     sees_all = visible(request.user) is everything
-    found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees_all)
+    found = build_diagram(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees_all)
     context = {
         "drawn": found, "trouble": picture.trouble, "sees_all": sees_all,
-        "nodes": [NodeFacts(each) for each in picture.nodes],
-        "standings": [(NodeFacts(each), found.standings[each.node]) for each in picture.nodes],
+        "nodes": [NodeSummary(each) for each in picture.nodes],
+        "standings": [(NodeSummary(each), found.standings[each.node]) for each in picture.nodes],
         **cluster_context(cluster_now(), sees_all),
     }  # fmt: skip
     return render(request, "topology/topology.html", context)
@@ -49,36 +49,38 @@ def topology(request: HttpRequest) -> HttpResponse:
 def connector(request: HttpRequest, connector: str) -> HttpResponse:
     """One connector: its ways, what was set, for whom it consumes, and why a message did not cross."""
     name = connector
-    found = connector_changes.connector_named(name, connector_changes.networks())
+    found = connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     sees, knows = visible(request.user), touched(request.user)
-    card = card_of(found, sees is everything)
+    card = connector_card(found, sees is everything)
     demand = gateway().run(gateway().admin.networks.demand(name))
     shown = {
         way: [each for each in wanted if knows(Destination.parse(each.destination))] for way, wanted in demand.items()
     }
     context = {
-        "card": card, "sees_all": sees is everything, "properties": properties(found.definition),
-        "lists": [(label, *_named(found.definition.get(field, ()), knows)) for field, label, _ in LISTS],
+        "card": card, "sees_all": sees is everything, "properties": configured_properties(found.definition),
+        "lists": [(label, *_visible_patterns(found.definition.get(field, ()), knows)) for field, label, _ in LISTS],
         "demand": [(remote, direction, wanted, len(demand[remote, direction]) - len(wanted))
                    for (remote, direction), wanted in shown.items()],
-        "why": _why(request, name, demand),
+        "why": _diagnosis_context(request, name, demand),
         "names": sorted(str(each) for each in mirror().current().stats if sees(each))[:500],
     }  # fmt: skip
     return render(request, "topology/connector.html", context)
 
 
-def _named(texts: Any, knows: Any) -> tuple[list[str], int]:
+def _visible_patterns(texts: Any, knows: Any) -> tuple[list[str], int]:
     """Patterns one may know of, and how many others there are."""
     shown = [each for each in texts if knows(Destination.parse(each))]
     return shown, len(texts) - len(shown)
 
 
-def _why(request: HttpRequest, name: str, demand: dict[tuple[str, str], list[DemandStats]]) -> dict[str, Any] | None:
+def _diagnosis_context(
+    request: HttpRequest, name: str, demand: dict[tuple[str, str], list[DemandStats]]
+) -> dict[str, Any] | None:
     asked = request.GET.get("destination", "").strip()
     if not asked:
         return None
     try:
-        return bridge_diagnosis.why(request, name, asked, request.GET.get("seq", ""), demand)
+        return bridge_diagnosis.diagnose(request, name, asked, request.GET.get("seq", ""), demand)
     except StoreUnavailable:
         raise
     except BrokerError as refused:
@@ -94,13 +96,15 @@ def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
     """Make a connector, or change one; it takes effect at once."""
     require_everywhere(request, Verb.BRIDGE)
     former = (
-        connector_changes.connector_named(connector, connector_changes.networks()).definition if connector else None
+        connector_changes.get_connector_or_404(connector, connector_changes.network_stats()).definition
+        if connector
+        else None
     )
-    form, error = Form.of(former) if former else Form(uri="static:(tcp://host:61613)"), ""
+    form, error = ConnectorForm.of(former) if former else ConnectorForm(uri="static:(tcp://host:61613)"), ""
     if request.method == "POST":
-        form = Form.read(request.POST, former)
+        form = ConnectorForm.read(request.POST, former)
         try:
-            connector_changes.put(request, form.definition(former), is_new=former is None)
+            connector_changes.put_connector(request, form.definition(former), is_new=former is None)
             messages.success(request, f"The connector {form.name} is in force.")
             return redirect("connector", connector=form.name)
         except StoreUnavailable:
@@ -117,8 +121,8 @@ def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
     """Start or stop a connector."""
     if action not in ("start", "stop"):
         raise Http404(f"A connector knows no {action!r}.")
-    connector_changes.switch(request, connector, action)
-    messages.success(request, f"The connector {connector} {DONE[action]}.")
+    connector_changes.switch_connector(request, connector, action)
+    messages.success(request, f"The connector {connector} {ACTION_RESULTS[action]}.")
     return (
         redirect("topology") if request.POST.get("back") == "topology" else redirect("connector", connector=connector)
     )
@@ -129,10 +133,10 @@ def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
 def remove(request: HttpRequest, connector: str) -> HttpResponse:
     """Have a connector no more: its name is typed first."""
     require_everywhere(request, Verb.BRIDGE)
-    found = connector_changes.connector_named(connector, connector_changes.networks())
+    found = connector_changes.get_connector_or_404(connector, connector_changes.network_stats())
     if request.method == "POST" and request.POST.get("typed") == connector:
-        connector_changes.switch(request, connector, "remove")
+        connector_changes.switch_connector(request, connector, "remove")
         messages.success(request, f"The connector {connector} is gone. What its bridges held is back in its queues.")
         return redirect("topology")
-    context = {"card": card_of(found), "failed": request.method == "POST"}
+    context = {"card": connector_card(found), "failed": request.method == "POST"}
     return render(request, "topology/connector_remove.html", context, status=400 if context["failed"] else 200)

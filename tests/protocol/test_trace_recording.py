@@ -11,7 +11,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.store.client.keys import trace_key
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.schema import ORDER
-from console.topology.node_facts import NodeFacts
+from console.topology.node_facts import NodeSummary
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import bridged, running, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
@@ -54,7 +54,7 @@ def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operator
         until(lambda: trace()["dropped"] > 0, "what happened meanwhile is given up")
     told = trace()
     assert told["dropped"] < told["recorded"]
-    facts = dict(NodeFacts(node.ask(lambda admin: admin.nodes())[0]).facts)
+    facts = dict(NodeSummary(node.ask(lambda admin: admin.nodes())[0]).details)
     assert f"{told['dropped']} dropped" in facts["Recorded since it started"]
     client.leave()
     node.stop()

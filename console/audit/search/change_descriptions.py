@@ -11,8 +11,8 @@ from typing import Any
 from brokerapp.errors import BrokerError
 from brokerapp.model.definition_codec import from_json
 from console.audit.models import AuditEntry
-from console.routing.definitions.changes import Change, between, item_from_json
-from console.routing.definitions.definition_values import label_of, rows_of, title_of
+from console.routing.definitions.changes import DefinitionChange, definition_from_json, diff_definitions
+from console.routing.definitions.definition_values import change_rows, label_of, title_of
 from console.ui.formatting.json_diff import Difference, differences
 
 #: By it a value is known to hold definitions.
@@ -100,19 +100,19 @@ def _of_definitions(before: Any, after: Any) -> Iterator[Difference]:
         if change.what != "changed":
             what = {"new": "created", "removed": "deleted"}[change.what]
             yield Difference(title, what, what)
-        for row in rows_of(change):
+        for row in change_rows(change):
             name = f"{title}, {_setting(row.name)}"
             yield Difference(name, _value(row.was), _value(row.now))
 
 
-def _changes(before: Any, after: Any) -> list[Change]:
+def _changes(before: Any, after: Any) -> list[DefinitionChange]:
     if isinstance(before, list) or isinstance(after, list):
         count = max(len(before or ()), len(after or ()))
         sides = ([*(each or ()), *[None] * (count - len(each or ()))] for each in (before, after))
-        return [Change(*map(item_from_json, pair)) for pair in zip(*sides, strict=True)]
+        return [DefinitionChange(*map(definition_from_json, pair)) for pair in zip(*sides, strict=True)]
     if all(each is None or _is_one(each) for each in (before, after)):
-        return [Change(item_from_json(before), item_from_json(after))]
-    return between(from_json(before or {}), from_json(after or {}))
+        return [DefinitionChange(definition_from_json(before), definition_from_json(after))]
+    return diff_definitions(from_json(before or {}), from_json(after or {}))
 
 
 def _is_one(definitions: dict[str, Any]) -> bool:

@@ -30,10 +30,10 @@ from console.destinations.lists import COLUMNS, row_of, visible_of
 from console.destinations.placement import home_of
 from console.messages.jobs import failed_again, job_service
 from console.metrics import health
-from console.topology.broken_links import broken_links
+from console.topology.broken_links import find_broken_links
 from console.topology.clusters import cluster_context, cluster_now
-from console.topology.diagram import drawn
-from console.topology.node_facts import NodeFacts, gauges_of
+from console.topology.diagram import build_diagram
+from console.topology.node_facts import NodeSummary, gauges_of
 from console.ui.formatting import number_format
 
 #: Whether somebody may know of a row, by its name.
@@ -102,11 +102,11 @@ def overview_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = eve
                 "findings": found[:6],
                 "more": found[6:],
                 "cluster": picture.cluster,
-                "broken": broken_links(picture.nodes),
+                "broken": find_broken_links(picture.nodes),
                 "disk": health.low_disk(picture),
             },
         ),
-        "nodes_html": render_to_string("topology/nodes.html", {"nodes": [NodeFacts(each) for each in picture.nodes]}),
+        "nodes_html": render_to_string("topology/nodes.html", {"nodes": [NodeSummary(each) for each in picture.nodes]}),
         "gauges_html": render_to_string("metrics/gauges.html", {"gauges": gauges_of(picture.nodes)}),
         "exists": bool(picture.stats),
         "mark": picture.past[-1] and chart_mark(picture.past[-1]) if picture.past else None,
@@ -186,7 +186,7 @@ def subscribers_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows 
 
 def topology_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
     """Bridges and their states; whether the page that names a shape is to be drawn anew."""
-    found = drawn(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
+    found = build_diagram(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
     return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
 
 

@@ -9,7 +9,7 @@ from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 from console.broker.live.frame_delta import Cells
 from console.broker.snapshot import BrokerSnapshot
-from console.routing.map.traffic import flow_of
+from console.routing.map.traffic import flow_cells
 
 
 def graph_cells(picture: BrokerSnapshot, rows: Iterable[str], sees: Sees = everything) -> Cells:
@@ -21,5 +21,5 @@ def graph_cells(picture: BrokerSnapshot, rows: Iterable[str], sees: Sees = every
         except InvalidDestination:
             continue
         if sees(destination):
-            cells |= {f"{row}#{name}": value for name, value in flow_of(picture, destination).items()}
+            cells |= {f"{row}#{name}": value for name, value in flow_cells(picture, destination).items()}
     return cells

@@ -33,8 +33,8 @@ from console.destinations.services import existing
 from console.destinations.views.deleted import gone
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
-from console.routing.definitions.visibility import is_known, known
-from console.routing.map.graph import feeders_of
+from console.routing.definitions.visibility import is_visible, visible_definitions
+from console.routing.map.graph import feeds_into
 from console.ui.formatting import number_format
 from console.ui.preferences.favourites import stars_of
 from console.ui.staticfiles import PLOTLY_STYLES
@@ -117,10 +117,10 @@ def _producers(request: HttpRequest, picture: BrokerSnapshot, stats: Destination
 
 def _routing(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     found, sees = gateway().definitions(), touched(request.user)
-    feeders = feeders_of(stats.destination, found)
+    feeders = feeds_into(stats.destination, found)
     return {
-        "feeders": [each for each in feeders if is_known(each.definition, sees)],
-        "unnamed": sum(not is_known(each.definition, sees) for each in feeders),
+        "feeders": [each for each in feeders if is_visible(each.definition, sees)],
+        "unnamed": sum(not is_visible(each.definition, sees) for each in feeders),
         "selectors": _remembered(stats.destination),
     }
 
@@ -134,7 +134,7 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
 
 
 def _policy(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    definitions = known(gateway().definitions(), touched(request.user))
+    definitions = visible_definitions(gateway().definitions(), touched(request.user))
     entry = policy_of(definitions, stats.destination)
     return {"policy": entry, "options": policies.options_of(entry) if entry else []}
 

@@ -13,8 +13,8 @@ from console.messages import trace_reader
 from console.messages.jobs.job_service import LEAVING
 from console.messages.jobs.models import JobOutcome, Replacement
 from console.messages.journey.journey import Deed, Journey, journey
-from console.routing.definitions.changes import items_of
-from console.routing.definitions.visibility import known
+from console.routing.definitions.changes import definitions_by_id
+from console.routing.definitions.visibility import visible_definitions
 
 #: What was done by jobs, in words, and whether the message left its queue by it.
 DEEDS = {"copy": ("Copied", False)} | {action: (words.capitalize(), True) for action, words in LEAVING.items()}
@@ -40,7 +40,9 @@ def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
     """By place, the definition in force that copies there what is sent so."""
     try:
         [route] = gateway().routes([(Destination.parse(sent_to), headers)])
-        told = None if sees is everything else set(items_of(known(gateway().definitions(), sees)))
+        told = (
+            None if sees is everything else set(definitions_by_id(visible_definitions(gateway().definitions(), sees)))
+        )
     except BrokerError:
         return {}
     hops = [hop for hop in route.get("hops", ()) if hop[1] and hop[4]]

@@ -16,29 +16,29 @@ from console.api.common.operations import operation
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
-from console.routing.definitions.visibility import known
+from console.routing.definitions.visibility import visible_definitions
 from console.routing.drafts import draft_service
-from console.routing.map.findings import orphans
+from console.routing.map.findings import find_routing_issues
 from console.routing.preview import route_test
-from console.routing.preview.route_preview import Step
-from console.routing.preview.sample_message import MAX_BODY, Specimen
+from console.routing.preview.route_preview import RouteStep
+from console.routing.preview.sample_message import MAX_BODY, SampleMessage
 
 router = Router(tags=["routing"])
 
 
-class TriedMessage(RequestBody):
+class SampleMessageIn(RequestBody):
     """A message that nobody sends."""
 
     destination: str
     headers: dict[str, str] = {}
     body: str = Field("", max_length=MAX_BODY)
 
-    def specimen(self) -> Specimen:
+    def sample_message(self) -> SampleMessage:
         """As the pages have it."""
-        return Specimen(self.destination, body=self.body, values=self.headers)
+        return SampleMessage(self.destination, body=self.body, values=self.headers)
 
 
-class Way(TriedMessage):
+class RoutePreviewIn(SampleMessageIn):
     """A message whose way is asked for."""
 
     draft: Count | None = Field(None, description="By whose definitions; without: by those in force")
@@ -53,7 +53,7 @@ class ClauseOut(Schema):
     clauses: list[ClauseOut]
 
 
-class StepOut(Schema):
+class RouteStepOut(Schema):
     """What applied at a destination, to where, and what came of it."""
 
     at: str
@@ -66,7 +66,7 @@ class StepOut(Schema):
     clause: ClauseOut | None
 
 
-class PlaceOut(Schema):
+class RouteTargetOut(Schema):
     """Where a copy comes to in the end."""
 
     destination: str
@@ -75,17 +75,17 @@ class PlaceOut(Schema):
     sentence: str
 
 
-class WayOut(Schema):
+class RouteOut(Schema):
     """A message's way."""
 
-    steps: list[StepOut]
-    places: list[PlaceOut]
+    steps: list[RouteStepOut]
+    places: list[RouteTargetOut]
     unnamed: int = Field(description="Places beside these, which you may not see")
     untold: int = Field(description="Steps that are left out")
     problem: str
 
 
-class Tested(TriedMessage):
+class SelectorTestIn(SampleMessageIn):
     """A selector, and the message it is tried on."""
 
     destination: str = ""
@@ -93,36 +93,36 @@ class Tested(TriedMessage):
     strict: bool = Field(False, description="Typed as ActiveMQ does it")
 
 
-@operation(router, "POST", "/preview", Verb.SEE, response=WayOut)
-def preview_route(request: HttpRequest, wanted: Way) -> Any:
+@operation(router, "POST", "/preview", Verb.SEE, response=RouteOut)
+def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
     """The way a message would take; nothing is sent."""
-    draft = draft_service.living(str(wanted.draft), touched(request.user)) if wanted.draft is not None else None
+    draft = draft_service.get_open_draft(str(wanted.draft), touched(request.user)) if wanted.draft is not None else None
     if wanted.draft is not None and draft is None:
         raise Http404(f"There is no open draft {wanted.draft}.")
-    found = route_test.tried(request, wanted.specimen(), draft).found
+    found = route_test.preview_route(request, wanted.sample_message(), draft).preview
     places = [
         {"destination": str(e.destination), "seen_as": str(e.seen_as), "exists": e.exists, "sentence": e.sentence}
-        for e in found.places
+        for e in found.targets
     ]
     return {
-        "steps": list(map(_step, found.steps)),
+        "steps": list(map(_step_out, found.steps)),
         "places": places,
-        "unnamed": found.unnamed,
-        "untold": found.untold,
+        "unnamed": found.hidden_targets,
+        "untold": found.hidden_steps,
         "problem": found.problem,
     }
 
 
 @operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
-def test_selector(request: HttpRequest, wanted: Tested) -> Any:
+def test_selector(request: HttpRequest, wanted: SelectorTestIn) -> Any:
     """What a selector says of a message: each clause true, false or unknown, and why."""
-    return clause_out(route_test.tested(wanted.selector, wanted.specimen(), wanted.strict))
+    return clause_out(route_test.test_selector(wanted.selector, wanted.sample_message(), wanted.strict))
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step_out(step: RouteStep) -> dict[str, Any]:
     return {
         "at": str(step.at), "target": str(step.target), "depth": step.depth, "outcome": step.outcome, "by": step.by,
-        "words": step.words, "selector": step.selector, "clause": step.clause and clause_out(step.clause),
+        "words": step.result, "selector": step.selector, "clause": step.clause and clause_out(step.clause),
     }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def clause_out(clause: ClauseExplanation) -> dict[str, Any]:
     return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
 
 
-class FindingOut(Schema):
+class RoutingFindingOut(Schema):
     """Something of the routing that nobody seems to need."""
 
     sort: str
@@ -142,12 +142,12 @@ class FindingOut(Schema):
     urgent: bool
 
 
-@operation(router, "GET", "/findings", Verb.SEE, response=list[FindingOut])
+@operation(router, "GET", "/findings", Verb.SEE, response=list[RoutingFindingOut])
 def list_findings(request: HttpRequest) -> Any:
     """What nobody seems to need: unread queues, rules that never match, targets that others shadow."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
     return [
-        {"sort": each.sort.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
-         "destination": str(each.destination) if each.destination else None, "urgent": each.urgent}
-        for each in orphans(known(gateway().definitions(), touched(request.user)), stats)
+        {"sort": each.kind.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
+         "destination": str(each.destination) if each.destination else None, "urgent": each.is_urgent}
+        for each in find_routing_issues(visible_definitions(gateway().definitions(), touched(request.user)), stats)
     ]  # fmt: skip

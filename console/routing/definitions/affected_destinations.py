@@ -22,15 +22,15 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destination
 from console.access.roles import Scope
-from console.routing.definitions.changes import Item
+from console.routing.definitions.changes import Definition
 
 #: All there are.
 _EVERYTHING = Scope(ANY_REST).destinations
 #: What becomes of dead letters where nobody says: what of it a policy leaves as it is, leads nowhere new.
-_USUAL = DeadLetterStrategy()
+_DEFAULT_STRATEGY = DeadLetterStrategy()
 
 
-def places_of(item: Item | None) -> tuple[Destination, ...]:
+def named_destinations(item: Definition | None) -> tuple[Destination, ...]:
     """The destinations (or patterns) that it is about, and those that it says messages come to."""
     match item:
         case VirtualTopic():
@@ -38,7 +38,10 @@ def places_of(item: Item | None) -> tuple[Destination, ...]:
         case CompositeDestination():
             return (item.destination, *(leg.destination for leg in item.legs))
         case MirroredQueue():
-            return (Destination.queue(ANY_REST), Destination.topic(widened(item.prefix + ANY_REST + item.postfix)))
+            return (
+                Destination.queue(ANY_REST),
+                Destination.topic(widen_pattern(item.prefix + ANY_REST + item.postfix)),
+            )
         case PolicyEntry():
             return (item.destination, *_named_dead_letter_queue(item))
         case RedeliveryPolicy():
@@ -48,13 +51,13 @@ def places_of(item: Item | None) -> tuple[Destination, ...]:
     return ()
 
 
-def reached_by(item: Item | None) -> tuple[Destination, ...]:
+def affected_destinations(item: Definition | None) -> tuple[Destination, ...]:
     """All destinations (or patterns) where it changes what becomes of messages, or to which it leads any."""
-    more = (*_dead_letters(item), *_advisories(item)) if isinstance(item, PolicyEntry) else ()
-    return tuple(dict.fromkeys((*places_of(item), *more)))
+    more = (*_new_dead_letter_destinations(item), *_advisory_topics(item)) if isinstance(item, PolicyEntry) else ()
+    return tuple(dict.fromkeys((*named_destinations(item), *more)))
 
 
-def widened(text: str) -> str:
+def widen_pattern(text: str) -> str:
     """A pattern that matches every name which this text becomes when its wildcards, which need not be whole elements
     as those of patterns are, stand for something."""
     elements: list[str] = []
@@ -65,22 +68,26 @@ def widened(text: str) -> str:
     return SEPARATOR.join(elements)
 
 
-def _named(prefix: str, pattern: str, suffix: str) -> Iterator[str]:
+def _patterns_of_names(prefix: str, pattern: str, suffix: str) -> Iterator[str]:
     """Patterns of what destinations that match a pattern are called with something before and behind their names."""
-    whole = widened(prefix + pattern + suffix)
+    whole = widen_pattern(prefix + pattern + suffix)
     yield whole
     shortest = pattern.removesuffix(SEPARATOR + ANY_REST)  # `A.>` matches `A` too, which becomes `Ax`, not `A.x`
-    if not covers(whole, alone := widened(prefix + shortest + suffix)):
+    if not covers(whole, alone := widen_pattern(prefix + shortest + suffix)):
         yield alone
 
 
 def _consumer_queues(definition: VirtualTopic) -> Iterator[str]:
-    return _named(definition.prefix, definition.name, definition.postfix)
+    return _patterns_of_names(definition.prefix, definition.name, definition.postfix)
 
 
 def _named_dead_letter_queue(policy: PolicyEntry) -> tuple[Destination, ...]:
     strategy = policy.dead_letter
-    if strategy is None or strategy.kind != _USUAL.kind or strategy.dead_letter_queue == _USUAL.dead_letter_queue:
+    if (
+        strategy is None
+        or strategy.kind != _DEFAULT_STRATEGY.kind
+        or strategy.dead_letter_queue == _DEFAULT_STRATEGY.dead_letter_queue
+    ):
         return ()
     try:
         return (Destination.parse(strategy.dead_letter_queue),)
@@ -88,19 +95,23 @@ def _named_dead_letter_queue(policy: PolicyEntry) -> tuple[Destination, ...]:
         return ()
 
 
-def _dead_letters(policy: PolicyEntry) -> Iterator[Destination]:
+def _new_dead_letter_destinations(policy: PolicyEntry) -> Iterator[Destination]:
     """Where dead letters go by what a policy of individual dead-letter queues chooses."""
     strategy = policy.dead_letter
     if strategy is None or strategy.kind != "individual":
         return
     usual = replace(
-        _USUAL, kind=strategy.kind, destination_per_durable_subscriber=strategy.destination_per_durable_subscriber
+        _DEFAULT_STRATEGY,
+        kind=strategy.kind,
+        destination_per_durable_subscriber=strategy.destination_per_durable_subscriber,
     )
-    of_nobody = set(_individual(usual, policy.destination))
-    yield from (each for each in _individual(strategy, policy.destination) if each not in of_nobody)
+    of_nobody = set(_individual_dead_letter_destinations(usual, policy.destination))
+    yield from (
+        each for each in _individual_dead_letter_destinations(strategy, policy.destination) if each not in of_nobody
+    )
 
 
-def _individual(strategy: DeadLetterStrategy, source: Destination) -> Iterator[Destination]:
+def _individual_dead_letter_destinations(strategy: DeadLetterStrategy, source: Destination) -> Iterator[Destination]:
     if source.is_queue:
         prefix, suffix, as_queue = strategy.queue_prefix, strategy.queue_suffix, strategy.use_queue_for_queue_messages
         patterns = [source.name]
@@ -109,11 +120,11 @@ def _individual(strategy: DeadLetterStrategy, source: Destination) -> Iterator[D
         of_subscribers = [source.name + SEPARATOR + ANY_REST] if strategy.destination_per_durable_subscriber else []
         patterns = [source.name, *of_subscribers]
     for pattern in patterns:
-        for name in _named(prefix, pattern, suffix):
+        for name in _patterns_of_names(prefix, pattern, suffix):
             yield Destination.queue(name) if as_queue else Destination.topic(name)
 
 
-def _advisories(policy: PolicyEntry) -> tuple[Destination, ...]:
+def _advisory_topics(policy: PolicyEntry) -> tuple[Destination, ...]:
     """The advisory topics to which it copies whole messages; without their bodies they tell of events alone."""
     if not policy.include_body_for_advisory:
         return ()

@@ -15,7 +15,7 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
-from console.routing.definitions.changes import Change, Clash, Item, kind_of
+from console.routing.definitions.changes import ChangeConflict, Definition, DefinitionChange, kind_of
 
 #: What kinds of definitions are called.
 LABELS: dict[str, str] = {
@@ -29,7 +29,7 @@ LABELS: dict[str, str] = {
 }
 
 
-def title_of(item: Item) -> str:
+def title_of(item: Definition) -> str:
     """What people call it."""
     match item:
         case VirtualTopic():
@@ -43,32 +43,32 @@ def title_of(item: Item) -> str:
     return "what becomes of messages that are given up"
 
 
-def label_of(item: Item) -> str:
+def label_of(item: Definition) -> str:
     """Its kind in words."""
     return LABELS[kind_of(item)]
 
 
-def facts(item: Item | None) -> dict[str, str]:
+def values_of(item: Definition | None) -> dict[str, str]:
     """All it says, by name, its defaults too; what is not said (None, nothing) is left out."""
-    return {} if item is None else dict(_facts(item))
+    return {} if item is None else dict(_iterate_values(item))
 
 
-def _facts(record: Any, within: str = ""):
+def _iterate_values(record: Any, within: str = ""):
     for each in fields(record):
         name, value = within + spelt(each.name), getattr(record, each.name)
         if value is None or value == ():
             continue
         if each.name == "legs":
-            yield from _legs(value)
+            yield from _forward_target_values(value)
         elif each.name == "options":
             yield from value
         elif is_dataclass(value):
-            yield from _facts(value, f"{name}.")
+            yield from _iterate_values(value, f"{name}.")
         else:
             yield name, _text(value)
 
 
-def _legs(legs: tuple[ForwardTarget, ...]):
+def _forward_target_values(legs: tuple[ForwardTarget, ...]):
     seen: dict[Destination, int] = {}
     for leg in legs:
         seen[leg.destination] = seen.get(leg.destination, 0) + 1
@@ -81,7 +81,7 @@ def _text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChangeRow:
     """One value as it was, as others made it (of clashes), and as it shall be; empty where it is not said."""
 
     name: str
@@ -91,40 +91,40 @@ class Row:
     is_disputed: bool = False  #: both sides changed it, to different values
 
 
-def rows_of(change: Change) -> list[Row]:
+def change_rows(change: DefinitionChange) -> list[ChangeRow]:
     """What a change changes."""
     if change.before is None or change.after is None:  # new or gone: no list of defaults
-        was, now = (set_facts(item) if item is not None else {} for item in (change.before, change.after))
+        was, now = (non_default_values(item) if item is not None else {} for item in (change.before, change.after))
     else:
-        was, now = facts(change.before), facts(change.after)
+        was, now = values_of(change.before), values_of(change.after)
     names = dict.fromkeys((*was, *now))
-    return [Row(name, was.get(name, ""), now.get(name, "")) for name in names if was.get(name) != now.get(name)]
+    return [ChangeRow(name, was.get(name, ""), now.get(name, "")) for name in names if was.get(name) != now.get(name)]
 
 
-def rows_of_clash(clash: Clash) -> list[Row]:
+def conflict_rows(clash: ChangeConflict) -> list[ChangeRow]:
     """What either side changed: base, theirs and mine."""
-    was, now, theirs = facts(clash.change.before), facts(clash.change.after), facts(clash.theirs)
+    was, now, theirs = values_of(clash.change.before), values_of(clash.change.after), values_of(clash.theirs)
     rows = []
     for name in dict.fromkeys((*was, *theirs, *now)):
         sides = was.get(name, ""), now.get(name, ""), theirs.get(name, "")
         if len(set(sides)) > 1:
-            rows.append(Row(name, *sides, is_disputed=len(set(sides)) == 3))
+            rows.append(ChangeRow(name, *sides, is_disputed=len(set(sides)) == 3))
     return rows
 
 
-def set_facts(item: Item) -> dict[str, str]:
+def non_default_values(item: Definition) -> dict[str, str]:
     """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is still named."""
-    said = _beyond_defaults(item)
+    said = _non_default_values(item)
     for each in fields(item):
         name, part = spelt(each.name), getattr(item, each.name)
         if is_dataclass(part) and not isinstance(part, Destination):
             said = {known: value for known, value in said.items() if not known.startswith(f"{name}.")}
-            own = _beyond_defaults(part) | ({"kind": part.kind} if hasattr(part, "kind") else {})
+            own = _non_default_values(part) | ({"kind": part.kind} if hasattr(part, "kind") else {})
             said |= {f"{name}.{inner}": value for inner, value in own.items()} or {name: "as by default"}
     return said
 
 
-def _beyond_defaults(record: Any) -> dict[str, str]:
+def _non_default_values(record: Any) -> dict[str, str]:
     needed = [each.name for each in fields(record) if each.default is MISSING and each.default_factory is MISSING]
-    plain = facts(type(record)(**{name: getattr(record, name) for name in needed}))
-    return {name: value for name, value in facts(record).items() if plain.get(name) != value}
+    plain = values_of(type(record)(**{name: getattr(record, name) for name in needed}))
+    return {name: value for name, value in values_of(record).items() if plain.get(name) != value}

@@ -11,7 +11,7 @@ from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.definitions import CompositeDestination, MirroredQueue, PolicyEntry, RedeliveryPolicy, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.routing.definitions.changes import Item
+from console.routing.definitions.changes import Definition
 from console.ui.formatting.number_format import counted
 
 #: Names that are shown of those that match.
@@ -19,7 +19,7 @@ MAX_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedDestinations:
     """Destinations of one sort that a definition meets: under which field of the form, in a sentence, by name."""
 
     field: str
@@ -27,18 +27,18 @@ class Matched:
     found: list[Destination] = field(default_factory=list)
 
     @property
-    def named(self) -> list[Destination]:
+    def shown(self) -> list[Destination]:
         """The first of them."""
         return self.found[:MAX_NAMED]
 
     @property
-    def more(self) -> int:
+    def hidden_count(self) -> int:
         """How many are not named."""
         return max(0, len(self.found) - MAX_NAMED)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CompositeTarget:
     """A target of a composite, and whether anything is there."""
 
     destination: Destination
@@ -46,34 +46,34 @@ class Target:
     exists: bool
 
 
-def matched(item: Item, existing: Iterable[Destination]) -> list[Matched]:
+def match_destinations(item: Definition, existing: Iterable[Destination]) -> list[MatchedDestinations]:
     """What a definition meets of the destinations that exist."""
     existing = sorted(existing)
     match item:
         case VirtualTopic():
-            topics = topics_of(item.name, existing)
+            topics = matching_topics(item.name, existing)
             queues = [each for each in existing if each.kind is DestinationKind.QUEUE and topic_behind(item, each.name)]
             return [
-                Matched("name", _sentence(topics, "existing topic"), topics),
-                Matched("prefix", _sentence(queues, "consumer queue"), queues),
+                MatchedDestinations("name", _sentence(topics, "existing topic"), topics),
+                MatchedDestinations("prefix", _sentence(queues, "consumer queue"), queues),
             ]
         case CompositeDestination():
-            return [Matched("name", _own(item.destination, existing))]
+            return [MatchedDestinations("name", _source_sentence(item.destination, existing))]
         case MirroredQueue():
             queues = [each for each in existing if each.kind is DestinationKind.QUEUE]
-            return [Matched("prefix", f"{counted(len(queues), 'queue')} would be mirrored now", queues)]
+            return [MatchedDestinations("prefix", f"{counted(len(queues), 'queue')} would be mirrored now", queues)]
         case PolicyEntry() | RedeliveryPolicy():
-            return [about(item.destination, existing)]
+            return [match_pattern(item.destination, existing)]
     return []
 
 
-def about(pattern: Destination, existing: Iterable[Destination], field: str = "name") -> Matched:
+def match_pattern(pattern: Destination, existing: Iterable[Destination], field: str = "name") -> MatchedDestinations:
     """The destinations that match a pattern."""
     found = [each for each in existing if each.kind is pattern.kind and matches(pattern.name, each.name)]
-    return Matched(field, _sentence(found, f"existing {pattern.kind}"), found)
+    return MatchedDestinations(field, _sentence(found, f"existing {pattern.kind}"), found)
 
 
-def topics_of(pattern: str, existing: Iterable[Destination]) -> list[Destination]:
+def matching_topics(pattern: str, existing: Iterable[Destination]) -> list[Destination]:
     """The topics that a virtual topic is about: those of advisories never are."""
     return [
         each
@@ -82,22 +82,22 @@ def topics_of(pattern: str, existing: Iterable[Destination]) -> list[Destination
     ]
 
 
-def targets_of(item: Item, stats: Mapping[Destination, DestinationStats]) -> list[Target]:
+def composite_targets(item: Definition, stats: Mapping[Destination, DestinationStats]) -> list[CompositeTarget]:
     """The targets of a composite, each with what is there now."""
     if not isinstance(item, CompositeDestination):
         return []
-    return [_target(leg.destination, stats.get(leg.destination)) for leg in item.legs]
+    return [_composite_target(leg.destination, stats.get(leg.destination)) for leg in item.legs]
 
 
-def _target(destination: Destination, stats: DestinationStats | None) -> Target:
+def _composite_target(destination: Destination, stats: DestinationStats | None) -> CompositeTarget:
     if stats is None:
-        return Target(destination, "does not exist yet: it comes with the first message", exists=False)
+        return CompositeTarget(destination, "does not exist yet: it comes with the first message", exists=False)
     reads = counted(stats.ConsumerCount, "consumer" if destination.is_queue else "subscriber")
     held = f", {counted(stats.QueueSize, 'message')}" if destination.is_queue else ""
-    return Target(destination, f"exists: {reads}{held}", exists=True)
+    return CompositeTarget(destination, f"exists: {reads}{held}", exists=True)
 
 
-def _own(destination: Destination, existing: list[Destination]) -> str:
+def _source_sentence(destination: Destination, existing: list[Destination]) -> str:
     if destination in existing:
         return f"this {destination.kind} exists: what is sent to it goes to the targets from then on"
     return f"this {destination.kind} does not exist yet: it comes with the first message"

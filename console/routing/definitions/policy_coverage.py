@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from brokerapp.engine.routing.destination_trie import matches, specificity
 from brokerapp.model.definitions import PolicyEntry, RedeliveryPolicy
 from brokerapp.model.destination import Destination
-from console.routing.definitions.definition_values import set_facts
+from console.routing.definitions.definition_values import non_default_values
 
 Policy = PolicyEntry | RedeliveryPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PolicyRow:
     """A policy with what it sets, and how many destinations it is for and decides."""
 
     policy: Policy
-    says: dict[str, str]
-    matching: int
-    winning: int  #: of those: no more specific policy is for them
+    values: dict[str, str]
+    matching_count: int
+    applied_count: int  #: of those: no more specific policy is for them
 
 
-def rows_of(policies: Sequence[Policy], existing: list[Destination]) -> list[Row]:
+def policy_rows(policies: Sequence[Policy], existing: list[Destination]) -> list[PolicyRow]:
     """Each policy with the destinations it decides: the most specific entry wins, whole."""
     found = []
     for policy in policies:
@@ -35,5 +35,5 @@ def rows_of(policies: Sequence[Policy], existing: list[Destination]) -> list[Row
             if other.destination.kind is kind and specificity(other.destination.name) > own
         ]
         winning = [each for each in fits if not any(matches(name, each.name) for name in better)]
-        found.append(Row(policy, set_facts(policy), len(fits), len(winning)))
+        found.append(PolicyRow(policy, non_default_values(policy), len(fits), len(winning)))
     return found

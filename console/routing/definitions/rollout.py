@@ -13,7 +13,7 @@ from console.broker.gateway import gateway
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Rollout:
     """The live nodes by what they route by: the version in question, or another one (None: not reported)."""
 
     version: int
@@ -21,11 +21,11 @@ class Reach:
     behind: tuple[tuple[str, int | None], ...]
 
     @staticmethod
-    def of(version: int, nodes: Iterable[NodeStatus]) -> Reach:
+    def of(version: int, nodes: Iterable[NodeStatus]) -> Rollout:
         """How far a version has got."""
         found = [(each.name, each.definitions) for each in nodes]
         current = tuple(name for name, routes_by in found if routes_by == version)
-        return Reach(version, current, tuple(each for each in found if each[1] != version))
+        return Rollout(version, current, tuple(each for each in found if each[1] != version))
 
     @property
     def is_complete(self) -> bool:
@@ -39,21 +39,21 @@ class Reach:
             return f"Version {self.version} is saved. No node is running; nodes apply it when they start."
         if self.is_complete:
             return f"Version {self.version} is active on all nodes."
-        others = ", ".join(_behind(*each) for each in self.behind)
+        others = ", ".join(_node_version(*each) for each in self.behind)
         whole = len(self.current) + len(self.behind)
         return f"Version {self.version} is active on {len(self.current)} of {whole} nodes. Not yet: {others}."
 
 
-def _behind(name: str, routes_by: int | None) -> str:
+def _node_version(name: str, routes_by: int | None) -> str:
     return f"{name} (version {routes_by})" if routes_by is not None else f"{name} (version not reported)"
 
 
-def reach_of(version: int) -> Reach:
+def rollout_of(version: int) -> Rollout:
     """How far a version has got, by what the nodes report now."""
-    return Reach.of(version, gateway().nodes())
+    return Rollout.of(version, gateway().nodes())
 
 
-def announce(request: HttpRequest, version: int, done: str = "") -> None:
+def report_rollout(request: HttpRequest, version: int, done: str = "") -> None:
     """Tell who applied a version what was done and how far it got."""
-    reach = reach_of(version)
+    reach = rollout_of(version)
     (messages.success if reach.is_complete else messages.warning)(request, f"{done} {reach.sentence}".strip())

@@ -13,39 +13,39 @@ from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 from console.access import redaction
 from console.access.roles import Sees, everything
-from console.routing.definitions.affected_destinations import places_of
-from console.routing.definitions.changes import Change, Item, definitions_of, items_of
+from console.routing.definitions.affected_destinations import named_destinations
+from console.routing.definitions.changes import Definition, DefinitionChange, collect_definitions, definitions_by_id
 
 
-def is_known(item: Item | None, sees: Sees) -> bool:
+def is_visible(item: Definition | None, sees: Sees) -> bool:
     """Whether somebody may know of a definition."""
-    places = places_of(item)
+    places = named_destinations(item)
     return any(map(sees, places)) and all(sees(place) for place in places if not place.is_pattern)
 
 
-def known(definitions: Definitions, sees: Sees) -> Definitions:
+def visible_definitions(definitions: Definitions, sees: Sees) -> Definitions:
     """The definitions without those that somebody may not know of."""
     if sees is everything:
         return definitions
-    return definitions_of(
-        (each for each in items_of(definitions).values() if is_known(each, sees)), definitions.version
+    return collect_definitions(
+        (each for each in definitions_by_id(definitions).values() if is_visible(each, sees)), definitions.version
     )
 
 
-def known_changes(changes: Iterable[Change], sees: Sees) -> list[Change]:
+def visible_changes(changes: Iterable[DefinitionChange], sees: Sees) -> list[DefinitionChange]:
     """The changes that somebody may know of."""
-    return [each for each in changes if is_known(each.before, sees) or is_known(each.after, sees)]
+    return [each for each in changes if is_visible(each.before, sees) or is_visible(each.after, sees)]
 
 
-def completed(proposed: Definitions, current: Definitions, sees: Sees) -> Definitions:
+def restore_hidden(proposed: Definitions, current: Definitions, sees: Sees) -> Definitions:
     """What somebody made of the definitions they know, with the others as they stand."""
     if sees is everything:
         return proposed
-    unknown = {id: each for id, each in items_of(current).items() if not is_known(each, sees)}
-    return definitions_of({**unknown, **items_of(proposed)}.values(), proposed.version)
+    unknown = {id: each for id, each in definitions_by_id(current).items() if not is_visible(each, sees)}
+    return collect_definitions({**unknown, **definitions_by_id(proposed)}.values(), proposed.version)
 
 
-def known_way(told: Mapping[str, Any], sees: Sees) -> dict[str, Any]:
+def visible_route(told: Mapping[str, Any], sees: Sees) -> dict[str, Any]:
     """What a node told of a message's way, without the places that somebody may not know of."""
     hops = [
         each for each in told["hops"] if sees(Destination.parse(each["at"])) and sees(Destination.parse(each["target"]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from brokerapp.config import export_xml
 from brokerapp.errors import BrokerError
 from brokerapp.model.definitions import Definitions
-from console.routing.definitions.changes import Item, definitions_of, kind_of
+from console.routing.definitions.changes import Definition, collect_definitions, kind_of
 
 #: The element of a file that declares items of a kind; virtual destinations have theirs.
 _SECTIONS = {
@@ -25,13 +25,13 @@ CONTEXT = 3
 MAX_DEPTH = 8
 
 
-def fragment_of(item: Item | None) -> str:
+def xml_fragment_of(item: Definition | None) -> str:
     """The part of an activemq.xml that says the same as this definition; empty when XML cannot say it."""
     if item is None:
         return ""
     section = _SECTIONS.get(kind_of(item), _INTERCEPTORS)
     try:
-        text = export_xml(definitions_of([item]))
+        text = export_xml(collect_definitions([item]))
     except BrokerError:
         return ""
     found = re.search(rf"^ *<{section}\b.*</{section}>", text, re.DOTALL | re.MULTILINE)
@@ -39,7 +39,7 @@ def fragment_of(item: Item | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     """One line of a difference: `sign` is `+`, `-`, a blank, or `@` where lines are left out."""
 
     sign: str
@@ -56,20 +56,20 @@ class Line:
         return min(MAX_DEPTH, (len(self.text) - len(self.text.lstrip())) // 2)
 
 
-def lines_between(old: str, new: str) -> list[Line]:
+def diff_lines(old: str, new: str) -> list[DiffLine]:
     """What changes from one text to the other, with some lines around it; nothing when they are the same."""
     found = difflib.unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm="")
     lines = [each for each in found if not each.startswith(("---", "+++"))]
-    return [Line("@", "…") if each.startswith("@@") else Line(each[:1], each[1:]) for each in lines]
+    return [DiffLine("@", "…") if each.startswith("@@") else DiffLine(each[:1], each[1:]) for each in lines]
 
 
-def file_difference(old: Definitions, new: Definitions, broker: str) -> list[Line]:
+def diff_files(old: Definitions, new: Definitions, broker: str) -> list[DiffLine]:
     """What changes in the activemq.xml that an administrator of ActiveMQ knows. Raises DefinitionRefused."""
-    return lines_between(export_xml(old, broker), export_xml(new, broker))
+    return diff_lines(export_xml(old, broker), export_xml(new, broker))
 
 
-def fragment_difference(old: Item | None, new: Item | None) -> list[Line]:
+def diff_fragments(old: Definition | None, new: Definition | None) -> list[DiffLine]:
     """The same of one definition alone, whole."""
-    before, after = fragment_of(old).splitlines(), fragment_of(new).splitlines()
+    before, after = xml_fragment_of(old).splitlines(), xml_fragment_of(new).splitlines()
     lines = difflib.ndiff(before, after)
-    return [Line(each[0], each[2:]) for each in lines if each[0] != "?"]
+    return [DiffLine(each[0], each[2:]) for each in lines if each[0] != "?"]

@@ -12,34 +12,36 @@ from brokerapp.model.destination import Destination
 from console.access.permissions import Verb, require, require_everywhere, touched
 from console.audit import trail
 from console.broker.gateway import gateway
-from console.routing.definitions.affected_destinations import places_of, reached_by
-from console.routing.definitions.changes import Change, Item, resolved
-from console.routing.definitions.visibility import is_known
+from console.routing.definitions.affected_destinations import affected_destinations, named_destinations
+from console.routing.definitions.changes import Definition, DefinitionChange, resolve_conflict
+from console.routing.definitions.visibility import is_visible
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 
 #: What somebody gave with a step: `text`, `name`, `id`, `keep`.
-Said = Mapping[str, str]
+StepInput = Mapping[str, str]
 #: Where a right must be had for a definition.
-Places = Callable[[Item | None], tuple[Destination, ...]]
+DestinationsOf = Callable[[Definition | None], tuple[Destination, ...]]
 
 
-def rights_for(request: HttpRequest, changes: Iterable[Change]) -> None:
+def require_apply_permission(request: HttpRequest, changes: Iterable[DefinitionChange]) -> None:
     """Raise PermissionDenied unless the user may put these changes in force, wherever they reach."""
     changes = list(changes)
     if not changes:
         require(request, Verb.ROUTE)
-    _require_at(request, Verb.ROUTE, [each for each in changes if each.routes], reached_by)
-    _require_at(request, Verb.RECORD, [each for each in changes if each.records], places_of)
+    _require_for_changes(request, Verb.ROUTE, [each for each in changes if each.changes_routing], affected_destinations)
+    _require_for_changes(request, Verb.RECORD, [each for each in changes if each.changes_recording], named_destinations)
 
 
-def _require_at(request: HttpRequest, verb: Verb, changes: list[Change], places: Places) -> None:
+def _require_for_changes(
+    request: HttpRequest, verb: Verb, changes: list[DefinitionChange], places: DestinationsOf
+) -> None:
     if not changes:
         return
     require(request, verb)
     knows = touched(request.user)
     for item in (item for each in changes for item in (each.before, each.after)):
-        is_told = is_known(item, knows)
+        is_told = is_visible(item, knows)
         for place in places(item):
             if is_told or knows(place):
                 require(request, verb, place)
@@ -47,18 +49,18 @@ def _require_at(request: HttpRequest, verb: Verb, changes: list[Change], places:
                 require_everywhere(request, verb)
 
 
-def may_draft(request: HttpRequest, changes: Iterable[Change]) -> None:
+def require_draft_permission(request: HttpRequest, changes: Iterable[DefinitionChange]) -> None:
     """Raise PermissionDenied where a change is about what the user may not know of."""
     knows = touched(request.user, Verb.DRAFT)
     items = (item for each in changes for item in (each.before, each.after) if item is not None)
-    if not all(is_known(item, knows) for item in items):
+    if not all(is_visible(item, knows) for item in items):
         require_everywhere(request, Verb.DRAFT)
 
 
 def apply_draft(request: HttpRequest, draft: Draft) -> Definitions:
     """Put a draft in force: rights, audit, and the change itself. Raises DefinitionRefused, DefinitionConflict."""
-    changes = draft.read()
-    rights_for(request, changes)
+    changes = draft.read_changes()
+    require_apply_permission(request, changes)
     before = [each["before"] for each in draft.changes]
     with trail.recording(request, "apply routing", ", ".join(each.id for each in changes), before=before) as record:
         saved = draft_service.apply(draft, request.user.get_username())
@@ -66,84 +68,98 @@ def apply_draft(request: HttpRequest, draft: Draft) -> Definitions:
     return saved
 
 
-def _apply(request: HttpRequest, found: Draft, said: Said) -> None:
+def _apply(request: HttpRequest, found: Draft, said: StepInput) -> None:
     apply_draft(request, found)
 
 
-def _recorded(request: HttpRequest, found: Draft, said: Said, action: str, step: Callable[[str, str], None]) -> None:
+def _run_audited(
+    request: HttpRequest, found: Draft, said: StepInput, action: str, step: Callable[[str, str], None]
+) -> None:
     with trail.recording(request, f"{action} draft", found.name):
         step(request.user.get_username(), said.get("text", ""))
 
 
-def _ask(request: HttpRequest, found: Draft, said: Said) -> None:
+def _request_approval(request: HttpRequest, found: Draft, said: StepInput) -> None:
     state = Draft.State.ASKED
-    _recorded(
+    _run_audited(
         request, found, said, "ask for",
-        lambda who, text: draft_service.move(found, who, state, "asked for approval", text),
+        lambda who, text: draft_service.change_state(found, who, state, "asked for approval", text),
     )  # fmt: skip
 
 
-def _return(request: HttpRequest, found: Draft, said: Said) -> None:
+def _request_changes(request: HttpRequest, found: Draft, said: StepInput) -> None:
     require(request, Verb.ROUTE)
     state = Draft.State.OPEN
-    _recorded(
-        request, found, said, "return", lambda who, text: draft_service.move(found, who, state, "returned it", text)
+    _run_audited(
+        request,
+        found,
+        said,
+        "return",
+        lambda who, text: draft_service.change_state(found, who, state, "returned it", text),
     )
 
 
-def _drop(request: HttpRequest, found: Draft, said: Said) -> None:
+def _discard(request: HttpRequest, found: Draft, said: StepInput) -> None:
     if found.author != request.user.get_username():
         require(request, Verb.ROUTE)
-    _recorded(
+    _run_audited(
         request, found, said, "drop",
-        lambda who, text: draft_service.move(found, who, Draft.State.DROPPED, "dropped it", text, decided_by=who),
+        lambda who, text: draft_service.change_state(
+            found, who, Draft.State.DROPPED, "dropped it", text, decided_by=who
+        ),
     )  # fmt: skip
 
 
-def _remark(request: HttpRequest, found: Draft, said: Said) -> None:
+def _comment(request: HttpRequest, found: Draft, said: StepInput) -> None:
     if not said.get("text", "").strip():
         raise DefinitionRefused("a remark needs some words")
-    _recorded(request, found, said, "remark on", lambda who, text: draft_service.note(found, who, "said", text))
+    _run_audited(
+        request, found, said, "remark on", lambda who, text: draft_service.add_remark(found, who, "said", text)
+    )
 
 
-def _rename(request: HttpRequest, found: Draft, said: Said) -> None:
+def _rename(request: HttpRequest, found: Draft, said: StepInput) -> None:
     name = said.get("name", "").strip()[: draft_service.MAX_NAME]
     if not name:
         raise DefinitionRefused("a draft needs a name")
-    _recorded(
+    _run_audited(
         request, found, said, "rename",
-        lambda who, _: draft_service.move(found, who, found.state, "renamed it", name, name=name),
+        lambda who, _: draft_service.change_state(found, who, found.state, "renamed it", name, name=name),
     )  # fmt: skip
 
 
-def _leave_out(request: HttpRequest, found: Draft, said: Said) -> None:
+def _remove_change(request: HttpRequest, found: Draft, said: StepInput) -> None:
     id = said.get("id", "")
-    changes = found.read()
-    may_draft(request, [each for each in changes if each.id == id])
+    changes = found.read_changes()
+    require_draft_permission(request, [each for each in changes if each.id == id])
     kept = [each for each in changes if each.id != id]
-    _recorded(request, found, said, "change", lambda who, _: draft_service.rewrite(found, who, kept, "left out", id))
+    _run_audited(
+        request, found, said, "change", lambda who, _: draft_service.replace_changes(found, who, kept, "left out", id)
+    )
 
 
-def _resolve(request: HttpRequest, found: Draft, said: Said) -> None:
+def _resolve(request: HttpRequest, found: Draft, said: StepInput) -> None:
     id, keep = said.get("id", ""), said.get("keep") == "mine"
-    standing = draft_service.standing(found.read(), gateway().definitions())
-    clash = next((each for each in standing.clashes if each.change.id == id), None)
+    standing = draft_service.status_of(found.read_changes(), gateway().definitions())
+    clash = next((each for each in standing.conflicts if each.change.id == id), None)
     if clash is None:
         raise DefinitionRefused(f"nothing clashes about {id} any more")
-    may_draft(request, [clash.change])
-    changes = resolved(found.read(), clash, keep=keep)
+    require_draft_permission(request, [clash.change])
+    changes = resolve_conflict(found.read_changes(), clash, keep=keep)
     what = "kept the draft's side of" if keep else "took what is in force of"
-    _recorded(request, found, said, "change", lambda who, _: draft_service.rewrite(found, who, changes, what, id))
+    _run_audited(
+        request, found, said, "change", lambda who, _: draft_service.replace_changes(found, who, changes, what, id)
+    )
 
 
 #: Steps a draft can take, by their name in the address. All need DRAFT; those that need more ask for it.
-STEPS: dict[str, Callable[[HttpRequest, Draft, Said], None]] = {
+STEPS: dict[str, Callable[[HttpRequest, Draft, StepInput], None]] = {
     "apply": _apply,
-    "ask": _ask,
-    "return": _return,
-    "drop": _drop,
-    "remark": _remark,
+    "ask": _request_approval,
+    "return": _request_changes,
+    "drop": _discard,
+    "remark": _comment,
     "rename": _rename,
-    "leave-out": _leave_out,
+    "leave-out": _remove_change,
     "resolve": _resolve,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from console.routing.definitions.changes import Change
+from console.routing.definitions.changes import DefinitionChange
 
 
 class Draft(models.Model):
@@ -18,7 +18,7 @@ class Draft(models.Model):
         APPLIED = "applied"
         DROPPED = "dropped"
 
-    LIVING = (State.OPEN, State.ASKED)
+    OPEN_STATES = (State.OPEN, State.ASKED)
 
     name = models.CharField(max_length=120)
     author = models.CharField(max_length=150)
@@ -35,13 +35,13 @@ class Draft(models.Model):
         ordering = ["-changed", "-id"]
 
     @property
-    def is_living(self) -> bool:
+    def is_open(self) -> bool:
         """Whether it can still be changed."""
-        return self.state in self.LIVING
+        return self.state in self.OPEN_STATES
 
-    def read(self) -> list[Change]:
+    def read_changes(self) -> list[DefinitionChange]:
         """Its changes. Raises DefinitionRefused when this version of the broker does not know what they hold."""
-        return [Change.from_json(each) for each in self.changes]
+        return [DefinitionChange.from_json(each) for each in self.changes]
 
 
 class DraftRemark(models.Model):

@@ -16,13 +16,13 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from console.routing.definitions.changes import Item, id_of
-from console.routing.definitions.destination_matches import topics_of
+from console.routing.definitions.changes import Definition, id_of
+from console.routing.definitions.destination_matches import matching_topics
 
 Stats = Mapping[Destination, DestinationStats]
 
 
-def advice(new: Item, others: Definitions, stats: Stats) -> list[str]:
+def advice(new: Definition, others: Definitions, stats: Stats) -> list[str]:
     """Sentences about the new definition, beside the other ones and over the destinations that exist."""
     rest = [each for each in others.virtual_destinations if each.id != id_of(new)]
     match new:
@@ -62,7 +62,7 @@ def _about_virtual_topic(new: VirtualTopic, rest: list[VirtualDestination], stat
             "With selectorAware, a consumer queue whose consumers are all away gets nothing and misses messages, unless"
             " the broker remembers their selectors (virtualSelectorCacheBrokerPlugin)."
         )
-    if not topics_of(new.name, stats):
+    if not matching_topics(new.name, stats):
         yield "No topic that exists matches yet. It works as soon as somebody sends to one."
 
 

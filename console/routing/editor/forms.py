@@ -13,61 +13,61 @@ from brokerapp.errors import InvalidDestination, SelectorSyntaxError
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget, MirroredQueue, VirtualTopic
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind, check_one
 from brokerapp.selectors import compile_selector
-from console.routing.definitions.changes import Item
-from console.routing.definitions.destination_matches import Matched, topics_of
+from console.routing.definitions.changes import Definition
+from console.routing.definitions.destination_matches import MatchedDestinations, matching_topics
 from console.routing.editor.policy_forms import FORMS
 from console.ui.formatting.number_format import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class OptionSwitch:
     """An option that is on or off: what ActiveMQ calls it, the same as a sentence, and what it means."""
 
     name: str
     title: str
-    words: str
+    explanation: str
     is_rare: bool = False  #: kept for ActiveMQ's files, or for few: the guided form tucks it away
 
 
-OPTIONS: dict[str, Switch] = {
-    "selector_aware": Switch(
+OPTIONS: dict[str, OptionSwitch] = {
+    "selector_aware": OptionSwitch(
         "selectorAware",
         "A queue gets only what its consumers select",
         "A copy is made when a selector of the queue's present consumers matches. While all are away it gets nothing, "
         "unless the broker remembers what they selected.",
     ),
-    "local": Switch(
+    "local": OptionSwitch(
         "local", "Leave out what comes from other brokers", "Messages from the network are not copied.", is_rare=True
     ),
-    "concurrent_send": Switch(
+    "concurrent_send": OptionSwitch(
         "concurrentSend", "Send copies side by side", "For ActiveMQ's files. Copies always go out together here.",
         is_rare=True,
     ),
-    "transacted_send": Switch(
+    "transacted_send": OptionSwitch(
         "transactedSend", "Store all copies or none", "For ActiveMQ's files. Here that is always so.", is_rare=True
     ),
-    "drop_on_resource_limit": Switch(
+    "drop_on_resource_limit": OptionSwitch(
         "dropOnResourceLimit",
         "Drop the copy for a queue that is full",
         "It is dropped and counted, instead of holding the producer back until there is room.",
     ),
-    "set_original_destination": Switch(
+    "set_original_destination": OptionSwitch(
         "setOriginalDestination",
         "Each copy says which queue it went to",
         "Without, it says the topic, and a retry from the dead-letter queue fans out to every consumer again.",
     ),
-    "forward_only": Switch(
+    "forward_only": OptionSwitch(
         "forwardOnly", "Only forward", "It keeps nothing itself: messages go to the targets and nowhere else."
     ),
-    "send_when_not_matched": Switch(
+    "send_when_not_matched": OptionSwitch(
         "sendWhenNotMatched", "Keep what no target matches", "What no target's selector matches stays here."
     ),
-    "copy_message": Switch(
+    "copy_message": OptionSwitch(
         "copyMessage", "A copy of its own for each target", "Each target's copy carries its own destination.",
         is_rare=True,
     ),
-    "temporary": Switch("temporary", "Temporary queues too", "They are mirrored like all others."),
-    "strict": Switch(
+    "temporary": OptionSwitch("temporary", "Temporary queues too", "They are mirrored like all others."),
+    "strict": OptionSwitch(
         "strict",
         "Selectors take text for text only",
         "As ActiveMQ's filters do: n = 5 does not match a header n:5.",
@@ -93,12 +93,12 @@ class _DefinitionForm(forms.Form):
                 self.fields[each.name] = field
 
     @property
-    def texts(self) -> list[forms.BoundField]:
+    def text_fields(self) -> list[forms.BoundField]:
         """The fields one types into."""
         return [self[name] for name, each in self.fields.items() if not isinstance(each, forms.BooleanField)]
 
     @property
-    def options(self) -> list[tuple[forms.BoundField, Switch, bool]]:
+    def switches(self) -> list[tuple[forms.BoundField, OptionSwitch, bool]]:
         """The switches, each with its words and its default, the rare ones last."""
         found = [
             (self[name], each.switch, each.default)
@@ -108,25 +108,25 @@ class _DefinitionForm(forms.Form):
         return sorted(found, key=lambda option: option[1].is_rare)
 
     @property
-    def named(self) -> DestinationKind:
+    def destination_kind(self) -> DestinationKind:
         """The kind of what `name` names."""
         return DestinationKind.TOPIC
 
     def clean_name(self) -> str:
         """A name, or a pattern."""
         try:
-            check_one(Destination(self.named, self.cleaned_data["name"]), or_pattern=True)
+            check_one(Destination(self.destination_kind, self.cleaned_data["name"]), or_pattern=True)
         except InvalidDestination as wrong:
             raise forms.ValidationError(str(wrong)) from wrong
         return self.cleaned_data["name"]
 
-    def matched(self, existing: Iterable[Destination]) -> list[Matched]:
+    def match_destinations(self, existing: Iterable[Destination]) -> list[MatchedDestinations]:
         """What is known while the form is not right yet."""
         name = getattr(self, "cleaned_data", {}).get("name")
         if self.record is not VirtualTopic or not name:
             return []
-        topics = topics_of(name, sorted(existing))
-        return [Matched("name", f"{counted(len(topics), 'existing topic')} so far", topics)]
+        topics = matching_topics(name, sorted(existing))
+        return [MatchedDestinations("name", f"{counted(len(topics), 'existing topic')} so far", topics)]
 
 
 def _text(
@@ -186,7 +186,7 @@ class MirroredQueueForm(_DefinitionForm):
 
 
 @dataclass(slots=True)
-class LegRow:
+class TargetRow:
     """One target of a composite as it was typed."""
 
     kind: str = "queue"
@@ -228,14 +228,14 @@ class CompositeForm(_DefinitionForm):
     is_composite = True
     name = _text("Name", "Messages sent here go to the targets.", example="Orders.In")
 
-    def __init__(self, kind: DestinationKind, *args: Any, legs: list[LegRow] | None = None, **kwargs: Any) -> None:
+    def __init__(self, kind: DestinationKind, *args: Any, legs: list[TargetRow] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.kind = kind
-        self.legs = legs if legs is not None else (_rows(self.data) if self.is_bound else [LegRow(), LegRow()])
+        self.legs = legs if legs is not None else (_rows(self.data) if self.is_bound else [TargetRow(), TargetRow()])
         self.legs_error = ""
 
     @property
-    def named(self) -> DestinationKind:
+    def destination_kind(self) -> DestinationKind:
         """The kind of what `name` names."""
         return self.kind
 
@@ -256,60 +256,60 @@ class CompositeForm(_DefinitionForm):
         return CompositeDestination(Destination(self.kind, values.pop("name")), legs, **values)
 
 
-def _rows(data: QueryDict) -> list[LegRow]:
+def _rows(data: QueryDict) -> list[TargetRow]:
     columns = (data.getlist("leg_kind"), data.getlist("leg_name"), data.getlist("leg_selector"))
     return [
-        LegRow(kind if kind in NAMED_KINDS else "queue", name.strip(), selector.strip())
+        TargetRow(kind if kind in NAMED_KINDS else "queue", name.strip(), selector.strip())
         for kind, name, selector in zip(*columns, strict=False)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class DefinitionKind:
     """A kind of definition: what the pages call it, what it does in a line, and when one takes it."""
 
     label: str
-    does: str
-    when: str = ""
+    description: str
+    use_when: str = ""
     is_card: bool = True  #: one of the four cards; policies have a page of their own
 
 
-KINDS: dict[str, About] = {
-    "virtualTopic": About(
+KINDS: dict[str, DefinitionKind] = {
+    "virtualTopic": DefinitionKind(
         "Virtual topic",
         "Copies what is sent to a topic to a queue for each application that wants it.",
         "Several applications each need every message, and each shares its work among several consumers.",
     ),
-    "compositeQueue": About(
+    "compositeQueue": DefinitionKind(
         "Composite queue",
         "Sends what arrives at a queue on to several targets, each with its filter.",
         "Producers send to one queue, and who gets what is your decision.",
     ),
-    "compositeTopic": About(
+    "compositeTopic": DefinitionKind(
         "Composite topic",
         "Sends what arrives at a topic on to several targets, each with its filter.",
         "Some of what is published should also wait in queues, or go to other topics.",
     ),
-    "mirroredQueue": About(
+    "mirroredQueue": DefinitionKind(
         "Mirrored queues",
         "Shows every message of every queue on a topic too.",
         "Somebody wants to watch the traffic of queues without taking part in it.",
     ),
-    "policyEntry": About(
+    "policyEntry": DefinitionKind(
         "Destination policy",
         "What holds for all destinations that match a pattern: limits, dead letters, prefetch and more.",
         is_card=False,
     ),
-    "redeliveryPolicy": About(
+    "redeliveryPolicy": DefinitionKind(
         "Redelivery policy", "How messages that failed are given out again, and how often.", is_card=False
     ),
-    "redelivery": About(
+    "redelivery": DefinitionKind(
         "Messages that are given up", "What becomes of messages that no redelivery policy keeps.", is_card=False
     ),
 }
 
 
-def form_for(kind: str, data: QueryDict | None = None, existing: Item | None = None) -> Any:
+def form_for(kind: str, data: QueryDict | None = None, existing: Definition | None = None) -> Any:
     """The form of a kind: bound to what was typed, or filled from a definition, or with the defaults."""
     match kind, existing:
         case kind, _ if kind in FORMS:
@@ -319,11 +319,11 @@ def form_for(kind: str, data: QueryDict | None = None, existing: Item | None = N
         case "mirroredQueue", _:
             return MirroredQueueForm(data, initial=_initial(existing))
         case _, CompositeDestination():
-            legs = [LegRow(leg.destination.kind, leg.destination.name, leg.selector or "") for leg in existing.legs]
+            legs = [TargetRow(leg.destination.kind, leg.destination.name, leg.selector or "") for leg in existing.legs]
             initial = _initial(existing) | {"name": existing.destination.name}
             return CompositeForm(existing.destination.kind, data, initial=initial, legs=None if data else legs)
     return CompositeForm(DestinationKind.QUEUE if kind == "compositeQueue" else DestinationKind.TOPIC, data)
 
 
-def _initial(existing: Item | None) -> dict[str, Any]:
+def _initial(existing: Definition | None) -> dict[str, Any]:
     return {each.name: getattr(existing, each.name) for each in fields(existing)} if existing else {}

@@ -13,8 +13,8 @@ from brokerapp.engine.dispatch.message_groups import parse_group_map
 from brokerapp.errors import DefinitionRefused, InvalidDestination
 from brokerapp.model.definitions import PolicyEntry, RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
-from console.routing.definitions.destination_matches import Matched, about
-from console.routing.editor.policy_options import NESTED, ONLY_FOR, Option, options_of
+from console.routing.definitions.destination_matches import MatchedDestinations, match_pattern
+from console.routing.editor.policy_options import NESTED, ONLY_FOR, PolicyOption, options_of
 
 #: What a policy can be for. Temporary destinations are meant all at once.
 _KINDS = {
@@ -31,11 +31,11 @@ _FROM_MINUS_ONE = ("maximum_redeliveries", "maximum_redelivery_delay")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PolicySection:
     """A part of the form: its fields, each with its option; `choice` says what it is about, where that is chosen."""
 
     title: str
-    rows: list[tuple[forms.BoundField, Option, str]]  #: field, option, kinds it is for, blank separated
+    rows: list[tuple[forms.BoundField, PolicyOption, str]]  #: field, option, kinds it is for, blank separated
     choice: forms.BoundField | None = None
 
     @property
@@ -59,11 +59,11 @@ class _RecordForm(forms.Form):
             self.fields[option.field] = _field_of(self.record, option, getattr(existing, option.field, None))
 
     @property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[PolicySection]:
         """The parts of the form."""
         return list(_sections(self, options_of(self.record)))
 
-    def matched(self, existing: Iterable[Destination]) -> list[Matched]:
+    def match_destinations(self, existing: Iterable[Destination]) -> list[MatchedDestinations]:
         """What is known while the form is not right yet."""
         return []
 
@@ -75,19 +75,19 @@ class _RecordForm(forms.Form):
         }
 
 
-def _sections(form: forms.Form, options: Iterable[Option]) -> Iterator[Section]:
-    by_title: dict[str, list[Option]] = {}
+def _sections(form: forms.Form, options: Iterable[PolicyOption]) -> Iterator[PolicySection]:
+    by_title: dict[str, list[PolicyOption]] = {}
     for option in options:
         by_title.setdefault(option.section, []).append(option)
     for title, rows in by_title.items():
-        yield Section(title, [(form[each.field], each, "") for each in rows])
+        yield PolicySection(title, [(form[each.field], each, "") for each in rows])
 
 
-def _field_of(record: type, option: Option, value: Any) -> forms.Field:
+def _field_of(record: type, option: PolicyOption, value: Any) -> forms.Field:
     """The form's field of an option; its initial is empty where the value is the default."""
     each = next(field for field in fields(record) if field.name == option.field)
     initial = None if value == each.default else value
-    common = {"required": False, "label": option.name, "help_text": option.words}
+    common = {"required": False, "label": option.name, "help_text": option.explanation}
     if "bool" in each.type:
         default = option.default or "off"
         choices = [("", f"default ({default})"), ("true", "on"), ("false", "off")]
@@ -112,7 +112,7 @@ def _field_of(record: type, option: Option, value: Any) -> forms.Field:
     return forms.CharField(max_length=500, initial=initial, widget=widget, **common)
 
 
-class _ForDestinations(_RecordForm):
+class _PatternForm(_RecordForm):
     """A policy for the destinations that match a pattern."""
 
     for_kind = forms.ChoiceField(label="For", choices=[(str(kind), words) for kind, words in _KINDS.items()])
@@ -155,13 +155,13 @@ class _ForDestinations(_RecordForm):
         """What it is for."""
         return Destination(DestinationKind(self.cleaned_data["for_kind"]), self.cleaned_data["name"])
 
-    def matched(self, existing: Iterable[Destination]) -> list[Matched]:
+    def match_destinations(self, existing: Iterable[Destination]) -> list[MatchedDestinations]:
         """What the pattern matches."""
         cleaned = getattr(self, "cleaned_data", {})
-        return [about(self.destination, existing)] if cleaned.get("name") and cleaned.get("for_kind") else []
+        return [match_pattern(self.destination, existing)] if cleaned.get("name") and cleaned.get("for_kind") else []
 
 
-class PolicyForm(_ForDestinations):
+class PolicyForm(_PatternForm):
     """A destination policy."""
 
     record = PolicyEntry
@@ -178,7 +178,7 @@ class PolicyForm(_ForDestinations):
                 self.fields[f"{name}.{option.field}"] = _field_of(record, option, value)
 
     @property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[PolicySection]:
         """The parts of the form, the strategies among them."""
         found = list(_sections(self, options_of(PolicyEntry)))
         for name, (title, record, kinds) in NESTED.items():
@@ -186,7 +186,7 @@ class PolicyForm(_ForDestinations):
                 (self[f"{name}.{each.field}"], each, " ".join(ONLY_FOR.get((name, each.field), kinds)))
                 for each in options_of(record)
             ]
-            found.append(Section(title, rows, self[name]))
+            found.append(PolicySection(title, rows, self[name]))
         return found
 
     def clean_message_group_map_factory_type(self) -> str:
@@ -216,7 +216,7 @@ class PolicyForm(_ForDestinations):
         return record(kind=kind, **values)
 
 
-class RedeliveryForm(_ForDestinations):
+class RedeliveryForm(_PatternForm):
     """A redelivery policy."""
 
     record = RedeliveryPolicy

@@ -26,11 +26,11 @@ from brokerapp.model.policy_strategies import (
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class PolicyOption:
     """One field of a record: in which section it stands, what it does, in which unit, what holds when it is not set."""
 
     field: str
-    words: str
+    explanation: str
     default: str = ""
     unit: str = ""
     least: int | None = None
@@ -44,11 +44,11 @@ class Option:
         return spelt(self.field)
 
 
-def _section(title: str, *rows: tuple) -> tuple[Option, ...]:
-    return tuple(Option(field, words, *rest, section=title) for field, words, *rest in rows)
+def _section(title: str, *rows: tuple) -> tuple[PolicyOption, ...]:
+    return tuple(PolicyOption(field, words, *rest, section=title) for field, words, *rest in rows)
 
 
-_POLICY_ROWS: tuple[Option, ...] = (
+_POLICY_ROWS: tuple[PolicyOption, ...] = (
     *_section(
         "Consumers",
         ("queue_prefetch", "Messages of a queue a consumer may hold unacknowledged.", "1000", "messages"),
@@ -218,7 +218,7 @@ ONLY_FOR: dict[tuple[str, str], tuple[str, ...]] = {
     ("slow_consumer", "ignore_idle_consumers"): ("abortSlowAckConsumer",),
 }
 
-_NESTED_ROWS: dict[str, tuple[Option, ...]] = {
+_NESTED_ROWS: dict[str, tuple[PolicyOption, ...]] = {
     "dead_letter": _section(
         "",
         ("dead_letter_queue", "The queue all failed messages go to.", "ActiveMQ.DLQ"),
@@ -292,22 +292,22 @@ SWITCH_ROWS = _section(
 )
 
 #: Of each record, its rows by field.
-_ROWS: dict[type, dict[str, Option]] = {
+_ROWS: dict[type, dict[str, PolicyOption]] = {
     PolicyEntry: {each.field: each for each in _POLICY_ROWS},
     RedeliveryPolicy: {each.field: each for each in REDELIVERY_ROWS},
     RedeliverySettings: {each.field: each for each in SWITCH_ROWS},
     **{NESTED[name][1]: {each.field: each for each in rows} for name, rows in _NESTED_ROWS.items()},
 }
 #: Fields that are no options: what the policy is for, and what has a form of its own.
-_APART = frozenset({"destination", "options", "kind", "policies", *NESTED})
+_NOT_OPTIONS = frozenset({"destination", "options", "kind", "policies", *NESTED})
 
 
-def options_of(record: type) -> list[Option]:
+def options_of(record: type) -> list[PolicyOption]:
     """The options of a record in the order of its table, those without a row last, by their names."""
     rows = _ROWS[record]
-    known = {each.name: each for each in fields(record) if each.name not in _APART}
+    known = {each.name: each for each in fields(record) if each.name not in _NOT_OPTIONS}
     rest = [
-        Option(name, "", _default_text(each.default), section="Others")
+        PolicyOption(name, "", _default_text(each.default), section="Others")
         for name, each in known.items()
         if name not in rows
     ]

@@ -14,15 +14,15 @@ from brokerapp.model.destination import ANY_ELEMENT, SEPARATOR, Destination, Des
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.tree import And, Compare, Literal, PropertyRef, SelectorNode
-from console.routing.definitions.destination_matches import topics_of
-from console.routing.definitions.policy_coverage import Policy, rows_of
+from console.routing.definitions.destination_matches import matching_topics
+from console.routing.definitions.policy_coverage import Policy, policy_rows
 from console.routing.map.graph import consumer_queues_by_topic
 from console.ui.formatting.number_format import counted
 
 Stats = Mapping[Destination, DestinationStats]
 
 
-class Sort(StrEnum):
+class RoutingFindingKind(StrEnum):
     """What is the matter; the value is the title of its group."""
 
     UNREAD = "Consumer queues nobody reads"
@@ -34,62 +34,66 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Orphan:
+class RoutingFinding:
     """One thing nobody seems to need, and what one can do: the definition to edit, or the destination to open."""
 
-    sort: Sort
+    kind: RoutingFindingKind
     title: str
     sentence: str
     definition: str = ""
     destination: Destination | None = None
-    urgent: bool = field(default=False)  #: messages wait or are lost because of it
+    is_urgent: bool = field(default=False)  #: messages wait or are lost because of it
 
 
-def orphans(definitions: Definitions, stats: Stats) -> list[Orphan]:
+def find_routing_issues(definitions: Definitions, stats: Stats) -> list[RoutingFinding]:
     """All of them, by sort, the urgent ones first."""
     found = [
-        *_of_virtual_topics(definitions, stats),
-        *_strays(definitions, stats),
-        *_of_composites(definitions, stats),
-        *_of_policies(definitions.policies, stats),
-        *_of_policies(definitions.redelivery.policies, stats),
+        *_virtual_topic_findings(definitions, stats),
+        *_stray_queue_findings(definitions, stats),
+        *_composite_findings(definitions, stats),
+        *_policy_findings(definitions.policies, stats),
+        *_policy_findings(definitions.redelivery.policies, stats),
     ]
-    order = list(Sort)
-    return sorted(found, key=lambda each: (order.index(each.sort), not each.urgent, each.title))
+    order = list(RoutingFindingKind)
+    return sorted(found, key=lambda each: (order.index(each.kind), not each.is_urgent, each.title))
 
 
 # -- virtual topics
 
 
-def _of_virtual_topics(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
+def _virtual_topic_findings(definitions: Definitions, stats: Stats) -> Iterator[RoutingFinding]:
     every = [each for each in definitions.virtual_destinations if isinstance(each, VirtualTopic)]
     unread: set[str] = set()
     for each in every:
         by_topic = consumer_queues_by_topic(each, sorted(stats))
-        existing = {topic.name for topic in topics_of(each.name, stats)}
+        existing = {topic.name for topic in matching_topics(each.name, stats)}
         for topic, queues in by_topic.items():
             if not queues and topic in existing and not _has_composite(definitions, topic):
-                yield Orphan(
-                    Sort.NO_QUEUES, topic, f"{each.name} covers it, but no queue {each.prefix}{topic}{each.postfix}"
+                yield RoutingFinding(
+                    RoutingFindingKind.NO_QUEUES, topic,
+                    f"{each.name} covers it, but no queue {each.prefix}{topic}{each.postfix}"
                     " exists: what is sent reaches subscribers only. A queue begins with its first consumer.",
                     each.id, Destination.topic(topic),
                 )  # fmt: skip
             unread.update(queues)
         if is_advisory(Destination.topic(each.name)):
-            yield Orphan(Sort.NEVER, each.name, "Advisories are never copied by virtual topics.", each.id)
-        yield from _shadowed_virtual_topic(each, every)
+            yield RoutingFinding(
+                RoutingFindingKind.NEVER, each.name, "Advisories are never copied by virtual topics.", each.id
+            )
+        yield from _shadowed_virtual_topic_findings(each, every)
     for name in sorted(unread):
         queue = Destination.queue(name)
         numbers = stats[queue]
         if numbers.ConsumerCount == 0:
-            grows = _waiting(numbers.QueueSize) if numbers.QueueSize else "It is empty"
-            yield Orphan(
-                Sort.UNREAD, name, f"{grows}, and every message to its topic adds a copy. Start a consumer, or delete"
-                " the queue.", destination=queue, urgent=bool(numbers.QueueSize),
+            grows = _depth_words(numbers.QueueSize) if numbers.QueueSize else "It is empty"
+            yield RoutingFinding(
+                RoutingFindingKind.UNREAD, name,
+                f"{grows}, and every message to its topic adds a copy. Start a consumer, or delete"
+                " the queue.", destination=queue, is_urgent=bool(numbers.QueueSize),
             )  # fmt: skip
 
 
-def _waiting(count: int) -> str:
+def _depth_words(count: int) -> str:
     return f"{counted(count, 'message')} {'waits' if count == 1 else 'wait'}"
 
 
@@ -100,12 +104,13 @@ def _has_composite(definitions: Definitions, topic: str) -> bool:
     )
 
 
-def _shadowed_virtual_topic(each: VirtualTopic, every: list[VirtualTopic]) -> Iterator[Orphan]:
+def _shadowed_virtual_topic_findings(each: VirtualTopic, every: list[VirtualTopic]) -> Iterator[RoutingFinding]:
     for other in every:
         same = (each.prefix, each.postfix, _effects(each)) == (other.prefix, other.postfix, _effects(other))
         if other is not each and same and covers(other.name, each.name):
-            yield Orphan(
-                Sort.SHADOWED, each.name, f"{other.name} does the same for all that it matches: this one adds nothing.",
+            yield RoutingFinding(
+                RoutingFindingKind.SHADOWED, each.name,
+                f"{other.name} does the same for all that it matches: this one adds nothing.",
                 each.id,
             )  # fmt: skip
 
@@ -114,7 +119,7 @@ def _effects(each: VirtualTopic) -> tuple[bool, ...]:
     return each.selector_aware, each.local, each.drop_on_resource_limit, each.set_original_destination
 
 
-def _strays(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
+def _stray_queue_findings(definitions: Definitions, stats: Stats) -> Iterator[RoutingFinding]:
     """Queues with the prefix of a family whose topic no virtual topic of the family covers."""
     every = [each for each in definitions.virtual_destinations if isinstance(each, VirtualTopic)]
     families = {each.prefix for each in every if ANY_ELEMENT in each.prefix and each.prefix.endswith(SEPARATOR)}
@@ -129,8 +134,9 @@ def _strays(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
             if not topic or not matches(prefix.rstrip(SEPARATOR), head):
                 continue
             if not any(each.prefix == prefix and matches(each.name, topic) for each in every):
-                yield Orphan(
-                    Sort.STRAY, queue.name, f"It looks like a consumer queue of the topic {topic}, which no virtual"
+                yield RoutingFinding(
+                    RoutingFindingKind.STRAY, queue.name,
+                    f"It looks like a consumer queue of the topic {topic}, which no virtual"
                     f" topic with the prefix {prefix} covers: nothing comes. Define one, or rename the queue.",
                     destination=queue,
                 )  # fmt: skip
@@ -139,7 +145,7 @@ def _strays(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
 # -- composites
 
 
-def _of_composites(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
+def _composite_findings(definitions: Definitions, stats: Stats) -> Iterator[RoutingFinding]:
     forwarding: DestinationTrie[bool] = DestinationTrie()
     virtual: DestinationTrie[bool] = DestinationTrie()
     for each in definitions.virtual_destinations:
@@ -153,53 +159,60 @@ def _of_composites(definitions: Definitions, stats: Stats) -> Iterator[Orphan]:
             continue
         title, targets = each.destination.name, {leg.destination for leg in each.legs}
         for leg in each.legs:
-            yield from _of_leg(each, leg, title)
+            yield from _forward_target_findings(each, leg, title)
         for target in sorted(targets):
             goes_on = bool(forwarding.find(str(target))) or (not target.is_queue and bool(virtual.find(target.name)))
-            yield from _dead_target(each, target, stats.get(target), title, goes_on)
+            yield from _unread_target_findings(each, target, stats.get(target), title, goes_on)
         present = stats.get(each.destination)
         if each.forward_only and not each.send_when_not_matched and present is not None and present.ConsumerCount:
-            yield Orphan(
-                Sort.SHADOWED, title, f"{counted(present.ConsumerCount, 'consumer')} of it get nothing:"
-                " forwardOnly sends everything on.", each.id, each.destination, urgent=True,
+            yield RoutingFinding(
+                RoutingFindingKind.SHADOWED, title, f"{counted(present.ConsumerCount, 'consumer')} of it get nothing:"
+                " forwardOnly sends everything on.", each.id, each.destination, is_urgent=True,
             )  # fmt: skip
 
 
-def _of_leg(composite: CompositeDestination, leg: ForwardTarget, title: str) -> Iterator[Orphan]:
+def _forward_target_findings(
+    composite: CompositeDestination, leg: ForwardTarget, title: str
+) -> Iterator[RoutingFinding]:
     name = f"{title} → {leg.destination.name}"
-    if leg.selector and not can_hold(leg.selector):
-        yield Orphan(Sort.NEVER, name, f"No message matches {leg.selector}", composite.id)
+    if leg.selector and not can_match(leg.selector):
+        yield RoutingFinding(RoutingFindingKind.NEVER, name, f"No message matches {leg.selector}", composite.id)
     others = [each for each in composite.legs if each is not leg and each.destination == leg.destination]
     if leg.selector and any(each.selector is None for each in others):
-        yield Orphan(
-            Sort.SHADOWED, name, f"The same target is there without a selector: what {leg.selector} matches gets there"
+        yield RoutingFinding(
+            RoutingFindingKind.SHADOWED, name,
+            f"The same target is there without a selector: what {leg.selector} matches gets there"
             " twice.", composite.id,
         )  # fmt: skip
     elif any(each.selector == leg.selector for each in others) and leg is not composite.legs[0]:
-        yield Orphan(Sort.SHADOWED, name, "It is there twice, and so is each message.", composite.id)
+        yield RoutingFinding(
+            RoutingFindingKind.SHADOWED, name, "It is there twice, and so is each message.", composite.id
+        )
 
 
-def _dead_target(
+def _unread_target_findings(
     composite: CompositeDestination, target: Destination, present: DestinationStats | None, title: str, goes_on: bool
-) -> Iterator[Orphan]:
+) -> Iterator[RoutingFinding]:
     if goes_on or (present is not None and present.ConsumerCount):
         return
     name = f"{title} → {target.name}"
     if target.is_queue:
         held = present.QueueSize if present is not None else 0
-        sentence = f"{_waiting(held)} there" if held else "Nothing is there yet"
-        yield Orphan(
-            Sort.DEAD_TARGET, name, f"{sentence}, and nobody consumes. Start a consumer, or take the target away.",
-            composite.id, target if present is not None else None, urgent=bool(held),
+        sentence = f"{_depth_words(held)} there" if held else "Nothing is there yet"
+        yield RoutingFinding(
+            RoutingFindingKind.DEAD_TARGET, name,
+            f"{sentence}, and nobody consumes. Start a consumer, or take the target away.",
+            composite.id, target if present is not None else None, is_urgent=bool(held),
         )  # fmt: skip
     else:
-        yield Orphan(
-            Sort.DEAD_TARGET, name, "Nobody has subscribed to this topic: what is forwarded there is gone.",
-            composite.id, target if present is not None else None, urgent=True,
+        yield RoutingFinding(
+            RoutingFindingKind.DEAD_TARGET, name,
+            "Nobody has subscribed to this topic: what is forwarded there is gone.",
+            composite.id, target if present is not None else None, is_urgent=True,
         )  # fmt: skip
 
 
-def can_hold(selector: str) -> bool:
+def can_match(selector: str) -> bool:
     """Whether a selector may be true of some message, as far as that can be told without one."""
     try:
         compiled = compile_selector(selector)
@@ -226,11 +239,12 @@ def _contradicts(node: SelectorNode) -> bool:
 # -- policies
 
 
-def _of_policies(policies: tuple[Policy, ...], stats: Stats) -> Iterator[Orphan]:
+def _policy_findings(policies: tuple[Policy, ...], stats: Stats) -> Iterator[RoutingFinding]:
     """A policy that matches destinations, all of which have a more specific one."""
-    for row in rows_of(policies, list(stats)):
-        if row.matching and not row.winning:
-            yield Orphan(
-                Sort.SHADOWED, str(row.policy.destination), f"{counted(row.matching, 'destination')} match, and each"
+    for row in policy_rows(policies, list(stats)):
+        if row.matching_count and not row.applied_count:
+            yield RoutingFinding(
+                RoutingFindingKind.SHADOWED, str(row.policy.destination),
+                f"{counted(row.matching_count, 'destination')} match, and each"
                 " has a more specific policy: this one holds nowhere now.", row.policy.id,
             )  # fmt: skip

@@ -22,7 +22,7 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.routing.definitions.destination_matches import topics_of
+from console.routing.definitions.destination_matches import matching_topics
 
 #: Bounds the picture: targets shown of one source, and sources shown of one definition, unless they are asked for.
 MAX_TARGETS, MAX_SOURCES = 14, 10
@@ -30,7 +30,7 @@ MAX_TARGETS, MAX_SOURCES = 14, 10
 MAX_TARGETS_CLOSE = 100
 
 
-class Role(StrEnum):
+class GraphNodeKind(StrEnum):
     """What a node stands for."""
 
     DESTINATION = "destination"
@@ -40,11 +40,11 @@ class Role(StrEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class GraphNode:
     """One thing in the picture. `layer` and `row` are set by the layout."""
 
     key: str  #: of a destination its native form
-    role: Role
+    kind: GraphNodeKind
     title: str
     destination: Destination  #: what its numbers are of
     is_ghost: bool = False  #: a pattern or a remainder, no destination that exists
@@ -67,9 +67,9 @@ class Node:
 class Edge:
     """Messages going from one node to another; its thickness is the arrivals of `measured`."""
 
-    source: Node
-    target: Node
-    measured: Node
+    source: GraphNode
+    target: GraphNode
+    measured: GraphNode
     selector: str = ""
     definition: str = ""
     path: str = ""  #: set by the layout
@@ -79,7 +79,7 @@ class Edge:
 class Graph:
     """Nodes and edges; width and height are set by the layout."""
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
@@ -87,9 +87,11 @@ class Graph:
     @property
     def destinations(self) -> list[str]:
         """The destinations shown, in native form, whose numbers can be watched."""
-        return sorted({str(each.destination) for each in self.nodes if each.is_measured and each.role != Role.RULE})
+        return sorted(
+            {str(each.destination) for each in self.nodes if each.is_measured and each.kind != GraphNodeKind.RULE}
+        )
 
-    def part(self, nodes: Collection[Node]) -> Graph:
+    def subgraph(self, nodes: Collection[GraphNode]) -> Graph:
         """The picture of these nodes alone."""
         kept = set(nodes)
         edges = [each for each in self.edges if each.source in kept and each.target in kept]
@@ -100,7 +102,7 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class FeedEdge:
     """One way in which messages come to a destination."""
 
     source: Destination
@@ -108,34 +110,36 @@ class Feed:
     selector: str | None = None
 
 
-def feeders_of(destination: Destination, definitions: Definitions) -> list[Feed]:
+def feeds_into(destination: Destination, definitions: Definitions) -> list[FeedEdge]:
     """Every definition that sends copies to this destination, with where they come from."""
-    return list(_feeders(destination, definitions))
+    return list(_feeds_into(destination, definitions))
 
 
-def _feeders(destination: Destination, definitions: Definitions) -> Iterator[Feed]:
+def _feeds_into(destination: Destination, definitions: Definitions) -> Iterator[FeedEdge]:
     for each in definitions.virtual_destinations:
         match each:
             case VirtualTopic() if destination.kind is DestinationKind.QUEUE:
                 if topic := topic_behind(each, destination.name):
-                    yield Feed(Destination.topic(topic), each)
+                    yield FeedEdge(Destination.topic(topic), each)
             case CompositeDestination():
                 yield from (
-                    Feed(each.destination, each, leg.selector) for leg in each.legs if leg.destination == destination
+                    FeedEdge(each.destination, each, leg.selector)
+                    for leg in each.legs
+                    if leg.destination == destination
                 )
             case MirroredQueue() if destination.kind is DestinationKind.TOPIC:
                 name = destination.name
                 if name.startswith(each.prefix) and name.endswith(each.postfix):
                     queue = name[len(each.prefix) : len(name) - len(each.postfix)]
                     if queue:
-                        yield Feed(Destination.queue(queue), each)
+                        yield FeedEdge(Destination.queue(queue), each)
 
 
 def consumer_queues_by_topic(
     definition: VirtualTopic, existing: Collection[Destination], queues: DestinationTrie[str] | None = None
 ) -> dict[str, list[str]]:
     """The topics a virtual topic is about, those known by their consumer queues only too, each with its queues."""
-    found: dict[str, list[str]] = {each.name: [] for each in topics_of(definition.name, existing)}
+    found: dict[str, list[str]] = {each.name: [] for each in matching_topics(definition.name, existing)}
     if queues is not None and not definition.postfix:
         names = queues.find(definition.prefix + definition.name)
     else:
@@ -149,7 +153,7 @@ def consumer_queues_by_topic(
 # -- building
 
 
-class _Builder:
+class _GraphBuilder:
     def __init__(
         self, stats: Mapping[Destination, DestinationStats], max_targets: int, close_to: Destination | None
     ) -> None:
@@ -159,28 +163,30 @@ class _Builder:
         for each in self.existing:
             if each.kind is DestinationKind.QUEUE:
                 self.queues.add(each.name, each.name)
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, GraphNode] = {}
         self.edges: list[Edge] = []
 
-    def node(self, destination: Destination, title: str = "", is_ghost: bool = False) -> Node:
+    def node(self, destination: Destination, title: str = "", is_ghost: bool = False) -> GraphNode:
         key = f"{'pattern ' if is_ghost else ''}{destination}"
-        return self._node(key, Role.DESTINATION, title or destination.name, destination, is_ghost)
+        return self._node(key, GraphNodeKind.DESTINATION, title or destination.name, destination, is_ghost)
 
-    def _node(self, key: str, role: Role, title: str, destination: Destination, is_ghost: bool = False) -> Node:
+    def _node(
+        self, key: str, role: GraphNodeKind, title: str, destination: Destination, is_ghost: bool = False
+    ) -> GraphNode:
         if key not in self.nodes:
-            self.nodes[key] = Node(key, role, title, destination, is_ghost, number=len(self.nodes))
+            self.nodes[key] = GraphNode(key, role, title, destination, is_ghost, number=len(self.nodes))
         return self.nodes[key]
 
-    def rule(self, definition: VirtualDestination, source: Node, title: str) -> Node:
+    def rule(self, definition: VirtualDestination, source: GraphNode, title: str) -> GraphNode:
         rule = self._node(
-            f"{definition.id}@{source.key}", Role.RULE, title, source.destination, is_ghost=source.is_ghost
+            f"{definition.id}@{source.key}", GraphNodeKind.RULE, title, source.destination, is_ghost=source.is_ghost
         )
         if rule.definition is None:
             rule.definition = definition
             self.edges.append(Edge(source, rule, source, definition=definition.id))
         return rule
 
-    def target(self, rule: Node, target: Node, selector: str | None = None) -> None:
+    def target(self, rule: GraphNode, target: GraphNode, selector: str | None = None) -> None:
         assert rule.definition is not None
         self.edges.append(Edge(rule, target, target, selector or "", rule.definition.id))
 
@@ -212,7 +218,7 @@ class _Builder:
         for topic in shown:
             rule = self.rule(definition, self.node(Destination.topic(topic)), "copies")
             queues = sorted(found[topic])
-            for queue in self._few(queues):
+            for queue in self._first_queues(queues):
                 self.target(rule, self.node(Destination.queue(queue)))
             if (rest := len(queues) - self.max_targets) > 0:
                 ghost = Destination.queue(f"{definition.prefix}{topic}{definition.postfix}")
@@ -222,45 +228,45 @@ class _Builder:
             target = Destination.queue(f"{definition.prefix}{definition.name}{definition.postfix}")
             self.target(self.rule(definition, source, "copies"), self.node(target, is_ghost=True))
 
-    def _few(self, queues: list[str]) -> list[str]:
+    def _first_queues(self, queues: list[str]) -> list[str]:
         few = queues[: self.max_targets]
         if self.close_to is not None and self.close_to.name in queues[self.max_targets :]:
             few[-1] = self.close_to.name
         return few
 
-    def add_ends(self) -> None:
+    def add_producers_and_consumers(self) -> None:
         """Who sends to and who reads from the destinations shown."""
         fed = {each.target for each in self.edges}
         forwarding = {each.source for each in self.edges}
         for node in list(self.nodes.values()):
-            if node.role is not Role.DESTINATION or node.is_ghost:
+            if node.kind is not GraphNodeKind.DESTINATION or node.is_ghost:
                 continue
             stats = self.stats.get(node.destination)
             if node not in fed or (stats is not None and stats.ProducerCount):
-                ends = self._node(f"producers@{node.key}", Role.PRODUCERS, "", node.destination)
+                ends = self._node(f"producers@{node.key}", GraphNodeKind.PRODUCERS, "", node.destination)
                 self.edges.append(Edge(ends, node, node))
             reads = stats is not None and stats.ConsumerCount
             if reads or (node.destination.is_queue and not node.keeps_nothing and node not in forwarding):
-                ends = self._node(f"consumers@{node.key}", Role.CONSUMERS, "", node.destination)
+                ends = self._node(f"consumers@{node.key}", GraphNodeKind.CONSUMERS, "", node.destination)
                 self.edges.append(Edge(node, ends, ends))
 
 
-def graph_of(
+def build_graph(
     definitions: Definitions, stats: Mapping[Destination, DestinationStats], close_to: Destination | None = None
 ) -> Graph:
     """The whole picture, not placed yet; `close_to` is shown with all that belongs to it, whatever the bounds."""
-    builder = _Builder(stats, MAX_TARGETS_CLOSE if close_to else MAX_TARGETS, close_to)
+    builder = _GraphBuilder(stats, MAX_TARGETS_CLOSE if close_to else MAX_TARGETS, close_to)
     for definition in definitions.virtual_destinations:
         builder.add(definition)
     if close_to is not None and str(close_to) not in builder.nodes and close_to in stats:
         builder.node(close_to)
-    builder.add_ends()
+    builder.add_producers_and_consumers()
     return Graph(list(builder.nodes.values()), builder.edges)
 
 
-def neighbours(graph: Graph) -> dict[Node, list[Node]]:
+def neighbours(graph: Graph) -> dict[GraphNode, list[GraphNode]]:
     """What each node is joined to, either way."""
-    found: dict[Node, list[Node]] = defaultdict(list)
+    found: dict[GraphNode, list[GraphNode]] = defaultdict(list)
     for edge in graph.edges:
         found[edge.source].append(edge.target)
         found[edge.target].append(edge.source)

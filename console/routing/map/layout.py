@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from math import ceil
 
-from console.routing.map.graph import Edge, Graph, Node, Role, neighbours
+from console.routing.map.graph import Edge, Graph, GraphNode, GraphNodeKind, neighbours
 
 #: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
-WIDTHS = {Role.DESTINATION: 240, Role.RULE: 112, Role.PRODUCERS: 118, Role.CONSUMERS: 128}
+WIDTHS = {
+    GraphNodeKind.DESTINATION: 240,
+    GraphNodeKind.RULE: 112,
+    GraphNodeKind.PRODUCERS: 118,
+    GraphNodeKind.CONSUMERS: 128,
+}
 #: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter, of
 #: a name in one line and in two.
 NARROWEST, BESIDE_NAME, LETTER, SMALL_LETTER = 150, 94, 7.6, 6.6
@@ -24,11 +29,11 @@ BEND = 36
 SWEEPS = 4
 
 
-def place(graph: Graph) -> None:
+def lay_out(graph: Graph) -> None:
     """Give every node its place and every edge its path."""
-    _layer(graph)
-    layers = _rows(graph)
-    _columns(graph, layers)
+    _assign_layers(graph)
+    layers = _assign_rows(graph)
+    _assign_columns(graph, layers)
     for node in graph.nodes:
         node.y = round(MARGIN + node.row * ROW, 1)
     for edge in graph.edges:
@@ -37,10 +42,10 @@ def place(graph: Graph) -> None:
     graph.height = max((node.y for node in graph.nodes), default=0) + NODE_HEIGHT + MARGIN
 
 
-def _layer(graph: Graph) -> None:
+def _assign_layers(graph: Graph) -> None:
     # Definitions have no loops; were there one, the bound on rounds would still end this.
     for node in graph.nodes:  # the first layer is for producers
-        node.layer = 1 if node.role is Role.DESTINATION else 0
+        node.layer = 1 if node.kind is GraphNodeKind.DESTINATION else 0
     for _ in range(len(graph.nodes)):
         moved = False
         for edge in graph.edges:
@@ -49,13 +54,13 @@ def _layer(graph: Graph) -> None:
         if not moved:
             break
     for edge in graph.edges:  # producers stand right before what they send to
-        if edge.source.role is Role.PRODUCERS:
+        if edge.source.kind is GraphNodeKind.PRODUCERS:
             edge.source.layer = edge.target.layer - 1
 
 
-def _rows(graph: Graph) -> dict[int, list[Node]]:
+def _assign_rows(graph: Graph) -> dict[int, list[GraphNode]]:
     joined = neighbours(graph)
-    layers: dict[int, list[Node]] = defaultdict(list)
+    layers: dict[int, list[GraphNode]] = defaultdict(list)
     for node in graph.nodes:
         layers[node.layer].append(node)
     for nodes in layers.values():
@@ -63,16 +68,16 @@ def _rows(graph: Graph) -> dict[int, list[Node]]:
             node.row = row
     for _ in range(SWEEPS):
         for number in sorted(layers, reverse=True):
-            _settle(layers[number], joined)
+            _align_rows(layers[number], joined)
     if layers:  # the consumers once more: each stands straight behind what it reads
-        _settle(layers[max(layers)], joined)
+        _align_rows(layers[max(layers)], joined)
     top = min((node.row for node in graph.nodes), default=0)
     for node in graph.nodes:
         node.row -= top
     return layers
 
 
-def _columns(graph: Graph, layers: dict[int, list[Node]]) -> None:
+def _assign_columns(graph: Graph, layers: dict[int, list[GraphNode]]) -> None:
     labelled = {edge.target.layer for edge in graph.edges if edge.selector}
     x = float(MARGIN)
     for number in sorted(layers):
@@ -83,18 +88,18 @@ def _columns(graph: Graph, layers: dict[int, list[Node]]) -> None:
             x += GAP_LABELLED if number in labelled else GAP
         for node in layers[number]:
             # producers stand at the right edge of their layer, near what they send to
-            node.x = x + (widest - node.width if node.role is Role.PRODUCERS else 0)
+            node.x = x + (widest - node.width if node.kind is GraphNodeKind.PRODUCERS else 0)
         x += widest
 
 
-def _width(node: Node, layer: list[Node]) -> int:
-    if node.role is not Role.DESTINATION:
-        return WIDTHS[node.role]
-    longest = max(len(each.title) for each in layer if each.role is Role.DESTINATION)
-    return max(NARROWEST, min(WIDTHS[node.role], ceil(BESIDE_NAME + LETTER * longest)))
+def _width(node: GraphNode, layer: list[GraphNode]) -> int:
+    if node.kind is not GraphNodeKind.DESTINATION:
+        return WIDTHS[node.kind]
+    longest = max(len(each.title) for each in layer if each.kind is GraphNodeKind.DESTINATION)
+    return max(NARROWEST, min(WIDTHS[node.kind], ceil(BESIDE_NAME + LETTER * longest)))
 
 
-def lines(node: Node) -> tuple[str, ...]:
+def name_lines(node: GraphNode) -> tuple[str, ...]:
     """A destination's name as it is written in its node: in one line, or in two of smaller letters.
 
     These break after a dot. What is too long for both is cut short in the middle: what tells names apart is in front.
@@ -118,11 +123,11 @@ def _path(edge: Edge) -> str:
     return f"M{x1:g},{y1:g} C{x1 + BEND * 0.6:g},{y1:g} {x1 + BEND * 0.4:g},{y2:g} {level:g},{y2:g} H{x2:g}"
 
 
-def _settle(nodes: list[Node], joined: dict[Node, list[Node]]) -> None:
+def _align_rows(nodes: list[GraphNode], joined: dict[GraphNode, list[GraphNode]]) -> None:
     """Move each node of a layer to the middle of what it is connected to, one row apart from the others at least."""
     wish = {node: _mean([each.row for each in joined[node]], node.row) for node in nodes}
     ordered = sorted(nodes, key=lambda node: wish[node])
-    groups: list[list[Node]] = []
+    groups: list[list[GraphNode]] = []
     for node in ordered:
         groups.append([node])
         while len(groups) > 1 and _start(groups[-2], wish) + len(groups[-2]) > _start(groups[-1], wish):
@@ -132,7 +137,7 @@ def _settle(nodes: list[Node], joined: dict[Node, list[Node]]) -> None:
             node.row = _start(group, wish) + offset
 
 
-def _start(group: list[Node], wish: dict[Node, float]) -> float:
+def _start(group: list[GraphNode], wish: dict[GraphNode, float]) -> float:
     return _mean([wish[node] - offset for offset, node in enumerate(group)], 0.0)
 
 

@@ -10,8 +10,8 @@ from brokerapp.errors import InvalidDestination
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from console.routing.map.graph import Graph, Node, graph_of, neighbours
-from console.routing.map.layout import place
+from console.routing.map.graph import Graph, GraphNode, build_graph, neighbours
+from console.routing.map.layout import lay_out
 
 #: Nodes on a page: what a person still takes in by scrolling; parts that hang together are not cut below twice that.
 PAGE_NODES = 90
@@ -66,35 +66,37 @@ def _number(text: str | None, default: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GraphView:
     """The part of the picture that is shown, placed; of `total` nodes."""
 
     graph: Graph
     total: int
     page: int
     pages: int
-    focused: Node | None = None
+    focused: GraphNode | None = None
 
 
-def view_of(definitions: Definitions, stats: Mapping[Destination, DestinationStats], query: ViewQuery) -> View:
+def graph_view(definitions: Definitions, stats: Mapping[Destination, DestinationStats], query: ViewQuery) -> GraphView:
     """The part that a query asks for."""
-    graph = graph_of(definitions, stats, _destination(query.focus))
+    graph = build_graph(definitions, stats, _destination(query.focus))
     focused = _focused(graph, query.focus)
     if focused:
-        shown, pages, number = _around(graph, focused, query.steps), 1, 1
+        shown, pages, number = _neighbourhood(graph, focused, query.steps), 1, 1
     elif query.text:
         found = [each for each in graph.nodes if query.text.lower() in each.title.lower()]
-        pages_of = _pages(graph, _around(graph, found, query.steps)) or [[]]
+        pages_of = _pages(graph, _neighbourhood(graph, found, query.steps)) or [[]]
         pages, number = len(pages_of), min(query.page, len(pages_of))
         shown = pages_of[number - 1]
     else:
         pages_of = _pages(graph, graph.nodes) or [[]]
-        fresh = next((i for i, nodes in enumerate(pages_of, 1) if any(_is(each, query.fresh) for each in nodes)), 0)
+        fresh = next(
+            (i for i, nodes in enumerate(pages_of, 1) if any(_declares(each, query.fresh) for each in nodes)), 0
+        )
         pages, number = len(pages_of), fresh or min(query.page, len(pages_of))
         shown = pages_of[number - 1]
-    part = graph.part(shown)
-    place(part)
-    return View(part, len(graph.nodes), number, pages, focused[0] if len(focused) == 1 else None)
+    part = graph.subgraph(shown)
+    lay_out(part)
+    return GraphView(part, len(graph.nodes), number, pages, focused[0] if len(focused) == 1 else None)
 
 
 def _destination(text: str) -> Destination | None:
@@ -104,19 +106,19 @@ def _destination(text: str) -> Destination | None:
         return None
 
 
-def _is(node: Node, id: str) -> bool:
+def _declares(node: GraphNode, id: str) -> bool:
     return node.definition is not None and node.definition.id == id
 
 
-def _focused(graph: Graph, focus: str) -> list[Node]:
+def _focused(graph: Graph, focus: str) -> list[GraphNode]:
     """The node of this key, or all nodes of the definition of this id."""
     if not focus:
         return []
     exact = [each for each in graph.nodes if each.key == focus]
-    return exact or [each for each in graph.nodes if _is(each, focus)]
+    return exact or [each for each in graph.nodes if _declares(each, focus)]
 
 
-def _around(graph: Graph, start: Iterable[Node], steps: int) -> list[Node]:
+def _neighbourhood(graph: Graph, start: Iterable[GraphNode], steps: int) -> list[GraphNode]:
     """These nodes and all within so many steps, nearest first, at most two pages of them."""
     joined = neighbours(graph)
     reached = dict.fromkeys(start)
@@ -127,10 +129,10 @@ def _around(graph: Graph, start: Iterable[Node], steps: int) -> list[Node]:
     return list(reached)[: 2 * PAGE_NODES]
 
 
-def _pages(graph: Graph, nodes: Collection[Node]) -> list[list[Node]]:
+def _pages(graph: Graph, nodes: Collection[GraphNode]) -> list[list[GraphNode]]:
     """Pages of about PAGE_NODES: parts that hang together stay so, in the order of the definitions."""
     joined, left = neighbours(graph), set(nodes)
-    pages: list[list[Node]] = []
+    pages: list[list[GraphNode]] = []
     for node in nodes:
         if node not in left:
             continue

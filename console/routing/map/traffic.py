@@ -18,18 +18,18 @@ STREAMS = 5
 _GRADES = {HealthUrgency.NOTE: "look", HealthUrgency.LOOK: "look", HealthUrgency.ACT: "act"}
 
 
-def stream(rate: float) -> str:
+def stream_width(rate: float) -> str:
     """How wide a way is drawn on which so many messages a second pass: one step wider for ten times as many."""
     return f"s{min(STREAMS, int(math.log10(rate)) + 2) if rate >= 1 else 1 if rate > 0 else 0}"
 
 
-def flow_of(picture: BrokerSnapshot, destination: Destination) -> dict[str, str | int]:
+def flow_cells(picture: BrokerSnapshot, destination: Destination) -> dict[str, str | int]:
     """All that the picture of the routing shows of a destination."""
     stats = picture.stats.get(destination)
     if stats is None:
         return {
-            "text": "–", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _writers(0),
-            "consumers": _readers(destination, 0), "reading": "idle",
+            "text": "–", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _producer_words(0),
+            "consumers": _consumer_words(destination, 0), "reading": "idle",
             "says": "is not there now: it comes with the first message",
         }  # fmt: skip
     rates = picture.rates(destination)
@@ -37,12 +37,12 @@ def flow_of(picture: BrokerSnapshot, destination: Destination) -> dict[str, str 
     return {
         "text": number_format.short(stats.QueueSize) if is_queue else f"{number_format.rate(rates.enqueue)}/s",
         "grade": _grade(picture, stats, rates),
-        "in": stream(rates.enqueue),
-        "out": stream(rates.dequeue if is_queue else rates.dispatch),
+        "in": stream_width(rates.enqueue),
+        "out": stream_width(rates.dequeue if is_queue else rates.dispatch),
         "count": stats.EnqueueCount,
-        "producers": _writers(stats.ProducerCount),
-        "consumers": _readers(destination, stats.ConsumerCount),
-        "reading": _reading(stats),
+        "producers": _producer_words(stats.ProducerCount),
+        "consumers": _consumer_words(destination, stats.ConsumerCount),
+        "reading": _consumer_grade(stats),
         "says": _sentence(stats, rates),
     }
 
@@ -53,18 +53,18 @@ def _grade(picture: BrokerSnapshot, stats: DestinationStats, rates: Rates) -> st
     return "good" if rates.enqueue or rates.dequeue or rates.dispatch else "idle"
 
 
-def _reading(stats: DestinationStats) -> str:
+def _consumer_grade(stats: DestinationStats) -> str:
     if stats.ConsumerCount:
         return "good"
     return "look" if stats.QueueSize else "idle"
 
 
-def _readers(destination: Destination, count: int) -> str:
+def _consumer_words(destination: Destination, count: int) -> str:
     noun = "consumer" if destination.is_queue else "subscriber"
     return number_format.counted(count, noun) if count else f"no {noun}"
 
 
-def _writers(count: int) -> str:
+def _producer_words(count: int) -> str:
     return number_format.counted(count, "producer") if count else "no producer"
 
 
@@ -72,5 +72,5 @@ def _sentence(stats: DestinationStats, rates: Rates) -> str:
     parts = [f"{number_format.rate(rates.enqueue)} messages a second arrive"]
     if stats.destination.is_queue:
         parts.insert(0, f"{number_format.whole(stats.QueueSize)} pending")
-    parts += [_readers(stats.destination, stats.ConsumerCount), _writers(stats.ProducerCount)]
+    parts += [_consumer_words(stats.destination, stats.ConsumerCount), _producer_words(stats.ProducerCount)]
     return ", ".join(parts)

@@ -24,47 +24,49 @@ from console.ui.formatting import number_format
 
 KIND = "whatif"
 #: What is chosen when nobody chooses.
-USUAL_WINDOW = "24h"
+DEFAULT_WINDOW = "24h"
 #: Earlier trials of a draft that are listed.
-LISTED = 10
+MAX_RUNS = 10
 #: Columns by what they are called in results of the first version of the analysis, which are kept.
 RENAMED = {"today": "in_force", "today_bytes": "in_force_bytes", "waiting_today": "waiting_recorded"}
 
 
-def start(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
+def start_draft_run(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
     """Judge a draft as it stands. Raises DefinitionRefused when it cannot work, RequestRefused for a wrong window."""
-    standing = draft_service.standing(draft.read(), gateway().definitions())
+    standing = draft_service.status_of(draft.read_changes(), gateway().definitions())
     if not standing.can_apply:
         reason = standing.problem or "somebody changed what it changes: decide the conflict first"
         raise DefinitionRefused(f"this draft cannot be tried: {reason}")
-    return ask(standing.current, standing.proposed, window, asked_by, draft=str(draft.pk), revision=str(draft.revision))
+    return start_run(
+        standing.current, standing.proposed, window, asked_by, draft=str(draft.pk), revision=str(draft.revision)
+    )
 
 
-def ask(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
+def start_run(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
     """Judge definitions beside those in force."""
-    parameters = ANALYSES[KIND].values({"window": window or USUAL_WINDOW, **about})
+    parameters = ANALYSES[KIND].values({"window": window or DEFAULT_WINDOW, **about})
     trial = WhatIfRequest(current, proposed, gateway().circumstances(proposed))
     return run_service.start(KIND, ANALYSES[KIND].title, parameters, asked_by, trial=trial.to_json())
 
 
-def of_draft(draft: Draft) -> list[AnalysisRun]:
+def runs_of_draft(draft: Draft) -> list[AnalysisRun]:
     """The latest trials of a draft, newest first."""
-    return list(AnalysisRun.objects.filter(kind=KIND, request__draft=str(draft.pk)).order_by("-created")[:LISTED])
+    return list(AnalysisRun.objects.filter(kind=KIND, request__draft=str(draft.pk)).order_by("-created")[:MAX_RUNS])
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleResult:
     """What somebody may see of a trial's result; rows by the names of their columns."""
 
     totals: list[dict[str, Any]]  #: nothing for those who do not see every destination
     targets: list[dict[str, Any]]
-    legs: list[dict[str, Any]]  #: each with its samples
-    losses: list[dict[str, Any]]  #: samples of messages that reach nothing, or are refused
+    forward_targets: list[dict[str, Any]]  #: each with its samples
+    unrouted: list[dict[str, Any]]  #: samples of messages that reach nothing, or are refused
     plots: list[Plot]
-    unseen: int  #: targets that are left out
+    hidden_targets: int  #: targets that are left out
 
 
-def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
+def visible_result(result: Mapping[str, Any], sees: Sees) -> VisibleResult:
     """The result without the places that somebody may not know of."""
     tables = {table["file"].removesuffix(".parquet"): list(_rows(table)) for table in result["tables"]}
     targets = [
@@ -74,26 +76,26 @@ def shown(result: Mapping[str, Any], sees: Sees) -> Shown:
             "grown": number_format.difference(each["draft_bytes"] - each["in_force_bytes"], "bytes"),
         }
         for each in tables["targets"]
-        if _seen(sees, each["target"])
+        if _is_visible(sees, each["target"])
     ]
     totals = [
         {**each, "change": number_format.difference(each["difference"], each["unit"])} for each in tables["totals"]
     ]
     samples: dict[str, list[dict[str, Any]]] = {}
     for each in tables["samples"]:
-        if _seen(sees, each["destination"]):
+        if _is_visible(sees, each["destination"]):
             short = "…" + each["message"].rpartition(":")[2]
             samples.setdefault(each["what"], []).append({**each, "short": short})
     legs = [
-        {**each, "samples": samples.get(f"leg {each['leg']}", []), "stays": _stays(each)}
+        {**each, "samples": samples.get(f"leg {each['leg']}", []), "stays": _local_result(each)}
         for each in tables["legs"]
-        if _seen(sees, each["at"]) and _seen(sees, each["target"])
+        if _is_visible(sees, each["at"]) and _is_visible(sees, each["target"])
     ]
     losses = [each for what, found in samples.items() if not what.startswith("leg ") for each in found]
     names = {each["target"] for each in targets}
     plots = list(_plots(result, names))
     unseen = len(tables["targets"]) - len(targets)
-    return Shown(totals if sees is everything else [], targets, legs, losses, plots, unseen)
+    return VisibleResult(totals if sees is everything else [], targets, legs, losses, plots, unseen)
 
 
 def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -102,14 +104,14 @@ def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, row, strict=True))
 
 
-def _stays(leg: Mapping[str, Any]) -> str:
+def _local_result(leg: Mapping[str, Any]) -> str:
     """What a leg does that is about its own place, in words; "" for one that forwards."""
     if leg["at"] != leg["target"]:
         return ""
     return KEPT if Destination.parse(leg["at"]).is_queue else REACHES
 
 
-def _seen(sees: Sees, name: str) -> bool:
+def _is_visible(sees: Sees, name: str) -> bool:
     try:
         return sees is everything or sees(Destination.parse(name))
     except InvalidDestination:
@@ -125,6 +127,6 @@ def _plots(result: Mapping[str, Any], names: set[str]) -> Iterator[Plot]:
             yield Plot(f"figure-{number}", chart["title"], figure, opens)
 
 
-def windows() -> tuple[tuple[str, str], ...]:
+def time_ranges() -> tuple[tuple[str, str], ...]:
     """What can be chosen, and in words."""
     return WINDOW.choices

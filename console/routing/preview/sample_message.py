@@ -13,11 +13,11 @@ from brokerapp.selectors import SelectorView
 #: Characters of headers and of a body that are read.
 MAX_HEADERS, MAX_BODY = 64_000, 1_000_000
 #: Headers a sender does not say: where it goes is a field of its own.
-_APART = frozenset({"destination", "original-destination", "subscription", "ack"})
+_NOT_SENT = frozenset({"destination", "original-destination", "subscription", "ack"})
 
 
 @dataclass(frozen=True, slots=True)
-class Specimen:
+class SampleMessage:
     """A message that nobody sends."""
 
     destination: str = ""
@@ -28,24 +28,24 @@ class Specimen:
     values: dict[str, str] = field(default_factory=dict)  #: the headers, read
 
     @staticmethod
-    def read(form: Mapping[str, str]) -> Specimen:
+    def read(form: Mapping[str, str]) -> SampleMessage:
         """What a form, or an address, says."""
         destination = form.get("destination", "").strip()
         headers, body = form.get("headers", "")[:MAX_HEADERS], form.get("body", "")[:MAX_BODY]
         try:
             values = read_headers(headers)
         except ValueError as wrong:
-            return Specimen(destination, headers, body, error=str(wrong))
-        return Specimen(destination, headers, body, values=values)
+            return SampleMessage(destination, headers, body, error=str(wrong))
+        return SampleMessage(destination, headers, body, values=values)
 
     @staticmethod
-    def of(message: BrowsedMessage, withheld: str = "") -> Specimen:
+    def of(message: BrowsedMessage, withheld: str = "") -> SampleMessage:
         """A message of a queue, as it was sent: to where it was sent first."""
-        values = {name: value for name, value in message.headers.items() if name not in _APART}
+        values = {name: value for name, value in message.headers.items() if name not in _NOT_SENT}
         text = "\n".join(f"{name}: {value}" for name, value in values.items())
         sent_to = message.original_destination or message.destination
         body = "" if withheld else message.body.decode("utf-8", errors="replace")
-        return Specimen(sent_to, text, body, note=withheld, values=values)
+        return SampleMessage(sent_to, text, body, note=withheld, values=values)
 
     @property
     def target(self) -> Destination:
@@ -55,7 +55,7 @@ class Specimen:
             raise InvalidDestination(self.destination, "a message goes to one destination, not to a pattern")
         return found
 
-    def seen(self, places: Mapping[str, str] | None = None) -> SelectorView:
+    def selector_view(self, places: Mapping[str, str] | None = None) -> SelectorView:
         """As a selector sees it, at a place of its way."""
         return SelectorView({**self.values, **(places or {})}, self.body.encode())
 

@@ -25,23 +25,24 @@ from console.ui.staticfiles import PLOTLY_STYLES
 @require_GET
 @needs(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
-def trial(request: HttpRequest, draft_id: int, run_id: str | None = None) -> HttpResponse:
+def show_run(request: HttpRequest, draft_id: int, run_id: str | None = None) -> HttpResponse:
     """The latest trial of a draft, or the one that is named; how it goes, or what it found."""
-    draft = _existing(request, draft_id)
-    every = draft_trials.of_draft(draft)
-    run = next(iter(every), None) if run_id is None else get_object_or_404(_trials_of(draft), pk=run_id)
+    draft = _get_draft_or_404(request, draft_id)
+    every = draft_trials.runs_of_draft(draft)
+    run = next(iter(every), None) if run_id is None else get_object_or_404(_runs_of(draft), pk=run_id)
     context = {
         "draft": draft, "run": run, "earlier": [each for each in every if each != run],
-        "windows": draft_trials.windows(), "usual": run.request.get("window") if run else draft_trials.USUAL_WINDOW,
+        "windows": draft_trials.time_ranges(),
+        "usual": run.request.get("window") if run else draft_trials.DEFAULT_WINDOW,
     }  # fmt: skip
     context["sees_all"] = visible(request.user) is everything
     if run is not None:
         context |= {"cells": run_service.cells_of(run), "is_old": run.request.get("revision") != str(draft.revision)}
-        context |= _found(request, run)
+        context |= _result_context(request, run)
     return render(request, "routing/drafts/trial.html", context)
 
 
-def _found(request: HttpRequest, run: AnalysisRun) -> dict:
+def _result_context(request: HttpRequest, run: AnalysisRun) -> dict:
     """The result as this user may see it."""
     result = run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:
@@ -50,7 +51,7 @@ def _found(request: HttpRequest, run: AnalysisRun) -> dict:
     window = result["window"]
     return {
         "result": result,
-        "shown": draft_trials.shown(result, sees) if result["tables"] else None,
+        "shown": draft_trials.visible_result(result, sees) if result["tables"] else None,
         "since": _time(window["since_us"]), "until": _time(window["until_us"]),
         "fresh": _time(result.get("freshness_us")), "began": run_service.recording_start_of(result),
         "missing": run_service.missing_events_of(result),
@@ -61,26 +62,26 @@ def _time(us: int | None) -> datetime | None:
     return datetime.fromtimestamp(us / 1e6, UTC) if us else None
 
 
-def _trials_of(draft: Draft):
+def _runs_of(draft: Draft):
     return AnalysisRun.objects.filter(kind=draft_trials.KIND, request__draft=str(draft.pk))
 
 
-def _existing(request: HttpRequest, draft_id: int) -> Draft:
+def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
     found = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_known(found, touched(request.user)):
+    if not draft_service.is_visible(found, touched(request.user)):
         raise Http404("There is no such draft.")
     return found
 
 
 @require_POST
 @needs(Verb.ANALYSE)
-def start(request: HttpRequest, draft_id: int) -> HttpResponse:
+def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
     """Judge the draft as it stands."""
-    draft = _existing(request, draft_id)
+    draft = _get_draft_or_404(request, draft_id)
     window = request.POST.get("window", "")
     try:
         with trail.recording(request, "try draft", draft.name) as change:
-            run = draft_trials.start(draft, window, request.user.get_username())
+            run = draft_trials.start_draft_run(draft, window, request.user.get_username())
             change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
     except BrokerError as error:
         messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
@@ -90,10 +91,10 @@ def start(request: HttpRequest, draft_id: int) -> HttpResponse:
 
 @require_POST
 @needs(Verb.ANALYSE)
-def cancel(request: HttpRequest, draft_id: int, run_id: str) -> HttpResponse:
+def cancel_run(request: HttpRequest, draft_id: int, run_id: str) -> HttpResponse:
     """Stop judging."""
-    draft = _existing(request, draft_id)
-    run = get_object_or_404(_trials_of(draft), pk=run_id)
+    draft = _get_draft_or_404(request, draft_id)
+    run = get_object_or_404(_runs_of(draft), pk=run_id)
     if not run.is_final:
         with trail.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
             run_service.cancel(run, request.user.get_username())

@@ -13,11 +13,11 @@ from console.access.permissions import Verb, may, needs, touched, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
-from console.routing.definitions.definition_values import rows_of, rows_of_clash
-from console.routing.definitions.rollout import announce
-from console.routing.definitions.versions import latest, undo_of
-from console.routing.definitions.visibility import known, known_changes
-from console.routing.definitions.xml_fragment import file_difference
+from console.routing.definitions.definition_values import change_rows, conflict_rows
+from console.routing.definitions.rollout import report_rollout
+from console.routing.definitions.versions import latest_version, undoable_change
+from console.routing.definitions.visibility import visible_changes, visible_definitions
+from console.routing.definitions.xml_fragment import diff_files
 from console.routing.drafts import draft_service
 from console.routing.drafts.actions import STEPS
 from console.routing.drafts.models import Draft
@@ -33,43 +33,45 @@ NOT_APPLIED = "Not applied: the same definitions were changed by another user. R
 @needs(Verb.SEE)
 def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
     """One draft: what it changes, what stands in its way, what was said about it."""
-    found, sees = _existing(request, draft_id), touched(request.user)
+    found, sees = _get_draft_or_404(request, draft_id), touched(request.user)
     context = {"draft": found, "remarks": found.remarks.all()}
     try:
-        changes = known_changes(found.read(), sees)
+        changes = visible_changes(found.read_changes(), sees)
     except DefinitionRefused as error:
         return render(request, "routing/drafts/draft.html", context | {"unreadable": str(error)})
     told: dict[str, list[str]] = {}
-    if found.is_living:
-        standing = draft_service.standing(changes, gateway().definitions())
+    if found.is_open:
+        standing = draft_service.status_of(changes, gateway().definitions())
         stats, proposed = (
             visible_snapshot(mirror().current(), visible(request.user)).stats,
-            known(standing.proposed, sees),
+            visible_definitions(standing.proposed, sees),
         )
-        applying = Verb.RECORD if changes and not any(each.routes for each in changes) else Verb.ROUTE
+        applying = Verb.RECORD if changes and not any(each.changes_routing for each in changes) else Verb.ROUTE
         told = {each.id: advice(each.after, proposed, stats) for each in changes if each.after is not None}
         context |= {
             "standing": standing,
-            "clashes": [(each, rows_of_clash(each)) for each in standing.clashes],
-            "clashing": {each.change.id for each in standing.clashes},
+            "clashes": [(each, conflict_rows(each)) for each in standing.conflicts],
+            "clashing": {each.change.id for each in standing.conflicts},
             "applying": applying.name,
             "can_apply": may(request.user, applying),
         }
         try:
-            context["lines"] = file_difference(
-                known(standing.current, sees), known(standing.wanted, sees), settings.SLUICE.broker_name
+            context["lines"] = diff_files(
+                visible_definitions(standing.current, sees),
+                visible_definitions(standing.resolved, sees),
+                settings.SLUICE.broker_name,
             )
         except DefinitionRefused as error:
             context["unwritable"] = str(error)
-    elif (undo := undo_of(latest(sees))) and undo.version.number == found.applied_version:
+    elif (undo := undoable_change(latest_version(sees))) and undo.version.number == found.applied_version:
         context["undo"] = undo
-    context["changes"] = [(each, rows_of(each), told.get(each.id, ())) for each in changes]
+    context["changes"] = [(each, change_rows(each), told.get(each.id, ())) for each in changes]
     return render(request, "routing/drafts/draft.html", context)
 
 
-def _existing(request: HttpRequest, draft_id: int) -> Draft:
+def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
     found = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_known(found, touched(request.user)):
+    if not draft_service.is_visible(found, touched(request.user)):
         raise Http404("There is no such draft.")
     return found
 
@@ -78,13 +80,13 @@ def _existing(request: HttpRequest, draft_id: int) -> Draft:
 @needs(Verb.DRAFT)
 def step(request: HttpRequest, draft_id: int, what: str) -> HttpResponse:
     """One step of a draft; see STEPS."""
-    found = _existing(request, draft_id)
+    found = _get_draft_or_404(request, draft_id)
     if what not in STEPS:
         raise Http404(f"A draft knows no step {what}.")
     try:
         STEPS[what](request, found, request.POST)
         if what == "apply":
-            announce(request, found.applied_version)
+            report_rollout(request, found.applied_version)
         elif what == "ask":
             messages.success(request, ASKED)
     except DefinitionConflict:

@@ -13,8 +13,8 @@ from console.access.permissions import Verb, needs, touched, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
-from console.routing.definitions.visibility import known
-from console.routing.map.findings import Sort, orphans
+from console.routing.definitions.visibility import visible_definitions
+from console.routing.map.findings import RoutingFindingKind, find_routing_issues
 
 PAGE_SIZE = 50
 
@@ -24,11 +24,11 @@ PAGE_SIZE = 50
 def findings(request: HttpRequest) -> HttpResponse:
     """All findings by sort, of one sort where `sort` names it."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
-    found = orphans(known(gateway().definitions(), touched(request.user)), stats)
+    found = find_routing_issues(visible_definitions(gateway().definitions(), touched(request.user)), stats)
     wanted = request.GET.get("sort", "")
-    chips = [(each.name.lower(), each, sum(one.sort is each for one in found)) for each in Sort]
-    shown = [each for each in found if each.sort.name.lower() == wanted] if wanted else found
+    chips = [(each.name.lower(), each, sum(one.kind is each for one in found)) for each in RoutingFindingKind]
+    shown = [each for each in found if each.kind.name.lower() == wanted] if wanted else found
     page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
-    groups = [(sort, list(each)) for sort, each in groupby(page.object_list, key=lambda one: one.sort)]
+    groups = [(sort, list(each)) for sort, each in groupby(page.object_list, key=lambda one: one.kind)]
     context = {"groups": groups, "page": page, "chips": chips, "wanted": wanted, "total": len(found)}
     return render(request, "routing/findings.html", context)

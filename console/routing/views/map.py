@@ -25,22 +25,22 @@ from console.access.roles import Sees
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, visible_snapshot
-from console.routing.definitions.changes import applied, between, id_of
+from console.routing.definitions.changes import apply_changes, diff_definitions, id_of
 from console.routing.definitions.definition_values import label_of, title_of
-from console.routing.definitions.rollout import Reach
-from console.routing.definitions.versions import latest, undo_of
-from console.routing.definitions.visibility import known
+from console.routing.definitions.rollout import Rollout
+from console.routing.definitions.versions import latest_version, undoable_change
+from console.routing.definitions.visibility import visible_definitions
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.routing.editor.forms import OPTIONS
-from console.routing.map.graph import Edge, Graph, Node, Role, consumer_queues_by_topic
-from console.routing.map.layout import NODE_HEIGHT, lines
-from console.routing.map.map_page import ViewQuery, view_of
-from console.routing.map.traffic import flow_of
+from console.routing.map.graph import Edge, Graph, GraphNode, GraphNodeKind, consumer_queues_by_topic
+from console.routing.map.layout import NODE_HEIGHT, name_lines
+from console.routing.map.map_page import ViewQuery, graph_view
+from console.routing.map.traffic import flow_cells
 
 #: Characters of a selector that fit along a way.
 LABEL_FITS = 20
-_ICONS = {Role.RULE: "routing", Role.PRODUCERS: "upload", Role.CONSUMERS: "download"}
+_ICONS = {GraphNodeKind.RULE: "routing", GraphNodeKind.PRODUCERS: "upload", GraphNodeKind.CONSUMERS: "download"}
 #: Rows of the table on a page.
 TABLE_ROWS = 100
 
@@ -53,26 +53,27 @@ def routing(request: HttpRequest) -> HttpResponse:
     picture, sees = visible_snapshot(mirror().current(), visible(request.user)), touched(request.user)
     current = gateway().definitions()
     draft = _draft(query.draft, sees)
-    definitions = known(applied(current, draft.read()) if draft else current, sees)
-    current = known(current, sees)
-    changed = {id_of(each.after) for each in between(current, definitions) if each.after is not None}
+    definitions = visible_definitions(apply_changes(current, draft.read_changes()) if draft else current, sees)
+    current = visible_definitions(current, sees)
+    changed = {id_of(each.after) for each in diff_definitions(current, definitions) if each.after is not None}
     context: dict[str, Any] = {
         "query": query, "definitions": definitions, "current": current, "draft": draft,
-        "undo": undo_of(latest(sees)), "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
+        "undo": undoable_change(latest_version(sees)),
+        "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
         "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
-        "reach": Reach.of(current.version, gateway().nodes()),
+        "reach": Rollout.of(current.version, gateway().nodes()),
     }  # fmt: skip
     if query.table:
         context |= _table(definitions, query, picture)
         return render(request, "routing/map/map.html", context)
-    view = view_of(definitions, picture.stats, query)
+    view = graph_view(definitions, picture.stats, query)
     context |= {
         "view": view,
-        "nodes": [_drawn(each, picture, query) for each in view.graph.nodes],
-        "edges": [_way(each, picture, changed, query.fresh) for each in view.graph.edges],
+        "nodes": [_draw_node(each, picture, query) for each in view.graph.nodes],
+        "edges": [_draw_edge(each, picture, changed, query.fresh) for each in view.graph.edges],
         "height": NODE_HEIGHT,
-        "words": _in_words(view.graph), "legend": _legend(view.graph, changed, query.fresh),
-        "focused": _about(view.focused, picture) if view.focused else None,
+        "words": _describe_edges(view.graph), "legend": _legend(view.graph, changed, query.fresh),
+        "focused": _focus_details(view.focused, picture) if view.focused else None,
         "pages": _pages(query, view.page, view.pages),
         "nearer": query.url(steps=max(1, query.steps - 2)), "farther": query.url(steps=query.steps + 2),
         "everything": query.url(focus="", q="", steps=""),
@@ -81,7 +82,7 @@ def routing(request: HttpRequest) -> HttpResponse:
 
 
 def _draft(text: str, sees: Sees) -> Draft | None:
-    draft = draft_service.living(text, sees)
+    draft = draft_service.get_open_draft(text, sees)
     if draft is None and text.isdecimal():
         raise Http404(f"There is no open draft {text}.")
     return draft
@@ -99,25 +100,25 @@ def _pages(query: ViewQuery, page: int, pages: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class NodeDrawing:
     """A node as the template draws it."""
 
-    node: Node
+    node: GraphNode
     icon: str
     lines: tuple[str, ...]  #: what is written in it
     number: str  #: beside it
     number_cell: str  #: name of the live cell of what is written or of the number
     grade: str
     grade_cell: str
-    says: str  #: for those who do not see the picture
+    description: str  #: for those who do not see the picture
     link: str
 
 
-def _drawn(node: Node, picture: BrokerSnapshot, query: ViewQuery) -> Drawn:
-    flow, row = flow_of(picture, node.destination), str(node.destination)
+def _draw_node(node: GraphNode, picture: BrokerSnapshot, query: ViewQuery) -> NodeDrawing:
+    flow, row = flow_cells(picture, node.destination), str(node.destination)
     link = query.url(focus=node.key, q="")
-    icon = _ICONS.get(node.role, "queue" if node.destination.is_queue else "topic")
-    if node.role is Role.DESTINATION:
+    icon = _ICONS.get(node.kind, "queue" if node.destination.is_queue else "topic")
+    if node.kind is GraphNodeKind.DESTINATION:
         stats = picture.stats.get(node.destination)
         icon = "dlq" if stats is not None and stats.DLQ else icon
         says = f"{node.destination.kind} {node.title}" + (
@@ -126,20 +127,20 @@ def _drawn(node: Node, picture: BrokerSnapshot, query: ViewQuery) -> Drawn:
         holds = stats is not None and stats.QueueSize > 0  # from before it only forwarded
         number = "" if node.is_ghost or (node.keeps_nothing and not holds) else str(flow["text"])
         cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
-        return Drawn(node, icon, lines(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
-    if node.role is Role.RULE:
+        return NodeDrawing(node, icon, name_lines(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
+    if node.kind is GraphNodeKind.RULE:
         assert node.definition is not None
         says = f"{label_of(node.definition)} {title_of(node.definition)}"
-        return Drawn(node, icon, (node.title,), "", "", "rule", "", says, link)
-    which = "producers" if node.role is Role.PRODUCERS else "consumers"
+        return NodeDrawing(node, icon, (node.title,), "", "", "rule", "", says, link)
+    which = "producers" if node.kind is GraphNodeKind.PRODUCERS else "consumers"
     grade, cell = ("idle", "") if which == "producers" else (str(flow["reading"]), f"{row}#reading")
     says = f"{flow[which]} of {node.destination.name}"
     href = reverse(node.destination.kind, kwargs={"name": node.destination.name})
-    return Drawn(node, icon, (str(flow[which]),), "", f"{row}#{which}", grade, cell, says, href)
+    return NodeDrawing(node, icon, (str(flow[which]),), "", f"{row}#{which}", grade, cell, says, href)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EdgeDrawing:
     """An edge as the template draws it."""
 
     edge: Edge
@@ -156,13 +157,13 @@ class Way:
     is_fresh: bool
 
 
-def _way(edge: Edge, picture: BrokerSnapshot, changed: set[str], fresh: str) -> Way:
-    flow, row = flow_of(picture, edge.measured.destination), str(edge.measured.destination)
-    side = "out" if edge.target.role is Role.CONSUMERS else "in"
+def _draw_edge(edge: Edge, picture: BrokerSnapshot, changed: set[str], fresh: str) -> EdgeDrawing:
+    flow, row = flow_cells(picture, edge.measured.destination), str(edge.measured.destination)
+    side = "out" if edge.target.kind is GraphNodeKind.CONSUMERS else "in"
     measured = edge.measured.is_measured
     grade = "reading" if side == "out" else "grade"
     label = edge.selector if len(edge.selector) <= LABEL_FITS else f"{edge.selector[: LABEL_FITS - 1]}…"
-    return Way(
+    return EdgeDrawing(
         edge,
         str(flow[grade]) if measured else "idle",
         f"{row}#{grade}" if measured else "",
@@ -191,15 +192,15 @@ def _legend(graph: Graph, changed: set[str], fresh: str) -> list[tuple[str, str]
     return always + [(name, words) for name, words, is_drawn in rare if is_drawn]
 
 
-def _in_words(graph: Graph) -> list[str]:
+def _describe_edges(graph: Graph) -> list[str]:
     """The picture as sentences, one for each rule."""
-    targets: dict[Node, list[str]] = {}
+    targets: dict[GraphNode, list[str]] = {}
     for edge in graph.edges:
-        if edge.source.role is Role.RULE:
+        if edge.source.kind is GraphNodeKind.RULE:
             where = f" where {edge.selector}" if edge.selector else ""
             name = f"{edge.target.destination.kind} {edge.target.title}"
             targets.setdefault(edge.source, []).append(name + where)
-    sources = {edge.target: edge.source for edge in graph.edges if edge.target.role is Role.RULE}
+    sources = {edge.target: edge.source for edge in graph.edges if edge.target.kind is GraphNodeKind.RULE}
     return [
         f"{sources[rule].destination.kind} {sources[rule].title} {rule.title} to {', '.join(found)}."
         for rule, found in targets.items()
@@ -207,7 +208,7 @@ def _in_words(graph: Graph) -> list[str]:
     ]
 
 
-def _about(node: Node, picture: BrokerSnapshot) -> dict[str, Any]:
+def _focus_details(node: GraphNode, picture: BrokerSnapshot) -> dict[str, Any]:
     """What is said beside the picture about the node that is looked at."""
     destination = node.destination
     about = {"node": node, "title": node.title, "definition": node.definition, "says": ""}
@@ -216,7 +217,7 @@ def _about(node: Node, picture: BrokerSnapshot) -> dict[str, Any]:
     exists = destination in picture.stats
     return about | {
         "label": str(destination.kind),
-        "says": str(flow_of(picture, destination)["says"]) if node.is_measured else "",
+        "says": str(flow_cells(picture, destination)["says"]) if node.is_measured else "",
         "row": str(destination) if exists else "",
         "open": reverse(destination.kind, kwargs={"name": destination.name}) if exists else "",
         "browse": reverse("messages", kwargs={"name": destination.name})
@@ -231,7 +232,7 @@ def _about(node: Node, picture: BrokerSnapshot) -> dict[str, Any]:
 
 def _table(definitions: Definitions, query: ViewQuery, picture: BrokerSnapshot) -> dict[str, Any]:
     """All definitions, filtered by a part of their name, target or selector, by pages."""
-    rows = [_described(each, list(picture.stats)) for each in definitions.virtual_destinations]
+    rows = [_table_row(each, list(picture.stats)) for each in definitions.virtual_destinations]
     wanted = query.text.lower()
     rows = [row for row in rows if wanted in f"{row['title']} {row['targets']}".lower()]
     pages = max(1, -(-len(rows) // TABLE_ROWS))
@@ -239,7 +240,7 @@ def _table(definitions: Definitions, query: ViewQuery, picture: BrokerSnapshot) 
     return {"rows": rows[(page - 1) * TABLE_ROWS : page * TABLE_ROWS], "pages": _pages(query, page, pages)}
 
 
-def _described(definition: VirtualDestination, existing: list[Destination]) -> dict[str, Any]:
+def _table_row(definition: VirtualDestination, existing: list[Destination]) -> dict[str, Any]:
     """A definition as a row: its title, what it does in words, the options that differ from their defaults."""
     row = {
         "definition": definition,

@@ -20,13 +20,13 @@ from console.broker.mirror import mirror
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.routing.map.graph import consumer_queues_by_topic
-from console.routing.preview.route_test import known_stats, tested, tried
-from console.routing.preview.sample_message import Specimen
+from console.routing.preview.route_test import preview_route, test_selector, visible_stats
+from console.routing.preview.sample_message import SampleMessage
 
 #: Characters of an address under which a preview can be found again.
 MAX_LINK = 1500
 #: Queues that are looked at for the last message of a topic.
-MAX_LOOKED_AT = 8
+MAX_SCANNED_QUEUES = 8
 #: Drafts offered.
 MAX_DRAFTS = 20
 
@@ -36,16 +36,16 @@ MAX_DRAFTS = 20
 def preview(request: HttpRequest) -> HttpResponse:
     """The way of a message: typed, or picked from a queue by `queue` and `seq`; by a draft's definitions, if named."""
     form = request.POST if request.method == "POST" else request.GET
-    specimen, picked = _specimen(request, form)
+    specimen, picked = _read_sample(request, form)
     draft = _draft(request, form)
     context: dict[str, Any] = {
         "specimen": specimen, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
-        "drafts": draft_service.some(Draft.LIVING, touched(request.user), MAX_DRAFTS),
-        "names": sorted(str(each) for each in known_stats(request))[:500],
+        "drafts": draft_service.list_visible(Draft.OPEN_STATES, touched(request.user), MAX_DRAFTS),
+        "names": sorted(str(each) for each in visible_stats(request))[:500],
     }  # fmt: skip
     if specimen.destination and not specimen.error:
         try:
-            context |= _way(request, specimen, draft, context["why"])
+            context |= _route_context(request, specimen, draft, context["why"])
             context["link"] = _link(form)
         except BrokerError as error:
             context["refused"] = str(error)
@@ -53,29 +53,35 @@ def preview(request: HttpRequest) -> HttpResponse:
     return render(request, "routing/preview/preview.html", context, status=status if request.method == "POST" else 200)
 
 
-def _way(request: HttpRequest, specimen: Specimen, draft: Draft | None, why: str) -> dict[str, Any]:
-    trial = tried(request, specimen, draft, why)
+def _route_context(request: HttpRequest, specimen: SampleMessage, draft: Draft | None, why: str) -> dict[str, Any]:
+    trial = preview_route(request, specimen, draft, why)
     target = specimen.target
-    context: dict[str, Any] = {"found": trial.found, "start": target, "start_exists": target in known_stats(request)}
+    context: dict[str, Any] = {
+        "found": trial.preview,
+        "start": target,
+        "start_exists": target in visible_stats(request),
+    }
     return context | ({"reasons": trial.reasons} if trial.reasons is not None else {})
 
 
-def _specimen(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destination | None]:
+def _read_sample(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, Destination | None]:
     queue, seq = form.get("queue", ""), form.get("seq", "")
     if request.method == "GET" and queue and seq.isdecimal() and len(seq) < 20:
         where = Destination.queue(queue)
         require(request, Verb.BROWSE, where)
         found = gateway().message(where, int(seq)).messages
         if not found:
-            return Specimen(error="This message is gone: it was consumed, it expired, or somebody removed it."), None
-        return _as_seen(request, found[0], where), where
-    return Specimen.read(form), None
+            return SampleMessage(
+                error="This message is gone: it was consumed, it expired, or somebody removed it."
+            ), None
+        return _masked_sample(request, found[0], where), where
+    return SampleMessage.read(form), None
 
 
-def _as_seen(request: HttpRequest, message: Any, where: Destination) -> Specimen:
+def _masked_sample(request: HttpRequest, message: Any, where: Destination) -> SampleMessage:
     """A browsed message as this user may see it."""
     shown = masked(request.user, message, where)
-    return Specimen.of(shown, shown.withheld)
+    return SampleMessage.of(shown, shown.withheld)
 
 
 def _draft(request: HttpRequest, form: QueryDict) -> Draft | None:
@@ -83,7 +89,7 @@ def _draft(request: HttpRequest, form: QueryDict) -> Draft | None:
     if not (wanted.isdecimal() and len(wanted) < 10):
         return None
     draft = get_object_or_404(Draft, pk=int(wanted))
-    if not draft_service.is_known(draft, touched(request.user)):
+    if not draft_service.is_visible(draft, touched(request.user)):
         raise Http404("There is no such draft.")
     return draft
 
@@ -106,34 +112,34 @@ def tester(request: HttpRequest) -> HttpResponse:
     To htmx a part only: for a dialog, with the last message near `near` in it, or for the result alone.
     """
     form = request.POST if request.method == "POST" else request.GET
-    specimen, picked = _specimen(request, form)
+    specimen, picked = _read_sample(request, form)
     if request.method == "GET" and form.get("near") and not specimen.headers:
-        specimen, picked = _nearby(request, form)
+        specimen, picked = _sample_near(request, form)
     selector, is_strict = form.get("selector", "").strip(), form.get("strict") == "on"
     context = {"specimen": specimen, "picked": picked, "selector": selector, "is_strict": is_strict}
-    context |= _tested(selector, specimen, is_strict)
+    context |= _selector_context(selector, specimen, is_strict)
     if not request.htmx:
         return render(request, "routing/preview/selector_tester.html", context)
     part = "result" if request.method == "POST" else "form"
     return render(request, f"routing/preview/tester_{part}.html", context | {"is_dialog": True})
 
 
-def _tested(selector: str, specimen: Specimen, is_strict: bool) -> dict[str, Any]:
+def _selector_context(selector: str, specimen: SampleMessage, is_strict: bool) -> dict[str, Any]:
     if not selector or specimen.error:
         return {}
     try:
-        return {"clause": tested(selector, specimen, is_strict)}
+        return {"clause": test_selector(selector, specimen, is_strict)}
     except SelectorSyntaxError as wrong:
         return {"wrong": wrong}
 
 
-def _nearby(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destination | None]:
+def _sample_near(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, Destination | None]:
     """The last message of a destination, or of a topic in one of the queues it is copied to."""
     try:
         near = Destination.parse(form["near"])
     except InvalidDestination:
-        return Specimen(), None
-    for queue in _keeping(near):
+        return SampleMessage(), None
+    for queue in _queues_of(near):
         if not may(request.user, Verb.BROWSE, queue):
             continue
         try:
@@ -141,11 +147,11 @@ def _nearby(request: HttpRequest, form: QueryDict) -> tuple[Specimen, Destinatio
         except DestinationNotFound:
             continue
         if page.messages:
-            return _as_seen(request, page.messages[-1], queue), queue
-    return Specimen(destination=str(near)), None
+            return _masked_sample(request, page.messages[-1], queue), queue
+    return SampleMessage(destination=str(near)), None
 
 
-def _keeping(near: Destination) -> list[Destination]:
+def _queues_of(near: Destination) -> list[Destination]:
     """Queues that may hold what was sent to a destination: itself, or those it is copied or forwarded to."""
     found = [near] if near.is_queue else []
     existing = list(mirror().current().stats)
@@ -156,4 +162,4 @@ def _keeping(near: Destination) -> list[Destination]:
                 found += [Destination.queue(name) for name in queues]
             case CompositeDestination() if each.destination == near:
                 found += [leg.destination for leg in each.legs if leg.destination.is_queue]
-    return list(dict.fromkeys(found))[:MAX_LOOKED_AT]
+    return list(dict.fromkeys(found))[:MAX_SCANNED_QUEUES]

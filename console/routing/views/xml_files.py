@@ -17,11 +17,18 @@ from console.access import redaction
 from console.access.permissions import Verb, needs, touched, visible
 from console.audit import trail
 from console.broker.gateway import gateway
-from console.routing.definitions.changes import SWITCHES, Change, Item, between, definitions_of, items_of
-from console.routing.definitions.definition_values import rows_of
-from console.routing.definitions.visibility import completed, known
+from console.routing.definitions.changes import (
+    REDELIVERY_SETTINGS_ID,
+    Definition,
+    DefinitionChange,
+    collect_definitions,
+    definitions_by_id,
+    diff_definitions,
+)
+from console.routing.definitions.definition_values import change_rows
+from console.routing.definitions.visibility import restore_hidden, visible_definitions
 from console.routing.drafts import draft_service
-from console.routing.drafts.actions import may_draft
+from console.routing.drafts.actions import require_draft_permission
 
 #: Characters of a file that is read.
 MAX_FILE = 1_000_000
@@ -45,16 +52,16 @@ def import_file(request: HttpRequest) -> HttpResponse:
         found, report = import_definitions(context["text"], adds=adds)
         current = gateway().definitions()
         sees = touched(request.user)
-        proposed = merged(current, found) if adds else completed(found, current, sees)
-        changes = between(current, proposed)
-        may_draft(request, changes)
+        proposed = merge_definitions(current, found) if adds else restore_hidden(found, current, sees)
+        changes = diff_definitions(current, proposed)
+        require_draft_permission(request, changes)
         if "draft" in request.POST and changes:
-            return _keep(request, current, changes)
+            return _save_as_draft(request, current, changes)
         outcomes = Counter(each.what for each in report)
         context |= {
             "report": report, "outcomes": [(what, outcomes[what]) for what in ImportOutcome if outcomes[what]],
-            "read": True, "changes": [(each, rows_of(each)) for each in changes],
-            "kept": _kept(known(current, sees), proposed),
+            "read": True, "changes": [(each, change_rows(each)) for each in changes],
+            "kept": _unchanged_definitions(visible_definitions(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
         context |= {"error": redaction.said(str(error), visible(request.user)), "wrong": _wrong_selector(error)}
@@ -73,24 +80,28 @@ def _text_of(request: HttpRequest) -> str:
     return upload.read(4 * MAX_FILE).decode("utf-8", errors="replace")
 
 
-def merged(current: Definitions, found: Definitions) -> Definitions:
+def merge_definitions(current: Definitions, found: Definitions) -> Definitions:
     """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
-    added = items_of(found)
+    added = definitions_by_id(found)
     if found.redelivery == RedeliverySettings():  # the file says nothing about it
-        del added[SWITCHES]
-    return definitions_of({**items_of(current), **added}.values(), current.version)
+        del added[REDELIVERY_SETTINGS_ID]
+    return collect_definitions({**definitions_by_id(current), **added}.values(), current.version)
 
 
-def _kept(current: Definitions, proposed: Definitions) -> list[Item]:
+def _unchanged_definitions(current: Definitions, proposed: Definitions) -> list[Definition]:
     """What is in force already, and stays as it is."""
-    before = items_of(current)
-    return [each for id, each in items_of(proposed).items() if id != SWITCHES and before.get(id) == each]
+    before = definitions_by_id(current)
+    return [
+        each
+        for id, each in definitions_by_id(proposed).items()
+        if id != REDELIVERY_SETTINGS_ID and before.get(id) == each
+    ]
 
 
-def _keep(request: HttpRequest, current: Definitions, changes: list[Change]) -> HttpResponse:
+def _save_as_draft(request: HttpRequest, current: Definitions, changes: list[DefinitionChange]) -> HttpResponse:
     author, name = request.user.get_username(), "Import of an ActiveMQ configuration"
     with trail.recording(request, "import", name) as record:
-        draft = draft_service.begin(author, name, changes, current.version)
+        draft = draft_service.create_draft(author, name, changes, current.version)
         record.after = draft.changes
     messages.success(request, "Kept in a draft. Nothing is in force yet.")
     return redirect("draft", draft_id=draft.pk)
@@ -100,6 +111,6 @@ def _keep(request: HttpRequest, current: Definitions, changes: list[Change]) -> 
 @needs(Verb.SEE)
 def export_file(request: HttpRequest) -> HttpResponse:
     """The definitions in force as an activemq.xml."""
-    text = export_xml(known(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
+    text = export_xml(visible_definitions(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
     headers = {"Content-Disposition": 'attachment; filename="activemq.xml"'}
     return HttpResponse(text, content_type="application/xml; charset=utf-8", headers=headers)

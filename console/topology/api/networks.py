@@ -41,7 +41,7 @@ class BridgeOut(Schema):
     demand: int | None
 
 
-class BridgeWayOut(Schema):
+class BridgeConnectionOut(Schema):
     """A connector's way to a broker. Times are milliseconds since the epoch; 0: never."""
 
     addresses: list[str]
@@ -65,11 +65,11 @@ class ConnectorOut(Schema):
     running: bool
     duplex: bool
     definition: dict[str, Any]
-    ways: list[BridgeWayOut]
+    ways: list[BridgeConnectionOut]
     warnings: list[str]  #: what has no effect, or goes wrong with what it bridges; for who sees all destinations
 
 
-class IncomingOut(Schema):
+class InboundBridgeOut(Schema):
     """A bridge of another broker to this one."""
 
     broker: str
@@ -88,7 +88,7 @@ class NetworksOut(Schema):
     """The place of this broker in its network."""
 
     connectors: list[ConnectorOut]
-    incoming: list[IncomingOut]
+    incoming: list[InboundBridgeOut]
 
 
 class ConnectorIn(RequestBody):
@@ -102,13 +102,13 @@ class ConnectorIn(RequestBody):
     options: dict[str, str | bool | int | None] = {}
 
 
-class NewConnector(ConnectorIn):
+class ConnectorCreateIn(ConnectorIn):
     """A connector with its name."""
 
     name: str
 
 
-class Running(RequestBody):
+class ConnectorSwitchIn(RequestBody):
     """Whether it has its bridges."""
 
     running: bool
@@ -129,14 +129,14 @@ class DemandOut(Schema):
     forwarded: int
 
 
-class WhyQuery(Schema):
+class DiagnosisQuery(Schema):
     """The message: one sent to the destination, or the one under this number in the queue."""
 
     destination: str
     seq: str = ""
 
 
-class ReasonOut(Schema):
+class BridgeReasonOut(Schema):
     """One thing that decides; `lets` is null where it cannot be told."""
 
     lets: bool | None
@@ -144,20 +144,20 @@ class ReasonOut(Schema):
     clause: ClauseOut | None
 
 
-class WayReasons(Schema):
+class BridgeReasonsOut(Schema):
     """What decides about one way, up to the first thing that keeps the message here."""
 
     remote: str
     addresses: list[str]
-    reasons: list[ReasonOut]
+    reasons: list[BridgeReasonOut]
 
 
 @operation(router, "GET", "", Verb.SEE, response=NetworksOut)
 def list_networks(request: HttpRequest) -> Any:
     """Connectors to other brokers with their bridges, and the bridges of other brokers to this one."""
-    found, sees, knows = connector_changes.networks().to_json(), visible(request.user), touched(request.user)
+    found, sees, knows = connector_changes.network_stats().to_json(), visible(request.user), touched(request.user)
     for connector in found["connectors"]:
-        connector["definition"] = _known(connector["definition"], knows)
+        connector["definition"] = _visible_definition(connector["definition"], knows)
     if sees is not everything:
         for connector in found["connectors"]:
             connector["warnings"] = []  # they name destinations
@@ -169,7 +169,7 @@ def list_networks(request: HttpRequest) -> Any:
     return found
 
 
-def _known(definition: dict[str, Any], knows: Sees) -> dict[str, Any]:
+def _visible_definition(definition: dict[str, Any], knows: Sees) -> dict[str, Any]:
     """A definition without the names that somebody may not know of."""
     lists = [*(field for field, _, _ in LISTS), "durable"]
     return {
@@ -179,23 +179,23 @@ def _known(definition: dict[str, Any], knows: Sees) -> dict[str, Any]:
 
 
 @operation(router, "POST", "/connectors", Verb.BRIDGE, response={201: ConnectorOut})
-def create_connector(request: HttpRequest, wanted: NewConnector) -> Any:
+def create_connector(request: HttpRequest, wanted: ConnectorCreateIn) -> Any:
     """Have a new connector; it takes effect at once."""
-    connector_changes.put(request, _definition(wanted.name, wanted), is_new=True)
-    return Status(201, _one(wanted.name))
+    connector_changes.put_connector(request, _definition(wanted.name, wanted), is_new=True)
+    return Status(201, _connector_out(wanted.name))
 
 
 @operation(router, "PUT", "/connectors/{name:name}/running", Verb.BRIDGE, response=ConnectorOut)
-def switch_connector(request: HttpRequest, name: str, wanted: Running) -> Any:
+def switch_connector(request: HttpRequest, name: str, wanted: ConnectorSwitchIn) -> Any:
     """Start or stop a connector."""
-    connector_changes.switch(request, name, "start" if wanted.running else "stop")
-    return _one(name)
+    connector_changes.switch_connector(request, name, "start" if wanted.running else "stop")
+    return _connector_out(name)
 
 
 @operation(router, "GET", "/connectors/{name:name}/demand", Verb.SEE, response=list[DemandOut])
 def list_demand(request: HttpRequest, name: str) -> Any:
     """What the bridges of a connector consume, and for whom; of destinations one may know of."""
-    connector_changes.connector_named(name, connector_changes.networks())
+    connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     knows = touched(request.user)
     found = gateway().run(gateway().admin.networks.demand(name))
     return [
@@ -206,17 +206,17 @@ def list_demand(request: HttpRequest, name: str) -> Any:
     ]
 
 
-@operation(router, "GET", "/connectors/{name:name}/why", Verb.SEE, response=list[WayReasons])
-def explain_bridge(request: HttpRequest, name: str, query: Annotated[WhyQuery, Query()]) -> Any:
+@operation(router, "GET", "/connectors/{name:name}/why", Verb.SEE, response=list[BridgeReasonsOut])
+def explain_bridge(request: HttpRequest, name: str, query: Annotated[DiagnosisQuery, Query()]) -> Any:
     """Why a message crosses the bridges of a connector, or does not."""
-    connector_changes.connector_named(name, connector_changes.networks())
+    connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     demand = gateway().run(gateway().admin.networks.demand(name))
-    answers = bridge_diagnosis.why(request, name, query.destination, query.seq, demand)["answers"]
+    answers = bridge_diagnosis.diagnose(request, name, query.destination, query.seq, demand)["answers"]
     return [
         {
             "remote": way.remote, "addresses": way.addresses,
             "reasons": [
-                {"lets": each.lets, "sentence": each.sentence, "clause": each.clause and clause_out(each.clause)}
+                {"lets": each.allows, "sentence": each.sentence, "clause": each.clause and clause_out(each.clause)}
                 for each in found
             ],
         }
@@ -227,15 +227,15 @@ def explain_bridge(request: HttpRequest, name: str, query: Annotated[WhyQuery, Q
 @operation(router, "PUT", "/connectors/{name:name}", Verb.BRIDGE, response=ConnectorOut)
 def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> Any:
     """Have a connector be this; it takes effect at once."""
-    connector_changes.connector_named(name, connector_changes.networks())
-    connector_changes.put(request, _definition(name, wanted), is_new=False)
-    return _one(name)
+    connector_changes.get_connector_or_404(name, connector_changes.network_stats())
+    connector_changes.put_connector(request, _definition(name, wanted), is_new=False)
+    return _connector_out(name)
 
 
 @operation(router, "DELETE", "/connectors/{name:name}", Verb.BRIDGE, response={204: None})
 def delete_connector(request: HttpRequest, name: str) -> Any:
     """Have a connector no more. What its bridges held goes back to its queues."""
-    connector_changes.switch(request, name, "remove")
+    connector_changes.switch_connector(request, name, "remove")
     return Status(204, None)
 
 
@@ -256,5 +256,5 @@ def _definition(name: str, wanted: ConnectorIn) -> dict[str, Any]:
     return {"name": name, "uri": wanted.uri, **lists, "options": wanted.options}
 
 
-def _one(name: str) -> dict[str, Any]:
-    return next(each for each in connector_changes.networks().to_json()["connectors"] if each["name"] == name)
+def _connector_out(name: str) -> dict[str, Any]:
+    return next(each for each in connector_changes.network_stats().to_json()["connectors"] if each["name"] == name)

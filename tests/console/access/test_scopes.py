@@ -31,7 +31,7 @@ from console.destinations.clients.clients import peers_now
 from console.messages.jobs.models import Job, JobOutcome, Template
 from console.metrics import charts_history
 from console.metrics.charts.chart_data import chart_of
-from console.routing.definitions.changes import Change, definitions_of, items_of
+from console.routing.definitions.changes import DefinitionChange, collect_definitions, definitions_by_id
 from console.routing.drafts import draft_service
 from console.ui.preferences.models import Star
 from tests.conftest import until
@@ -58,12 +58,12 @@ def make_half(broker, side: str) -> dict:
         Destination.queue(f"{side}.split"), (ForwardTarget(Destination.queue(f"{side}.target")),)
     )
     policy, current = PolicyEntry(Destination.queue(f"{side}.>")), gateway().definitions()
-    items = {**items_of(current), made.id: made, policy.id: policy, **straddling(side)}
-    gateway().define(definitions_of(items.values(), current.version), "ada", f"Define {side}.split")
+    items = {**definitions_by_id(current), made.id: made, policy.id: policy, **straddling(side)}
+    gateway().define(collect_definitions(items.values(), current.version), "ada", f"Define {side}.split")
     other = CompositeDestination(
         Destination.queue(f"{side}.draft"), (ForwardTarget(Destination.queue(f"{side}.target")),)
     )
-    draft = draft_service.begin("ada", f"Define {side}.draft", [Change(None, other)], current.version)
+    draft = draft_service.create_draft("ada", f"Define {side}.draft", [DefinitionChange(None, other)], current.version)
     job = Job.objects.create(name=f"Retry {side}", action="retry", queue=str(queue), asked_by="ada", state="asked")
     rule = AlertRule.objects.create(name=f"{side} is deep", metric="depth", pattern=SCOPE.replace(INSIDE, side),
                                     threshold=1, author="ada")  # fmt: skip

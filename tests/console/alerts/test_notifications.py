@@ -13,7 +13,7 @@ from console.alerts import active_alerts, notifications
 from console.alerts.delivery.models import AlertFiring
 from console.analyses.models import AnalysisRun
 from console.messages.jobs.models import Job
-from console.routing.definitions.changes import Change
+from console.routing.definitions.changes import DefinitionChange
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from tests.console.conftest import make_user
@@ -54,10 +54,10 @@ def test_what_waits_for_approval_is_told_who_may_approve_it_there():
 
 
 def test_a_draft_that_asks_waits_for_who_may_apply_it():
-    draft = draft_service.begin("ada", "Trade", [Change(None, VirtualTopic("Trade.>"))], 1)
+    draft = draft_service.create_draft("ada", "Trade", [DefinitionChange(None, VirtualTopic("Trade.>"))], 1)
     admin, operator = make_user("admin"), make_user("operator")
     assert "Trade" not in told(admin)
-    draft_service.move(draft, "ada", Draft.State.ASKED, "asked")
+    draft_service.change_state(draft, "ada", Draft.State.ASKED, "asked")
     assert "A draft of ada to apply" in told(admin)
     assert "Trade" not in told(operator), "who may draft, not apply"
 
@@ -70,8 +70,8 @@ def test_the_end_of_what_one_asked_for_is_counted_until_one_looked(browser_of):
     job(name="one that was seen at once", state=Job.State.DONE, expected=1, finished=now)
     job(name="of somebody else", state=Job.State.DONE, asked_by="bob", finished=now)
     AnalysisRun.objects.create(title="Traffic", asked_by="ada", state="done", sentence="It was quiet.", finished=now)
-    draft_service.move(
-        draft_service.begin("ada", "Trade", [], 1), "eve", Draft.State.DROPPED, "dropped", decided_by="eve"
+    draft_service.change_state(
+        draft_service.create_draft("ada", "Trade", [], 1), "eve", Draft.State.DROPPED, "dropped", decided_by="eve"
     )
     text = told(ada)
     assert "35 messages done, 2 failed" in text

@@ -22,7 +22,7 @@ from console.audit import retention, trail
 from console.audit.models import AuditEntry
 from console.audit.search.change_descriptions import changes_of
 from console.audit.search.queries import PAGE_SIZE
-from console.routing.definitions.changes import item_to_json
+from console.routing.definitions.changes import definition_to_json
 from console.ui.formatting.json_diff import differences
 from tests.console.conftest import make_user
 
@@ -100,7 +100,7 @@ def test_the_reason_of_an_operation_is_not_shown_as_removed():
 
 def test_a_change_of_the_routing_is_shown_by_names_and_not_by_places():
     def orders(*legs: ForwardTarget) -> dict:
-        return item_to_json(CompositeDestination(queue("orders"), legs))
+        return definition_to_json(CompositeDestination(queue("orders"), legs))
 
     eu, us = ForwardTarget(queue("orders.eu"), "region = 'eu'"), ForwardTarget(queue("orders.us"), "region = 'us'")
     changed = [

@@ -6,7 +6,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.nodes.membership.ownership import Member, Members
 from console.destinations.placement import MOVING, Standing, home_of, node_of, standing_of
-from console.topology.diagram import drawn
+from console.topology.diagram import build_diagram
 
 SETTLED = {"epoch": 4, "logs": 1200, "served": 0, "unreached": [], "settled": True}
 
@@ -46,7 +46,10 @@ def test_how_a_node_stands_is_said_in_one_sentence(homes, sees_all, standing):
 
 
 def test_the_picture_says_it_live_for_each_node_and_is_drawn_anew_when_one_joins():
-    before, after = drawn("x", NODES[:1], None), drawn("x", [NODES[0], node("b", unreached=["a"])], None)
+    before, after = (
+        build_diagram("x", NODES[:1], None),
+        build_diagram("x", [NODES[0], node("b", unreached=["a"])], None),
+    )
     assert after.cells["nbb#mood"] == "act"
     assert after.cells["nbb#homes"] == "does not reach a"
     assert before.shape != after.shape

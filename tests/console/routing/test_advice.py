@@ -14,7 +14,7 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from console.routing.definitions.xml_fragment import fragment_of
+from console.routing.definitions.xml_fragment import xml_fragment_of
 from console.routing.editor.advice import advice
 
 Q, T = Destination.queue, Destination.topic
@@ -70,6 +70,6 @@ def test_what_holds_no_surprise_gets_no_advice():
 
 
 def test_the_xml_of_a_definition_is_the_part_of_the_file_that_says_it():
-    xml = fragment_of(VirtualTopic("Events.>", prefix="App.*.", selector_aware=True))
+    xml = xml_fragment_of(VirtualTopic("Events.>", prefix="App.*.", selector_aware=True))
     assert xml.startswith("<destinationInterceptors>")
     assert '<virtualTopic name="Events.&gt;" prefix="App.*." selectorAware="true"/>' in xml

@@ -15,7 +15,7 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import Destination
 from console.access.roles import Grant, Verb
-from console.routing.definitions.affected_destinations import places_of, reached_by, widened
+from console.routing.definitions.affected_destinations import affected_destinations, named_destinations, widen_pattern
 
 Q, T = Destination.queue, Destination.topic
 
@@ -36,7 +36,7 @@ def own(**options) -> DeadLetterStrategy:
     ],
 )
 def test_what_wildcards_become_of_any_text_is_matched(text, pattern):
-    assert widened(text) == pattern
+    assert widen_pattern(text) == pattern
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_what_wildcards_become_of_any_text_is_matched(text, pattern):
     ],
 )
 def test_a_virtual_topic_is_also_about_its_consumer_queues(topic, queue):
-    assert places_of(topic) == (T(topic.name), Q(queue))
+    assert named_destinations(topic) == (T(topic.name), Q(queue))
 
 
 def test_the_shortest_name_that_a_pattern_matches_counts_with_what_stands_behind_it():
     """`mine.>` matches `mine`, whose queue is `c.minelate`: no `c.mine.>` holds it."""
-    queues = [each.name for each in places_of(VirtualTopic("mine.>", "c.", "late")) if each.is_queue]
+    queues = [each.name for each in named_destinations(VirtualTopic("mine.>", "c.", "late")) if each.is_queue]
     assert any(covers(each, "c.minelate") for each in queues)
     assert any(covers(each, "c.mine.a.blate") for each in queues)
 
@@ -91,7 +91,7 @@ def test_the_shortest_name_that_a_pattern_matches_counts_with_what_stands_behind
     ],
 )
 def test_a_definition_reaches_all_that_messages_come_to_by_it(item, places):
-    assert set(reached_by(item)) == places
+    assert set(affected_destinations(item)) == places
 
 
 @pytest.mark.parametrize(

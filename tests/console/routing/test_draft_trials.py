@@ -11,13 +11,13 @@ from console.access.roles import everything
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
 from console.audit.models import AuditEntry
-from console.routing.definitions.changes import Change
+from console.routing.definitions.changes import DefinitionChange
 from console.routing.drafts import draft_service
 from console.routing.preview import draft_trials
 from tests.console.conftest import waiting_tasks
 
 Q = Destination.queue
-CHANGE = Change(
+CHANGE = DefinitionChange(
     None,
     CompositeDestination(Q("shop.in"), (ForwardTarget(Q("shop.eu"), "region = 'eu'"), ForwardTarget(Q("vault.all")))),
 )
@@ -25,7 +25,7 @@ CHANGE = Change(
 
 @pytest.fixture
 def draft(console, db):
-    return draft_service.begin("ann", "Split by region", [CHANGE], 0)
+    return draft_service.create_draft("ann", "Split by region", [CHANGE], 0)
 
 
 def table(name, columns, *rows):
@@ -105,8 +105,8 @@ def test_a_trial_takes_what_the_draft_says_and_what_is_in_force_along(draft, adm
 
 
 def test_a_draft_that_cannot_work_is_not_tried(draft, admin):
-    draft_service.rewrite(
-        draft, "ann", [Change(None, CompositeDestination(Q("a"), (ForwardTarget(Q("a")),)))], "changed"
+    draft_service.replace_changes(
+        draft, "ann", [DefinitionChange(None, CompositeDestination(Q("a"), (ForwardTarget(Q("a")),)))], "changed"
     )
     page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "6h"}, follow=True).content.decode()
     assert "This draft cannot be tried" in page
@@ -125,7 +125,7 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
     ):  # fmt: skip
         assert expected in page, expected
     assert "The draft was changed since" not in page
-    draft_service.rewrite(draft, "ann", [CHANGE], "changed")
+    draft_service.replace_changes(draft, "ann", [CHANGE], "changed")
     assert "The draft was changed since" in admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
     assert reverse("draft-trial", args=[draft.pk, run.id]) in admin.get(reverse("run", args=[run.id])).content.decode()
 
@@ -139,13 +139,15 @@ def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_sam
         ],
     }
     assert former != RESULT
-    assert draft_trials.shown(former, everything) == draft_trials.shown(RESULT, everything)
+    assert draft_trials.visible_result(former, everything) == draft_trials.visible_result(RESULT, everything)
 
 
 def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):
     elsewhere = browser_of("viewer", "queue://shop.>", name="before")  # its one change names what they do not see
     assert elsewhere.get(reverse("draft-trials", args=[draft.pk])).status_code == 404
-    draft_service.add(draft, "ann", Change(None, CompositeDestination(Q("shop.too"), (ForwardTarget(Q("shop.eu")),))))
+    draft_service.add_change(
+        draft, "ann", DefinitionChange(None, CompositeDestination(Q("shop.too"), (ForwardTarget(Q("shop.eu")),)))
+    )
     run = started(admin, draft)
     finished(run, settings)
     page = browser_of("viewer", "queue://shop.>").get(reverse("draft-trials", args=[draft.pk])).content.decode()

@@ -22,18 +22,18 @@ from console.access.models import Assignment
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import (
-    Change,
-    applied,
-    between,
-    clashes,
-    definitions_of,
-    item_from_json,
-    item_to_json,
-    items_of,
-    joined,
-    resolved,
+    DefinitionChange,
+    apply_changes,
+    collect_definitions,
+    definition_from_json,
+    definition_to_json,
+    definitions_by_id,
+    diff_definitions,
+    find_conflicts,
+    merge_change,
+    resolve_conflict,
 )
-from console.routing.definitions.definition_values import set_facts
+from console.routing.definitions.definition_values import non_default_values
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 
@@ -49,18 +49,18 @@ POLICY, POLICY2 = PolicyEntry(Q("a.>"), queue_prefetch=1), PolicyEntry(Q("a.>"),
 
 
 def having(*items) -> Definitions:
-    return definitions_of(items, 7)
+    return collect_definitions(items, 7)
 
 
 def test_what_is_said_leaves_out_all_defaults_those_of_its_parts_too():
     policy = PolicyEntry(Q("a.>"), dead_letter=DeadLetterStrategy("individual", queue_prefix="DLQ."), queue_prefetch=7)
-    assert set_facts(policy) == {
+    assert non_default_values(policy) == {
         "queuePrefetch": "7",
         "deadLetter.kind": "individual",
         "deadLetter.queuePrefix": "DLQ.",
     }
-    assert set_facts(PolicyEntry(Q("a"), dead_letter=DeadLetterStrategy())) == {"deadLetter.kind": "shared"}
-    assert set_facts(composite("a", "x")) == {"forwardTo queue://x": "everything"}
+    assert non_default_values(PolicyEntry(Q("a"), dead_letter=DeadLetterStrategy())) == {"deadLetter.kind": "shared"}
+    assert non_default_values(composite("a", "x")) == {"forwardTo queue://x": "everything"}
 
 
 # -- changes, as values
@@ -70,62 +70,68 @@ ITEMS = [A, VirtualTopic("V.>"), POLICY, RedeliveryPolicy(Q("a"), 3), Redelivery
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: type(item).__name__)
 def test_an_item_survives_its_way_through_the_database(item):
-    assert item_from_json(item_to_json(item)) == item
-    assert items_of(definitions_of([item]))[next(iter(items_of(definitions_of([item]))))] is not None
+    assert definition_from_json(definition_to_json(item)) == item
+    assert (
+        definitions_by_id(collect_definitions([item]))[next(iter(definitions_by_id(collect_definitions([item]))))]
+        is not None
+    )
 
 
 def test_changes_of_different_definitions_do_not_disturb_each_other():
     theirs = having(A, B, POLICY2)
-    assert applied(theirs, [Change(A, A2)]) == having(A2, B, POLICY2)
+    assert apply_changes(theirs, [DefinitionChange(A, A2)]) == having(A2, B, POLICY2)
 
 
 def test_what_is_changed_keeps_its_place_also_under_a_new_name():
     c = composite("c", "x")
-    assert applied(having(A, B), [Change(A, c)]).virtual_destinations == (c, B)
+    assert apply_changes(having(A, B), [DefinitionChange(A, c)]).virtual_destinations == (c, B)
 
 
 CLASHES = [
-    ("changed by somebody else", having(A2), Change(A, composite("a", "z")), A2, False),
-    ("deleted by somebody else", having(), Change(A, A2), None, False),
-    ("name taken", having(A2), Change(None, A), A2, True),
-    ("new name taken", having(A, B), Change(A, composite("b", "q")), B, True),
-    ("policy", having(POLICY2), Change(POLICY, None), POLICY2, False),
+    ("changed by somebody else", having(A2), DefinitionChange(A, composite("a", "z")), A2, False),
+    ("deleted by somebody else", having(), DefinitionChange(A, A2), None, False),
+    ("name taken", having(A2), DefinitionChange(None, A), A2, True),
+    ("new name taken", having(A, B), DefinitionChange(A, composite("b", "q")), B, True),
+    ("policy", having(POLICY2), DefinitionChange(POLICY, None), POLICY2, False),
 ]
 
 
 @pytest.mark.parametrize(("current", "change", "theirs", "taken"), [each[1:] for each in CLASHES])
 def test_what_clashes_is_told_and_left_out(current, change, theirs, taken):
-    [clash] = clashes(current, [change])
+    [clash] = find_conflicts(current, [change])
     assert (clash.theirs, clash.is_name_taken) == (theirs, taken)
-    assert applied(current, [change]) == current
+    assert apply_changes(current, [change]) == current
 
 
 @pytest.mark.parametrize(("current", "change", "theirs", "taken"), [each[1:] for each in CLASHES])
 def test_a_decided_clash_is_none_any_more(current, change, theirs, taken):
-    [clash] = clashes(current, [change])
-    kept = resolved([change], clash, keep=True)
-    assert clashes(current, kept) == []
-    result = items_of(applied(current, kept))
+    [clash] = find_conflicts(current, [change])
+    kept = resolve_conflict([change], clash, keep=True)
+    assert find_conflicts(current, kept) == []
+    result = definitions_by_id(apply_changes(current, kept))
     assert change.after is None or change.after in result.values()
-    assert resolved([change], clash, keep=False) == []
+    assert resolve_conflict([change], clash, keep=False) == []
 
 
 def test_what_somebody_did_already_is_no_clash():
-    assert clashes(having(A2), [Change(A, A2)]) == []
-    assert clashes(having(), [Change(A, None)]) == []
+    assert find_conflicts(having(A2), [DefinitionChange(A, A2)]) == []
+    assert find_conflicts(having(), [DefinitionChange(A, None)]) == []
 
 
 def test_a_draft_changes_one_definition_once():
-    assert joined([Change(None, A)], Change(A, A2)) == [Change(None, A2)]
-    assert joined([Change(A, A2)], Change(A2, A)) == []
-    assert joined([Change(A, None)], Change(None, A2)) == [Change(A, A2)]
-    assert joined([Change(None, B)], Change(A, A2)) == [Change(None, B), Change(A, A2)]
+    assert merge_change([DefinitionChange(None, A)], DefinitionChange(A, A2)) == [DefinitionChange(None, A2)]
+    assert merge_change([DefinitionChange(A, A2)], DefinitionChange(A2, A)) == []
+    assert merge_change([DefinitionChange(A, None)], DefinitionChange(None, A2)) == [DefinitionChange(A, A2)]
+    assert merge_change([DefinitionChange(None, B)], DefinitionChange(A, A2)) == [
+        DefinitionChange(None, B),
+        DefinitionChange(A, A2),
+    ]
 
 
 def test_between_is_what_applied_undoes():
     old, new = having(A, POLICY), having(A2, B)
-    assert applied(old, between(old, new)) == new
-    assert applied(new, between(new, old)).policies == (POLICY,)
+    assert apply_changes(old, diff_definitions(old, new)) == new
+    assert apply_changes(new, diff_definitions(new, old)).policies == (POLICY,)
 
 
 # -- drafts, on a broker
@@ -186,7 +192,7 @@ def test_a_loop_across_the_changes_of_a_draft_is_refused(admin, defined):
     draft = keep(admin, "one", target="two")
     keep(admin, "two", target="one", draft=str(draft.pk))
     draft.refresh_from_db()
-    assert [each.id for each in draft.read()] == ["compositeQueue:one"]
+    assert [each.id for each in draft.read_changes()] == ["compositeQueue:one"]
 
 
 def test_support_asks_and_an_admin_applies(browser_of, admin, defined):
@@ -246,7 +252,7 @@ def test_a_right_to_apply_ends_where_a_prefix_would_lead_out_of_it(browser_of, d
     operator = browser_of("operator", "mine.>", "Of.*.mine.>")
     Assignment.objects.filter(user__username="operator").update(extras=["route"])
     before = gateway().definitions().version
-    draft = draft_service.begin("operator", "Out of it", [Change(None, change)], before)
+    draft = draft_service.create_draft("operator", "Out of it", [DefinitionChange(None, change)], before)
     response = operator.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"}))
     assert response.status_code == status
     assert escape(named) in response.content.decode()
@@ -257,10 +263,10 @@ def test_what_is_recorded_needs_a_right_of_its_own_and_no_other(browser_of, defi
     policy, operator = PolicyEntry(Q("orders.>"), queue_prefetch=5), browser_of("operator")
 
     def applied(before, after) -> int:
-        draft = draft_service.begin("operator", "Recording", [Change(before, after)], 1)
+        draft = draft_service.create_draft("operator", "Recording", [DefinitionChange(before, after)], 1)
         return operator.post(reverse("draft-step", kwargs={"draft_id": draft.pk, "what": "apply"})).status_code
 
-    draft_service.apply(draft_service.begin("admin", "Policy", [Change(None, policy)], 1), "admin")
+    draft_service.apply(draft_service.create_draft("admin", "Policy", [DefinitionChange(None, policy)], 1), "admin")
     sampled = replace(policy, record_one_in=10)
     for extras, wanted, status in (
         (["route"], sampled, 403),
@@ -326,7 +332,7 @@ def test_two_who_decide_at_once_do_not_overwrite_each_other(admin, defined):
     from console.routing.drafts import draft_service
 
     with pytest.raises(DefinitionRefused, match="by somebody else"):
-        draft_service.add(stale, "late", Change(None, B))
+        draft_service.add_change(stale, "late", DefinitionChange(None, B))
 
 
 def test_a_dropped_draft_is_closed(admin, defined):

@@ -79,7 +79,7 @@ def test_every_option_of_a_virtual_topic_is_saved(admin, defined):
 
 def test_a_form_starts_with_the_defaults_of_activemq(admin, defined):
     form = admin.get(reverse("new-definition", kwargs={"kind": "virtualTopic"})).context["form"]
-    assert {field.name: default for field, _, default in form.options} == {
+    assert {field.name: default for field, _, default in form.switches} == {
         "selector_aware": False, "local": False, "concurrent_send": False, "transacted_send": False,
         "drop_on_resource_limit": False, "set_original_destination": True,
     }  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, PolicyEntry, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from console.routing.map.findings import Sort, can_hold, orphans
+from console.routing.map.findings import RoutingFindingKind, can_match, find_routing_issues
 
 Q, T = Destination.queue, Destination.topic
 VT = VirtualTopic("VirtualTopic.>")
@@ -22,50 +22,50 @@ def composite(*legs: ForwardTarget, name: str = "in", **options) -> CompositeDes
 
 READ = stats("queue://x", "queue://y", "queue://Consumer.A.VirtualTopic.T", consumers=1)
 ABOUT = [
-    (Sort.UNREAD, (VT,), stats("queue://Consumer.A.VirtualTopic.T", size=3), "3 messages wait", True),
-    (Sort.STRAY, (VT,), stats("queue://Consumer.A.Orders"), "the topic Orders", False),
-    (Sort.NO_QUEUES, (VT,), stats("topic://VirtualTopic.T"), "subscribers only", False),
-    (Sort.NEVER, (VirtualTopic("ActiveMQ.Advisory.>"),), {}, "Advisories", False),
-    (Sort.NEVER, (composite(ForwardTarget(Q("x"), "1 = 2")),), READ, "No message matches 1 = 2", False),
-    (Sort.SHADOWED, (VT, VirtualTopic("VirtualTopic.T")), READ, "adds nothing", False),
+    (RoutingFindingKind.UNREAD, (VT,), stats("queue://Consumer.A.VirtualTopic.T", size=3), "3 messages wait", True),
+    (RoutingFindingKind.STRAY, (VT,), stats("queue://Consumer.A.Orders"), "the topic Orders", False),
+    (RoutingFindingKind.NO_QUEUES, (VT,), stats("topic://VirtualTopic.T"), "subscribers only", False),
+    (RoutingFindingKind.NEVER, (VirtualTopic("ActiveMQ.Advisory.>"),), {}, "Advisories", False),
+    (RoutingFindingKind.NEVER, (composite(ForwardTarget(Q("x"), "1 = 2")),), READ, "No message matches 1 = 2", False),
+    (RoutingFindingKind.SHADOWED, (VT, VirtualTopic("VirtualTopic.T")), READ, "adds nothing", False),
     (
-        Sort.SHADOWED,
+        RoutingFindingKind.SHADOWED,
         (composite(ForwardTarget(Q("x")), ForwardTarget(Q("x"), "a = 1")),),
         READ,
         "gets there twice",
         False,
     ),
     (
-        Sort.SHADOWED,
+        RoutingFindingKind.SHADOWED,
         (composite(ForwardTarget(Q("y"), "a = 1"), ForwardTarget(Q("x")), ForwardTarget(Q("x"))),),
         READ,
         "there twice",
         False,
     ),
-    (Sort.SHADOWED, (composite(ForwardTarget(Q("y")), name="x"),), READ, "get nothing", True),
-    (Sort.DEAD_TARGET, (composite(ForwardTarget(Q("nowhere"))),), {}, "Nothing is there yet", False),
-    (Sort.DEAD_TARGET, (composite(ForwardTarget(T("nobody"))),), {}, "Nobody has subscribed", True),
+    (RoutingFindingKind.SHADOWED, (composite(ForwardTarget(Q("y")), name="x"),), READ, "get nothing", True),
+    (RoutingFindingKind.DEAD_TARGET, (composite(ForwardTarget(Q("nowhere"))),), {}, "Nothing is there yet", False),
+    (RoutingFindingKind.DEAD_TARGET, (composite(ForwardTarget(T("nobody"))),), {}, "Nobody has subscribed", True),
 ]
 
 
 @pytest.mark.parametrize(("sort", "definitions", "existing", "part", "urgent"), ABOUT)
 def test_an_orphan_is_found_with_its_reason(sort, definitions, existing, part, urgent):
-    found = [each for each in orphans(Definitions(0, definitions), existing) if each.sort is sort]
+    found = [each for each in find_routing_issues(Definitions(0, definitions), existing) if each.kind is sort]
     assert found
-    assert any(part in each.sentence and each.urgent is urgent for each in found)
+    assert any(part in each.sentence and each.is_urgent is urgent for each in found)
     assert all(each.definition or each.destination for each in found), "each has a next step"
 
 
 def test_what_is_used_is_no_orphan():
     chained = composite(ForwardTarget(T("VirtualTopic.T"), "a = 1"), ForwardTarget(Q("x")), ForwardTarget(Q("next")))
     further = composite(ForwardTarget(Q("y")), name="next")
-    assert orphans(Definitions(0, (VT, chained, further)), READ) == []
+    assert find_routing_issues(Definitions(0, (VT, chained, further)), READ) == []
 
 
 def test_a_policy_that_decides_nothing_is_shadowed():
     policies = (PolicyEntry(Q("x")), PolicyEntry(Q("*")), PolicyEntry(Q("y")), PolicyEntry(Q("z.>")))
-    found = orphans(Definitions(0, (), policies), stats("queue://x", "queue://y", consumers=1))
-    assert [(each.sort, each.title) for each in found] == [(Sort.SHADOWED, "queue://*")]
+    found = find_routing_issues(Definitions(0, (), policies), stats("queue://x", "queue://y", consumers=1))
+    assert [(each.kind, each.title) for each in found] == [(RoutingFindingKind.SHADOWED, "queue://*")]
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_a_policy_that_decides_nothing_is_shadowed():
     ],
 )  # fmt: skip
 def test_a_selector_that_no_message_can_match_is_told(selector, can):
-    assert can_hold(selector) is can
+    assert can_match(selector) is can

@@ -8,10 +8,10 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 from console.broker.live.routing_cells import graph_cells
 from console.broker.snapshot import BrokerSnapshot, apply_changes, initial_snapshot
-from console.routing.map.graph import Role, feeders_of, graph_of
-from console.routing.map.layout import lines, place
-from console.routing.map.map_page import PAGE_NODES, ViewQuery, view_of
-from console.routing.map.traffic import flow_of, stream
+from console.routing.map.graph import GraphNodeKind, build_graph, feeds_into
+from console.routing.map.layout import lay_out, name_lines
+from console.routing.map.map_page import PAGE_NODES, ViewQuery, graph_view
+from console.routing.map.traffic import flow_cells, stream_width
 
 Q, T = Destination.queue, Destination.topic
 
@@ -22,12 +22,12 @@ def having(*existing: Destination, **numbers) -> dict:
 
 def joined(definitions: Definitions, *existing: Destination) -> list[tuple[str, str, str]]:
     """From what to what messages go by rules, and with which selectors."""
-    edges = graph_of(definitions, having(*existing)).edges
-    sources = {edge.target: edge.source for edge in edges if edge.target.role is Role.RULE}
+    edges = build_graph(definitions, having(*existing)).edges
+    sources = {edge.target: edge.source for edge in edges if edge.target.kind is GraphNodeKind.RULE}
     return sorted(
         (sources[edge.source].title, edge.target.title, edge.selector)
         for edge in edges
-        if edge.source.role is Role.RULE
+        if edge.source.kind is GraphNodeKind.RULE
     )
 
 
@@ -51,31 +51,31 @@ def test_the_pattern_is_shown_where_nothing_exists():
 def test_composites_are_followed_through_topics_from_producers_to_consumers():
     composite = CompositeDestination(Q("in"), (ForwardTarget(T("VirtualTopic.X"), "a = 1"), ForwardTarget(Q("log"))))
     definitions = Definitions(0, (VirtualTopic("VirtualTopic.>"), composite))
-    graph = graph_of(definitions, having(Q("in"), Q("log"), Q("Consumer.A.VirtualTopic.X"), ConsumerCount=1))
-    place(graph)
-    layers = {each.title: each.layer for each in graph.nodes if each.role is Role.DESTINATION}
+    graph = build_graph(definitions, having(Q("in"), Q("log"), Q("Consumer.A.VirtualTopic.X"), ConsumerCount=1))
+    lay_out(graph)
+    layers = {each.title: each.layer for each in graph.nodes if each.kind is GraphNodeKind.DESTINATION}
     assert layers == {"in": 1, "VirtualTopic.X": 3, "log": 3, "Consumer.A.VirtualTopic.X": 5}
-    ends = {(each.role, each.destination.name): each.layer for each in graph.nodes if each.role.endswith("ers")}
-    assert ends[Role.PRODUCERS, "in"] == 0
-    assert ends[Role.CONSUMERS, "Consumer.A.VirtualTopic.X"] == 6
+    ends = {(each.kind, each.destination.name): each.layer for each in graph.nodes if each.kind.endswith("ers")}
+    assert ends[GraphNodeKind.PRODUCERS, "in"] == 0
+    assert ends[GraphNodeKind.CONSUMERS, "Consumer.A.VirtualTopic.X"] == 6
 
 
 def test_a_virtual_topic_with_its_consumers_fits_a_window_of_usual_width():
     queues = [Q("Consumer.A.VirtualTopic.Orders"), Q("Consumer.Accounting.VirtualTopic.Orders")]
-    graph = graph_of(Definitions(), having(T("VirtualTopic.Orders"), *queues, ConsumerCount=1, ProducerCount=1))
-    place(graph)
+    graph = build_graph(Definitions(), having(T("VirtualTopic.Orders"), *queues, ConsumerCount=1, ProducerCount=1))
+    lay_out(graph)
     assert max(each.layer for each in graph.nodes) == 4
     assert graph.width < 1000
-    written = {each.title: lines(each) for each in graph.nodes if each.role is Role.DESTINATION}
+    written = {each.title: name_lines(each) for each in graph.nodes if each.kind is GraphNodeKind.DESTINATION}
     assert written["VirtualTopic.Orders"] == ("VirtualTopic.Orders",)
     assert written["Consumer.Accounting.VirtualTopic.Orders"] == ("Consumer.Accounting.", "VirtualTopic.Orders")
 
 
 def test_a_name_too_long_for_two_lines_keeps_its_beginning_and_its_end():
     long = "a-name-that-somebody-chose-without-any-dot-at-all-for-a-queue"
-    graph = graph_of(Definitions(0, (CompositeDestination(Q(long), (ForwardTarget(Q("x")),)),)), {})
-    place(graph)
-    first_line, second = lines(next(each for each in graph.nodes if each.title == long))
+    graph = build_graph(Definitions(0, (CompositeDestination(Q(long), (ForwardTarget(Q("x")),)),)), {})
+    lay_out(graph)
+    first_line, second = name_lines(next(each for each in graph.nodes if each.title == long))
     assert long.startswith(first_line)
     assert "…" in second
     assert long.endswith(second.rpartition("…")[2])
@@ -91,8 +91,8 @@ def test_nodes_do_not_overlap():
             CompositeDestination(Q("out.3"), (ForwardTarget(Q("z")),)),
         ),
     )
-    graph = graph_of(definitions, having(*(Q(f"Consumer.{c}.VirtualTopic.T") for c in "ABC")))
-    place(graph)
+    graph = build_graph(definitions, having(*(Q(f"Consumer.{c}.VirtualTopic.T") for c in "ABC")))
+    lay_out(graph)
     for one, other in itertools.combinations(graph.nodes, 2):
         apart = one.x + one.width <= other.x or other.x + other.width <= one.x or abs(one.y - other.y) >= 40
         assert apart, (one.title, other.title)
@@ -102,21 +102,23 @@ def test_nodes_do_not_overlap():
 
 def test_many_consumer_queues_are_shown_few_and_all_of_them_close_by():
     stats = having(*(Q(f"Consumer.{number}.VirtualTopic.T") for number in range(100)))
-    graph = graph_of(Definitions(), stats)
+    graph = build_graph(Definitions(), stats)
     assert [node.title for node in graph.nodes if node.is_ghost] == ["and 86 more queues"]
-    close = view_of(Definitions(), stats, ViewQuery(focus="topic://VirtualTopic.T", steps=2))
-    queues = [each for each in close.graph.nodes if each.role is Role.DESTINATION and each.destination.is_queue]
+    close = graph_view(Definitions(), stats, ViewQuery(focus="topic://VirtualTopic.T", steps=2))
+    queues = [
+        each for each in close.graph.nodes if each.kind is GraphNodeKind.DESTINATION and each.destination.is_queue
+    ]
     assert len(queues) == 100
 
 
 def test_a_focus_shows_its_neighbourhood_and_no_more():
     chain = [CompositeDestination(Q(f"q{n}"), (ForwardTarget(Q(f"q{n + 1}")),)) for n in range(20)]
     definitions = Definitions(0, tuple(chain))
-    near = view_of(definitions, {}, ViewQuery(focus="queue://q10", steps=2))
-    names = {each.title for each in near.graph.nodes if each.role is Role.DESTINATION}
+    near = graph_view(definitions, {}, ViewQuery(focus="queue://q10", steps=2))
+    names = {each.title for each in near.graph.nodes if each.kind is GraphNodeKind.DESTINATION}
     assert names == {"q9", "q10", "q11"}
     assert near.focused.title == "q10"
-    by_rule = view_of(definitions, {}, ViewQuery(focus="compositeQueue:q3", steps=1))
+    by_rule = graph_view(definitions, {}, ViewQuery(focus="compositeQueue:q3", steps=1))
     assert {"q3", "q4"} <= {each.title for each in by_rule.graph.nodes}
 
 
@@ -124,24 +126,24 @@ def test_a_search_finds_and_says_when_there_is_nothing():
     definitions = Definitions(
         0, tuple(CompositeDestination(Q(f"in{n}"), (ForwardTarget(Q(f"out{n}")),)) for n in range(9))
     )
-    found = view_of(definitions, {}, ViewQuery(text="OUT7"))
+    found = graph_view(definitions, {}, ViewQuery(text="OUT7"))
     assert {"in7", "out7"} <= {each.title for each in found.graph.nodes}
     assert "in6" not in {each.title for each in found.graph.nodes}
-    assert view_of(definitions, {}, ViewQuery(text="never")).graph.nodes == []
+    assert graph_view(definitions, {}, ViewQuery(text="never")).graph.nodes == []
 
 
 def test_200_rules_come_in_pages_that_cut_nothing_and_lose_nothing():
     definitions = Definitions(
         0, tuple(CompositeDestination(Q(f"in{n:03}"), (ForwardTarget(Q(f"out{n}")),)) for n in range(200))
     )
-    first_page = view_of(definitions, {}, ViewQuery())
+    first_page = graph_view(definitions, {}, ViewQuery())
     shown = []
     for number in range(1, first_page.pages + 1):
-        page = view_of(definitions, {}, ViewQuery(page=number))
+        page = graph_view(definitions, {}, ViewQuery(page=number))
         assert len(page.graph.nodes) <= PAGE_NODES
         shown += [each.key for each in page.graph.nodes]
     assert len(shown) == len(set(shown)) == first_page.total
-    fresh = view_of(definitions, {}, ViewQuery(fresh="compositeQueue:in150"))
+    fresh = graph_view(definitions, {}, ViewQuery(fresh="compositeQueue:in150"))
     assert "in150" in {each.title for each in fresh.graph.nodes}
 
 
@@ -151,7 +153,7 @@ def test_a_large_broker_is_drawn_in_good_time():
     stats = having(*(Q(f"Consumer.C{n % 9}.VirtualTopic.T{n}") for n in range(10_000)))
     definitions = Definitions(0, tuple(VirtualTopic(f"VirtualTopic.T{n}.>") for n in range(100)))
     started = time.monotonic()
-    view_of(definitions, stats, ViewQuery())
+    graph_view(definitions, stats, ViewQuery())
     assert time.monotonic() - started < 5
 
 
@@ -163,15 +165,23 @@ def test_an_address_holds_what_is_shown():
 def test_feeders_name_source_and_selector():
     composite = CompositeDestination(Q("in"), (ForwardTarget(T("m"), "a = 1"), ForwardTarget(Q("x"))))
     definitions = Definitions(0, (composite, MirroredQueue(prefix="mirror.")))
-    assert [(feed.source, feed.selector) for feed in feeders_of(T("m"), definitions)] == [(Q("in"), "a = 1")]
-    assert [feed.source for feed in feeders_of(T("mirror.orders"), definitions)] == [Q("orders")]
+    assert [(feed.source, feed.selector) for feed in feeds_into(T("m"), definitions)] == [(Q("in"), "a = 1")]
+    assert [feed.source for feed in feeds_into(T("mirror.orders"), definitions)] == [Q("orders")]
 
 
 # -- how much flows
 
 
 def test_thickness_grows_with_the_power_of_ten():
-    assert [stream(rate) for rate in (0, 0.4, 1, 12, 120, 1_200, 1e7)] == ["s0", "s1", "s2", "s3", "s4", "s5", "s5"]
+    assert [stream_width(rate) for rate in (0, 0.4, 1, 12, 120, 1_200, 1e7)] == [
+        "s0",
+        "s1",
+        "s2",
+        "s3",
+        "s4",
+        "s5",
+        "s5",
+    ]
 
 
 def pictured(**numbers) -> BrokerSnapshot:
@@ -180,11 +190,11 @@ def pictured(**numbers) -> BrokerSnapshot:
 
 
 def test_a_destination_is_graded_by_its_health():
-    assert flow_of(pictured(EnqueueCount=50, DequeueCount=50, ConsumerCount=1), Q("q"))["grade"] == "good"
-    unread = flow_of(pictured(QueueSize=5, EnqueueCount=5), Q("q"))
+    assert flow_cells(pictured(EnqueueCount=50, DequeueCount=50, ConsumerCount=1), Q("q"))["grade"] == "good"
+    unread = flow_cells(pictured(QueueSize=5, EnqueueCount=5), Q("q"))
     assert (unread["grade"], unread["reading"], unread["text"], unread["in"]) == ("look", "look", "5", "s2")
-    assert flow_of(pictured(QueueSize=5, DLQ=True), Q("q"))["grade"] == "act"
-    absent = flow_of(pictured(), Q("never"))
+    assert flow_cells(pictured(QueueSize=5, DLQ=True), Q("q"))["grade"] == "act"
+    absent = flow_cells(pictured(), Q("never"))
     # Before the first message and after a restart alike: a topic is not kept, so whether it ever was nobody can say.
     assert (absent["text"], absent["says"]) == ("–", "is not there now: it comes with the first message")
 

@@ -7,8 +7,8 @@ from brokerapp.model.definitions import CompositeDestination, Definitions, Forwa
 from brokerapp.model.destination import Destination
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.routing.definitions.changes import Change
-from console.routing.drafts.draft_service import begin
+from console.routing.definitions.changes import DefinitionChange
+from console.routing.drafts.draft_service import create_draft
 from console.routing.preview.sample_message import read_headers
 
 Q, T = Destination.queue, Destination.topic
@@ -35,7 +35,7 @@ def ask(client, **form):
 
 
 def words(response) -> list[tuple[str, str]]:
-    return [(each.target.name, each.words) for each in response.context["found"].steps]
+    return [(each.target.name, each.result) for each in response.context["found"].steps]
 
 
 def test_every_hop_is_told_with_each_clause(admin, defined):
@@ -49,7 +49,7 @@ def test_every_hop_is_told_with_each_clause(admin, defined):
     ]
     found = response.context["found"]
     assert [part.reason for part in found.steps[0].clause.clauses] == ["region is 'eu'", "amount is '250'"]
-    places = {each.destination.name: (each.exists, each.sentence) for each in found.places}
+    places = {each.destination.name: (each.exists, each.sentence) for each in found.targets}
     assert places["rest"] == (False, "would be created")
     assert places["Consumer.A.VirtualTopic.Eu"] == (True, "nobody consumes: it waits")
     text = response.content.decode()
@@ -101,11 +101,11 @@ def test_a_message_is_picked_from_a_queue(admin, defined, browser_of):
 
 
 def test_a_draft_is_previewed_before_it_is_in_force(admin, defined):
-    change = Change(None, CompositeDestination(Q("later"), (ForwardTarget(Q("there")),)))
-    draft = begin("admin", "later", [change], gateway().definitions().version)
+    change = DefinitionChange(None, CompositeDestination(Q("later"), (ForwardTarget(Q("there")),)))
+    draft = create_draft("admin", "later", [change], gateway().definitions().version)
     assert ask(admin, destination="queue://later").context["found"].steps == []
     response = ask(admin, destination="queue://later", draft=str(draft.pk))
-    assert [each.destination.name for each in response.context["found"].places] == ["there"]
+    assert [each.destination.name for each in response.context["found"].targets] == ["there"]
     assert gateway().definitions().virtual_destinations[-1] == SPLIT
     assert "later" in admin.get(reverse("routing") + f"?draft={draft.pk}").content.decode()
 

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from brokerapp.model.stats_records import NodeStatus
 from console.broker.gateway import gateway
-from console.routing.definitions.rollout import Reach
+from console.routing.definitions.rollout import Rollout
 from tests.console.conftest import point_at
 from tests.nodes.conftest import several_nodes
 
@@ -24,7 +24,7 @@ def status(name, version):
     ],
 )
 def test_a_version_is_said_to_be_active_only_on_nodes_that_report_it(nodes, sentence):
-    reach = Reach.of(5, nodes)
+    reach = Rollout.of(5, nodes)
     assert (reach.sentence, reach.is_complete) == (sentence, sentence.endswith("all nodes."))
 
 

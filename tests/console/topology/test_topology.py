@@ -27,9 +27,9 @@ from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
 from console.metrics import health
-from console.topology.bridge_reasons import Asked, reasons
-from console.topology.diagram import drawn
-from console.topology.forms import EXPLAINED, Form
+from console.topology.bridge_reasons import BridgeQuestion, bridge_reasons
+from console.topology.diagram import build_diagram
+from console.topology.forms import PROPERTY_HELP, ConnectorForm
 from tests.conftest import until
 from tests.console.conftest import make_user
 from tests.protocol.running_node import RunningNode
@@ -58,39 +58,42 @@ PICKY = dataclasses.replace(WANTED, selector="region = 'eu'")
 @pytest.mark.parametrize(
     ("given", "way", "demand", "asked", "said"),
     [
-        ({}, BridgeConnectionStats(["x"], BridgeConnectionState.STOPPED), [], Asked(QUEUE), "is stopped"),
+        ({}, BridgeConnectionStats(["x"], BridgeConnectionState.STOPPED), [], BridgeQuestion(QUEUE), "is stopped"),
         (
             {},
             BridgeConnectionStats(["x"], BridgeConnectionState.WAITING, last_error="refused"),
             [],
-            Asked(QUEUE),
+            BridgeQuestion(QUEUE),
             "(waiting): refused",
         ),
-        ({"excluded": ["orders.>"]}, UP, [WANTED], Asked(QUEUE), "excludedDestinations has queue://orders.>"),
-        ({"dynamic": ["topic://>"]}, UP, [WANTED], Asked(QUEUE), "has topic://>, and not this one"),
-        ({"staticBridge": "true"}, UP, [WANTED], Asked(QUEUE), "staticBridge is true"),
-        ({}, UP, [], Asked(QUEUE), "b has told of no consumer of queue://orders.eu"),
-        ({"dynamicOnly": "true"}, UP, [], Asked(QUEUE), "dynamicOnly is true"),
-        ({}, UP, [WANTED], Asked(QUEUE, {}, ("b",)), "It came from b"),
-        ({}, UP, [WANTED], Asked(QUEUE, {}, ("c",)), "messageTTL is 1"),
-        ({}, UP, [PICKY], Asked(QUEUE, {"region": "us"}), "No selector"),
-        ({"bridgeTempDestinations": "false"}, UP, [], Asked(Destination.parse("temp-queue://x")), "temporary"),
-        ({}, UP, [], Asked(Destination.topic("ActiveMQ.Advisory.Connection")), "Advisories"),
+        ({"excluded": ["orders.>"]}, UP, [WANTED], BridgeQuestion(QUEUE), "excludedDestinations has queue://orders.>"),
+        ({"dynamic": ["topic://>"]}, UP, [WANTED], BridgeQuestion(QUEUE), "has topic://>, and not this one"),
+        ({"staticBridge": "true"}, UP, [WANTED], BridgeQuestion(QUEUE), "staticBridge is true"),
+        ({}, UP, [], BridgeQuestion(QUEUE), "b has told of no consumer of queue://orders.eu"),
+        ({"dynamicOnly": "true"}, UP, [], BridgeQuestion(QUEUE), "dynamicOnly is true"),
+        ({}, UP, [WANTED], BridgeQuestion(QUEUE, {}, ("b",)), "It came from b"),
+        ({}, UP, [WANTED], BridgeQuestion(QUEUE, {}, ("c",)), "messageTTL is 1"),
+        ({}, UP, [PICKY], BridgeQuestion(QUEUE, {"region": "us"}), "No selector"),
+        ({"bridgeTempDestinations": "false"}, UP, [], BridgeQuestion(Destination.parse("temp-queue://x")), "temporary"),
+        ({}, UP, [], BridgeQuestion(Destination.topic("ActiveMQ.Advisory.Connection")), "Advisories"),
     ],
 )
 def test_what_keeps_a_message_here_is_named_and_nothing_is_said_behind_it(given, way, demand, asked, said):
-    found = reasons(asked, terms(**given), way, demand, 0)
-    assert found[-1].lets is False
+    found = bridge_reasons(asked, terms(**given), way, demand, 0)
+    assert found[-1].allows is False
     assert said in found[-1].sentence
-    assert not any(each.lets is False for each in found[:-1])
+    assert not any(each.allows is False for each in found[:-1])
 
 
 def test_what_crosses_is_told_so_and_that_consumers_here_come_first():
-    *_, rivals, last = reasons(Asked(QUEUE, {}, ()), terms(), UP, [WANTED], own=2)
+    *_, rivals, last = bridge_reasons(BridgeQuestion(QUEUE, {}, ()), terms(), UP, [WANTED], own=2)
     assert "2 consumers of the queue are at this broker, and served first" in rivals.sentence
-    assert (last.lets, last.sentence) == (True, "Nothing keeps it here: it goes to b when its turn in the queue comes.")
-    excluded = reasons(Asked(QUEUE, {}), terms(excluded=[">"], static=["orders.eu"]), UP, [WANTED], 0)
-    assert excluded[-1].lets is True
+    assert (last.allows, last.sentence) == (
+        True,
+        "Nothing keeps it here: it goes to b when its turn in the queue comes.",
+    )
+    excluded = bridge_reasons(BridgeQuestion(QUEUE, {}), terms(excluded=[">"], static=["orders.eu"]), UP, [WANTED], 0)
+    assert excluded[-1].allows is True
 
 
 # -- the picture
@@ -112,7 +115,7 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     )  # fmt: skip
     cluster = ClusterStatus("a", "b", False, True, "", "r", 1, 1, members)
     node = NodeStatus("n1", "a", 0, 0, network=network().to_json())
-    found = drawn("a", [node], cluster)
+    found = build_diagram("a", [node], cluster)
     lines = {box.name or box.address: [(each.kind, each.cells["mood"]) for each in box.lines] for box in found.boxes}
     assert lines == {
         "b": [("bridge", "good"), ("cluster", "good")],
@@ -122,27 +125,27 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     assert [each.name for each in found.left] == ["d"]
     assert found.cells["w0.0.0.out#forwarded"] == "1,204"
     assert found.cells["w0.0.1#why"] == "nobody listens after 4 attempts"
-    hidden = drawn("a", [node], cluster, sees_all=False)
+    hidden = build_diagram("a", [node], cluster, sees_all=False)
     assert (hidden.cells["w0.0.0.out#forwarded"], hidden.cells["mb#says"]) == ("–", "up")
     assert found.cells["mb#says"] == "5 taken"
-    assert hidden.shape == found.shape != drawn("a", [], cluster).shape
+    assert hidden.shape == found.shape != build_diagram("a", [], cluster).shape
 
 
 def test_a_form_keeps_what_it_does_not_show_and_a_password_that_is_not_typed():
     former = {"name": "n", "uri": "tcp://b:1", "durable": ["topic://t"],
               "options": {"userName": "u", "password": None, "messageTTL": "3", "odd": "1"}}  # fmt: skip
-    form = Form.of(former)
+    form = ConnectorForm.of(former)
     assert (form.user, form.has_password, form.options["messageTTL"]) == ("u", True, "3")
     posted = {"uri": "tcp://b:2", "user": "u", "option-messageTTL": "", "excluded": "queue://x\n\n topic://y "}
-    made = Form.read(posted, former).definition(former)
+    made = ConnectorForm.read(posted, former).definition(former)
     assert made == {"name": "n", "uri": "tcp://b:2", "excluded": ["queue://x", "topic://y"], "durable": ["topic://t"],
                     "options": {"odd": "1", "userName": "u", "password": None}}  # fmt: skip
 
 
 def test_the_form_has_every_property_there_is():
-    shown = {each.name for each in Form().properties}
+    shown = {each.name for each in ConnectorForm().properties}
     assert shown == ATTRIBUTES.keys() - {"userName", "password", "remoteUserName", "remotePassword"}
-    assert EXPLAINED.keys() <= shown
+    assert PROPERTY_HELP.keys() <= shown
 
 
 # -- with brokers

@@ -10,8 +10,8 @@ from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from console.access.roles import Verb, lacking
 from console.messages.journey.journey import Copy, Deed, Journey, Step, journey
-from console.routing.definitions.changes import Change
-from console.routing.definitions.definition_values import rows_of
+from console.routing.definitions.changes import DefinitionChange
+from console.routing.definitions.definition_values import change_rows
 
 NOW, QUEUE = datetime(2026, 1, 1, tzinfo=UTC), Destination.queue("orders")
 
@@ -87,8 +87,8 @@ def test_a_message_that_an_edit_made_where_the_old_one_was_is_not_awaited_when_i
 
 def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes():
     new, other = PolicyEntry(QUEUE, prioritized_messages=True), PolicyEntry(QUEUE)
-    assert [each.name for each in rows_of(Change(None, new))] == ["prioritizedMessages"]
-    assert [(each.was, each.now) for each in rows_of(Change(new, other))] == [("true", "")]
+    assert [each.name for each in change_rows(DefinitionChange(None, new))] == ["prioritizedMessages"]
+    assert [(each.was, each.now) for each in change_rows(DefinitionChange(new, other))] == [("true", "")]
 
 
 def test_what_was_rolled_back_was_sent_and_is_nowhere():
