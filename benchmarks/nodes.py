@@ -107,7 +107,7 @@ def queues_at(redis_url: str, count: int) -> list[str]:
     async def ask() -> tuple[int, dict]:
         store = RedisStore(redis_url, Sluice.broker)
         try:
-            return await store.members()
+            return await store.nodes.members()
         finally:
             await store.close()
 

@@ -32,7 +32,7 @@ class BrokerAdmin(Browsing, Numbers, Operations, Routing):
         """Connectors to other brokers, and bridges from them."""
         from brokerapp.admin.networks import Networks  # here: few verbs of brokerctl need it, and all would wait
 
-        return Networks(self._ask, self._ask_each, self._store)
+        return Networks(self._ask, self._ask_each, self._store.connectors)
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Be the one process that does something, or stay it; False while another one is."""

@@ -36,7 +36,7 @@ class Browsing(Door):
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
-        read = partial(self._store.read, await self._log(destination))
+        read = partial(self._store.entries.read, await self._log(destination))
         return await _looked(read, destination, after, limit, selector, scan, seconds)
 
     async def browse_back(
@@ -44,7 +44,7 @@ class Browsing(Door):
         scan: int = 10_000, seconds: float = math.inf,
     ) -> BrowsePage:  # fmt: skip
         """The same from the end: the last messages with seq < before, in order. Ask on with `before=next`."""
-        read = partial(self._store.read_back, await self._log(destination))
+        read = partial(self._store.entries.read_back, await self._log(destination))
         page = await _looked(read, destination, before, limit, selector, scan, seconds)
         return replace(page, messages=page.messages[::-1])
 
@@ -87,18 +87,18 @@ class Browsing(Door):
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
         """The one message at seq (a page of one, or of none when it is gone)."""
         log = await self._log(destination)
-        page = await self._store.read(log, seq - 1, 1)
+        page = await self._store.entries.read(log, seq - 1, 1)
         found = [browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
 
     async def last(self, destination: Destination) -> int:
         """The number of the newest message; 0 when there is none."""
-        return await self._store.newest(await self._log(destination))
+        return await self._store.entries.newest_seq(await self._log(destination))
 
     async def depth(self, destination: Destination) -> int:
         """How many messages it holds."""
         log = await self._log(destination)
-        return (await self._store.depths([log]))[log]
+        return (await self._store.logs.depths([log]))[log]
 
     async def place_at(self, destination: Destination, time_ms: int) -> int:
         """The number after which messages begin that came at this moment (ms since the epoch) or later.
@@ -106,10 +106,10 @@ class Browsing(Door):
         Messages are in the order in which they came, so that some thirty of a million need to be looked at.
         """
         log = await self._log(destination)
-        low, high = 0, await self._store.newest(log)
+        low, high = 0, await self._store.entries.newest_seq(log)
         while low < high:
             middle = (low + high) // 2
-            [entry] = await self._store.read(log, middle, 1) or [None]
+            [entry] = await self._store.entries.read(log, middle, 1) or [None]
             if entry is None or came_ms(entry.message) >= time_ms:
                 high = middle
             else:
@@ -120,12 +120,12 @@ class Browsing(Door):
         self, start_ms: int = 0, end_ms: int = END_OF_TIME_MS, skip: int = 0, limit: int = 50
     ) -> tuple[int, list[ScheduledMessage]]:
         """How many wait, and those due from one moment to another, in order of time, after the first `skip`."""
-        found = await self._store.jobs(start_ms, end_ms, skip, limit)
-        return await self._store.job_count(), [_waiting(each) for each in found]
+        found = await self._store.schedules.read_jobs(start_ms, end_ms, skip, limit)
+        return await self._store.schedules.job_count(), [_waiting(each) for each in found]
 
     async def waiting_as(self, job: str) -> ScheduledMessage | None:
         """The message that waits as this job; None when none does."""
-        found = await self._store.job(job)
+        found = await self._store.schedules.read_job(job)
         return None if found is None else _waiting(found)
 
 

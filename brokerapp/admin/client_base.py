@@ -53,13 +53,13 @@ class Door:
             self._opened = True
 
     async def _ask(self, verb: str, **arguments: Any) -> Any:
-        if not await self._store.has_node():
+        if not await self._store.nodes.has_live_node():
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
-        return _result(await self._store.request(verb, arguments, REQUEST_SECONDS))
+        return _result(await self._store.requests.send(verb, arguments, REQUEST_SECONDS))
 
     async def _ask_each(self, verb: str, **arguments: Any) -> list[Any]:
         """What each node says of what it alone knows. One that ends meanwhile has nothing to tell any more."""
-        names = list(await self._store.nodes())
+        names = list(await self._store.nodes.statuses())
         if not names:
             raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
         told = await asyncio.gather(*(self._ask_one(name, verb, arguments) for name in names))
@@ -68,16 +68,16 @@ class Door:
     async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, Any]) -> list[Any]:
         """What this node says; nothing when it ended meanwhile."""
         try:
-            return [_result(await self._store.request(verb, arguments, TELLING_SECONDS, node))]
+            return [_result(await self._store.requests.send(verb, arguments, TELLING_SECONDS, node))]
         except StoreUnavailable:
-            if node in await self._store.nodes():
+            if node in await self._store.nodes.statuses():
                 raise
             return []
 
     async def _have_each(self, verb: str, seconds: float) -> None:
         """Have each live node do something; one that does not confirm it in time is logged."""
-        names = list(await self._store.nodes())
-        answers = (self._store.request(verb, {}, seconds, name) for name in names)
+        names = list(await self._store.nodes.statuses())
+        answers = (self._store.requests.send(verb, {}, seconds, name) for name in names)
         for name, answer in zip(names, await asyncio.gather(*answers, return_exceptions=True), strict=True):
             if isinstance(answer, StoreUnavailable):
                 logger.warning("node %s did not confirm %s: %s", name, verb, answer)
@@ -86,14 +86,18 @@ class Door:
 
     async def _logs(self) -> dict[str, dict[str, Any]]:
         """The logs that exist, with their attributes."""
-        return {name: each for name, each in (await self._store.logs()).items() if each.get("kind") != DISCARDED}
+        return {
+            name: each
+            for name, each in (await self._store.logs.all_attributes()).items()
+            if each.get("kind") != DISCARDED
+        }
 
     async def _log(self, destination: Destination) -> str:
         """The log of a queue or subscription that exists."""
         if not destination.is_queue:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
         queue = destination.physical
-        attributes = await self._store.attributes(str(queue))
+        attributes = await self._store.logs.attributes(str(queue))
         is_there = attributes and attributes.get("kind") != DISCARDED
         if not is_there or not is_at(destination, Binding.from_json(queue.name, attributes)):
             raise DestinationNotFound(f"there is no {destination}")

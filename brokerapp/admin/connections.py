@@ -40,7 +40,7 @@ class Peers:
 
     async def named(self, logs: Sequence[Destination]) -> dict[Destination, SubscriptionIdentity]:
         """What is kept in these logs of subscriptions, and for whom."""
-        found = await self._store.attributes_of(list(map(str, logs)))
+        found = await self._store.logs.attributes_of(list(map(str, logs)))
         return {
             log: SubscriptionIdentity.from_attributes(each)
             for log, each in zip(logs, found, strict=True)
@@ -49,5 +49,5 @@ class Peers:
 
     async def oldest(self, logs: Sequence[Destination]) -> dict[Destination, int]:
         """When the first message of each log came (ms since the epoch); none of those that are empty."""
-        found = await self._store.first_times(list(map(str, logs)))
+        found = await self._store.entries.first_arrivals_ms(list(map(str, logs)))
         return {log: sent for log, sent in zip(logs, found, strict=True) if sent}

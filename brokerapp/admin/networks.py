@@ -10,7 +10,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats, InboundBridgeStats, NetworkStats
 from brokerapp.network.connectors.connector_store import Registry
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.connectors import ConnectorStore
 
 
 class Networks:
@@ -23,7 +23,7 @@ class Networks:
         self,
         ask: Callable[..., Awaitable[Any]],
         ask_each: Callable[..., Awaitable[list[Any]]],
-        store: RedisStore,
+        store: ConnectorStore,
     ) -> None:
         self._ask, self._ask_each, self._registry = ask, ask_each, Registry(store)
 

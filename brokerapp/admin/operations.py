@@ -37,17 +37,17 @@ class Operations(Door):
 
         Refused while it has consumers.
         """
-        if destination.is_queue and not await self._store.has_node():
+        if destination.is_queue and not await self._store.nodes.has_live_node():
             await self._open()
-            return await self._store.drop(await self._log(destination), "")
+            return await self._store.logs.drop(await self._log(destination), "")
         return await self._ask("delete", destination=str(destination))
 
     async def purge(self, destination: Destination) -> int:
         """Remove all messages not in flight; how many."""
         log = await self._log(destination)
-        if not await self._store.has_node():
+        if not await self._store.nodes.has_live_node():
             await self._open()
-            return await self._store.drop(log, "", keep=True)
+            return await self._store.logs.drop(log, "", keep=True)
         return await self._ask("purge", destination=str(destination))
 
     async def pause(self, queue: Destination, paused: bool = True) -> None:
@@ -56,7 +56,7 @@ class Operations(Door):
 
     async def is_paused(self, queue: Destination) -> bool:
         """Whether nothing of it is given out. Raises DestinationNotFound."""
-        return bool((await self._store.attributes(await self._log(queue))).get("paused"))
+        return bool((await self._store.logs.attributes(await self._log(queue))).get("paused"))
 
     async def cluster(self) -> ClusterStatus | None:
         """The cluster as this broker sees it: members, master, record; None: it is in none. Needs a live node."""
@@ -132,12 +132,12 @@ class Operations(Door):
 
     async def selectors(self) -> dict[Destination, dict[str, int]]:
         """What is remembered of consumers: by queue, selectors with the time of their last use (ms since the epoch)."""
-        logs = await self._store.logs()
+        logs = await self._store.logs.all_attributes()
         return {Destination.parse(name): each["selectors"] for name, each in logs.items() if each.get("selectors")}
 
     async def selectors_of(self, queue: Destination) -> dict[str, int]:
         """The same of one queue."""
-        return (await self._store.attributes(str(queue))).get("selectors", {})
+        return (await self._store.logs.attributes(str(queue))).get("selectors", {})
 
     async def forget_selectors(self, queue: Destination, selector: str | None = None) -> bool:
         """Remember one selector of a queue's former consumers no longer, or none; whether there was any."""

@@ -25,7 +25,7 @@ class Routing(Door):
 
     async def definitions(self, version: int | None = None) -> Definitions:
         """The definitions in force, or as they stood at `version`. Raises DefinitionRefused for one that never was."""
-        current, text = await self._store.definitions(version)
+        current, text = await self._store.definitions.read(version)
         if text is None:
             if version:
                 raise DefinitionRefused(f"there is no version {version} of the definitions")
@@ -34,7 +34,7 @@ class Routing(Door):
 
     async def definitions_version(self) -> int:
         """The version of the definitions in force."""
-        return await self._store.definitions_version()
+        return await self._store.definitions.current_version()
 
     async def define(self, definitions: Definitions, author: str, comment: str = "") -> Definitions:
         """Store these and have every node apply them; returns them with their new version.
@@ -48,13 +48,13 @@ class Routing(Door):
         check(definitions)
         await self._open()
         about = {"author": author, "comment": comment, "time_ms": now_ms()}
-        new = await self._store.define(definitions.version, json.dumps(to_json(definitions)), about)
+        new = await self._store.definitions.replace(definitions.version, json.dumps(to_json(definitions)), about)
         await self._have_each("refresh", REFRESH_SECONDS)
         return replace(definitions, version=new)
 
     async def history(self, limit: int = 50) -> list[dict[str, Any]]:
         """Versions, newest first: version, author, comment, time_ms."""
-        return await self._store.definition_history(limit)
+        return await self._store.definitions.history(limit)
 
     async def explain(
         self, destination: Destination, headers: Mapping[str, str], body: str = "",

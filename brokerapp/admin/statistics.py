@@ -21,9 +21,9 @@ class Numbers(Door):
         With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node
         the queues of the store are listed, with their depths.
         """
-        version, rows, gone = await self._store.stats(since)
+        version, rows, gone = await self._store.stats.changes_since(since)
         changed = [DestinationStats.from_json(json.loads(row)) for row in rows]
-        if since == 0 and not await self._store.has_node():
+        if since == 0 and not await self._store.nodes.has_live_node():
             changed = await self._stored(await self._logs())
         return version, changed, [Destination.parse(name) for name in gone]
 
@@ -32,7 +32,7 @@ class Numbers(Door):
 
         Without a node the store is asked for a queue's depth. None: there is no such destination.
         """
-        if not await self._store.has_node():
+        if not await self._store.nodes.has_live_node():
             logs = await self._logs()
             found = await self._stored({name: each for name, each in logs.items() if name == str(destination)})
             return found[0] if found else None
@@ -41,7 +41,7 @@ class Numbers(Door):
         return DestinationStats.from_json(known[0]["numbers"]) if known else None
 
     async def _stored(self, logs: Mapping[str, Mapping[str, Any]]) -> list[DestinationStats]:
-        depths = await self._store.depths(list(logs))
+        depths = await self._store.logs.depths(list(logs))
         return [
             DestinationStats(
                 Destination.parse(name),
@@ -79,9 +79,9 @@ class Numbers(Door):
         known = NodeStatus.__dataclass_fields__
         return [
             NodeStatus(**{field: value for field, value in status.items() if field in known} | {"name": name})
-            for name, status in (await self._store.nodes()).items()
+            for name, status in (await self._store.nodes.statuses()).items()
         ]
 
     async def used(self) -> tuple[int, dict[str, int]]:
         """Bytes that all messages in the store take, and those of each log, by its native name."""
-        return await self._store.used()
+        return await self._store.logs.used_bytes()

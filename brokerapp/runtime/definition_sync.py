@@ -9,14 +9,14 @@ from dataclasses import replace
 from brokerapp.errors import DefinitionConflict
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.versions import DefinitionStore
 from brokerapp.system.clock import now_ms
 
 
 class DefinitionSync:
     """The definitions in the store, as a node sees them."""
 
-    def __init__(self, store: RedisStore) -> None:
+    def __init__(self, store: DefinitionStore) -> None:
         self._store = store
 
     async def begin(self, configured: Definitions, impose: bool) -> Definitions:
@@ -26,8 +26,8 @@ class DefinitionSync:
         """
         wanted = _dump(configured)
         while True:
-            version, text = await self._store.definitions()
-            if text is not None and not (impose and await self._store.imported() != wanted):
+            version, text = await self._store.read()
+            if text is not None and not (impose and await self._store.last_imported() != wanted):
                 return _load(version, text)
             with suppress(DefinitionConflict):
                 return _load(await self._define(version, wanted, "as configured"), wanted)
@@ -36,20 +36,20 @@ class DefinitionSync:
         """Put these in force if the source says something else than it did last time; the version, and whether."""
         wanted = _dump(definitions)
         while True:
-            version, _ = await self._store.definitions()
-            if await self._store.imported() == wanted:
+            version, _ = await self._store.read()
+            if await self._store.last_imported() == wanted:
                 return version, False
             with suppress(DefinitionConflict):
                 return await self._define(version, wanted, f"{source} changed"), True
 
     async def since(self, version: int) -> Definitions | None:
         """Those in force, if they are not of this version any more."""
-        current, text = await self._store.definitions()
+        current, text = await self._store.read()
         return _load(current, text) if text is not None and current != version else None
 
     async def _define(self, version: int, wanted: str, comment: str) -> int:
         about = {"author": "node", "comment": comment, "time_ms": now_ms()}
-        return await self._store.define(version, wanted, about, imported=True)
+        return await self._store.replace(version, wanted, about, imported=True)
 
 
 def _dump(definitions: Definitions) -> str:

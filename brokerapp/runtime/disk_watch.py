@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable
 
 from brokerapp.store import StoreLimits
-from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.disk import StoreDisk
 from brokerapp.store.server.disk_space import DiskLevel, DiskSpace
+from brokerapp.store.server.server_status import ServerStatus
 from brokerapp.system.clock import now_ms
 
 logger = logging.getLogger(__name__)
@@ -30,8 +30,8 @@ class DiskWatch:
     may begin one only where there is enough, and is told to when that is what the disk is full of.
     """
 
-    def __init__(self, disk: StoreDisk, limits: StoreLimits, store: RedisStore, changed: Callable[[], None]) -> None:
-        self._disk, self._limits, self._store, self._changed = disk, limits, store, changed
+    def __init__(self, disk: StoreDisk, limits: StoreLimits, server: ServerStatus, changed: Callable[[], None]) -> None:
+        self._disk, self._limits, self._server, self._changed = disk, limits, server, changed
         #: As the server was told last; None: what it was told by the watch of a former run is not known here.
         self._may_rewrite: bool | None = None
         self._sized_ms = 0
@@ -67,12 +67,12 @@ class DiskWatch:
         if now_ms() - self._sized_ms < SIZE_MS:
             return
         self._sized_ms = now_ms()
-        size = await self._store.file_size()
+        size = await self._server.append_only_file_size()
         fits = size.held < disk.free - disk.limit // 16
         if fits is not self._may_rewrite or not fits:  # a server that was started again forgot that it may not
-            await self._store.let_rewrite(GROWTH_PERCENT if fits else 0)
+            await self._server.set_rewrite_percentage(GROWTH_PERCENT if fits else 0)
             self._may_rewrite = fits
         is_worth_it = disk.level is DiskLevel.LOW and size.file - size.held > disk.limit // 2
         if fits and is_worth_it and not size.is_rewritten:
             logger.warning("the append-only file takes %d bytes for %d: it is rewritten", size.file, size.held)
-            await self._store.rewrite()
+            await self._server.start_rewrite()

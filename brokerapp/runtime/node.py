@@ -70,7 +70,7 @@ class Node:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
-        self._in_force = DefinitionSync(self._store)
+        self._in_force = DefinitionSync(self._store.definitions)
         self._tasks = SupervisedTasks(self._give_up)
         self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._pump = DispatchLoop(self.failed)
@@ -98,39 +98,41 @@ class Node:
         tune()
         config = self.config
         await self._store.open()
-        await check_beside(self._store, config)
-        await until_gone(self._store, config)
+        await check_beside(self._store.nodes, config)
+        await until_gone(self._store.nodes, config)
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
         self.membership = Membership(
-            self._store, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
+            self._store.nodes, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
             unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         self._pump.serve(self.broker, self.membership)
         last = await self.membership.join()
         alone = not self.broker.placement.others
         if alone:
-            await self._store.clear_stats()
+            await self._store.stats.clear()
         self.broker.placement.pump = self._pump.request
         self.broker.placement.is_sure = lambda: self.membership.is_sure
         self._listeners = Listeners(self.broker, self._authenticate, self._pump.request)
-        registry = Registry(self._store)
+        registry = Registry(self._store.connectors)
         await registry.begin(config.network, impose=config.impose, first=alone)
         trust = ClientContexts(config.tls)
         self.network = Connections(self._listeners.own, (), trust, at_once=config.network_at_once)
         self._seat = Seat(self.broker.placement, self.network, registry)
         desk = NetworkDesk(self._seat, registry)
         self._serving = Serving(
-            self.broker.placement, config.node, self._control, self._store, lambda request: self._answer(request, desk)
-        )
-        snapshot, beat = await self._store.snapshot(), self.membership.beat
+            self.broker.placement, config.node, self._control.requests, self._store.requests,
+            lambda request: self._answer(request, desk),
+        )  # fmt: skip
+        snapshot, beat = await self._store.stats.version(), self.membership.beat
+        rollbacks = await self._store.server.rollbacks()
         self._reporting = StatusReporter(
-            self.broker, self._store, self._listeners, self._limits, snapshot, await self._store.rollbacks(), beat,
+            self.broker, self._store, self._listeners, self._limits, snapshot, rollbacks, beat,
             lambda: network_stats(self.network),
         )  # fmt: skip
         await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
         if alone:
-            self.broker.store_recovery.recover(await found_logs(self._store, config, self.session), last)
+            self.broker.store_recovery.recover(await found_logs(self._store.logs, config, self.session), last)
         if config.cluster is not None:
             await self._join(config.cluster, trust)
         self._reporting.note_depths(START if alone else CHANGED)
@@ -170,12 +172,14 @@ class Node:
             work_by_name["applying"] = self._applying.run
         if self.config.store_folder is not None:
             disk = StoreDisk(self.config.store_folder)
-            work_by_name["disk"] = DiskWatch(disk, self._limits, self._store, self.broker.flow_control.disk_changed).run
+            work_by_name["disk"] = DiskWatch(
+                disk, self._limits, self._store.server, self.broker.flow_control.disk_changed
+            ).run
         return work_by_name
 
     async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
-        record = read_record(*await self._store.cluster_record())
+        record = read_record(*await self._store.cluster_record.read())
         desk = Desk(self.broker, self._committer, self._pump.request, self._refresh)
         self._applying = Applying(self.broker, desk)
         self.broker.cluster = Cluster(
@@ -186,7 +190,7 @@ class Node:
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
-        memory = await self._store.memory()
+        memory = await self._store.server.memory()
         if found := loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
         total = store_limit(self.config.store_limit, memory)
@@ -196,7 +200,8 @@ class Node:
             of_log=lambda log: self.broker.limits.of_log(log),
         )
         self._committer = GroupCommit(self._store, self.session, self._limits, self._pump.run)
-        (self._committer.used, _), self._committer.temp = await self._store.used(), await self._store.temp_used()
+        self._committer.used, _ = await self._store.logs.used_bytes()
+        self._committer.temp = await self._store.logs.temp_used_bytes()
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
         broker = Broker(
             self.config.broker, self.session, self._committer, recorder, DestinationCounters(), definitions,
@@ -212,7 +217,7 @@ class Node:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
         await self._unless_failed(self.broker.placement.past.learn())
-        states = await self._store.recover()
+        states = await self._store.logs.recover()
         self.broker.store_recovery.recover(states, last)
         self.broker.placement.joined()
         await self._unless_failed(self.membership.settled(known=True))
@@ -286,7 +291,7 @@ class Node:
     async def _is_free(self, name: str) -> bool:
         while True:
             with contextlib.suppress(StoreUnavailable):
-                return name not in (await self._store.members())[1]
+                return name not in (await self._store.nodes.members())[1]
             await asyncio.sleep(AWAY_SECONDS)
 
     async def abandon(self) -> None:
@@ -329,7 +334,7 @@ class Node:
 
     async def _tidy_libraries(self) -> None:
         while True:
-            await self._store.tidy_libraries()
+            await self._store.libraries.remove_unused()
             await asyncio.sleep(LIBRARY_SECONDS)
 
     async def _run_timers(self) -> None:

@@ -74,7 +74,7 @@ class StatusReporter:
         """Say that the node lives, and how it is; know how much memory the store's server has left."""
         if not self._limits.disk.may_report:
             return
-        memory = await self._store.memory()
+        memory = await self._store.server.memory()
         self._limits.server = server_limit(memory)
         trace, clients = self._recorder, itertools.islice(self._broker.clients.values(), MAX_LISTED_CONNECTIONS)
         status = NodeStatus(
@@ -117,7 +117,7 @@ class StatusReporter:
         rows = {str(each.destination): json.dumps(homes.shares.total(each).to_json()) for each in changed}
         forgotten = self._stats.long_gone(self._snapshot)
         try:
-            self._snapshot = await self._store.write_stats(rows, list(map(str, gone)), list(map(str, forgotten)))
+            self._snapshot = await self._store.stats.write(rows, list(map(str, gone)), list(map(str, forgotten)))
         except StoreUnavailable:
             self._stats.give_back(changed, gone)
             raise
@@ -139,7 +139,7 @@ class StatusReporter:
                 batch = chosen(batch, self._choice_of)
             try:
                 if batch.count:
-                    await self._store.record(batch.encode(), batch.count)
+                    await self._store.write_trace(batch.encode(), batch.count)
             except StoreUnavailable:
                 self._recorder.lose(batch)
                 raise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from brokerapp.model.stored_message import load_stored
 from brokerapp.store import StoredLogEntry
-from brokerapp.store.client.client import StoreClient
+from brokerapp.store.client.client import StorePart
 from brokerapp.store.client.library import PREFIX
 from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
@@ -14,7 +14,7 @@ from brokerapp.store.commit_codec import ROWS_AT_ONCE
 READ_BYTES = 4 * 1024 * 1024
 
 
-class EntryStore(StoreClient):
+class EntryStore(StorePart):
     """See brokerapp.store, entries.lua and places.lua."""
 
     async def read(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
@@ -22,8 +22,8 @@ class EntryStore(StoreClient):
 
         Fewer when they are large, none only at the end.
         """
-        arguments = [self.keys.payload_prefix, after, count, READ_BYTES]
-        rows = await self._call("read", [self.keys.log(log)], arguments)
+        arguments = [self._keys.payload_prefix, after, count, READ_BYTES]
+        rows = await self._client.call("read", [self._keys.log(log)], arguments)
         return self._entries(rows)
 
     async def read_back(self, log: str, before: int, count: int) -> list[StoredLogEntry]:
@@ -31,27 +31,29 @@ class EntryStore(StoreClient):
 
         Fewer when they are large, none only at the beginning.
         """
-        arguments = [self.keys.payload_prefix, before, count, READ_BYTES]
-        rows = await self._call("read_back", [self.keys.log(log)], arguments)
+        arguments = [self._keys.payload_prefix, before, count, READ_BYTES]
+        rows = await self._client.call("read_back", [self._keys.log(log)], arguments)
         return self._entries(rows)
 
-    async def read_urgent(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
+    async def read_by_priority(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
         """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
 
         Fewer when they are large, none only at the end.
         """
-        keys = [self.keys.log(log), self.keys.urgent_prefix + log]
-        rows = await self._call("urgent", keys, [self.keys.payload_prefix, after, count, READ_BYTES])
+        keys = [self._keys.log(log), self._keys.urgent_prefix + log]
+        rows = await self._client.call("urgent", keys, [self._keys.payload_prefix, after, count, READ_BYTES])
         return self._entries(rows)
 
-    async def read_these(self, log: str, numbers: Sequence[int]) -> list[StoredLogEntry]:
+    async def read_by_seq(self, log: str, numbers: Sequence[int]) -> list[StoredLogEntry]:
         """Those of these entries that are there, in this order."""
         found: list[StoredLogEntry] = []
         left = list(numbers)
         while left:
             part = left[:ROWS_AT_ONCE]
             ids = [f"{number}-0" for number in part]
-            rows = await self._call("read_these", [self.keys.log(log)], [self.keys.payload_prefix, READ_BYTES, *ids])
+            rows = await self._client.call(
+                "read_these", [self._keys.log(log)], [self._keys.payload_prefix, READ_BYTES, *ids]
+            )
             found += self._entries(rows)
             is_cut = sum(len(stored) for _, stored, *_ in rows) >= READ_BYTES
             left = left[left.index(int(rows[-1][0])) + 1 if is_cut else len(part) :]
@@ -60,30 +62,34 @@ class EntryStore(StoreClient):
     def _entries(self, rows: Sequence[Sequence[bytes]]) -> list[StoredLogEntry]:
         found = entries_of(rows)
         if found:
-            self.continuity.saw(seq=max([each.seq for each in found]))
+            self._client.continuity.saw(seq=max([each.seq for each in found]))
         return found
 
-    async def present(self, log: str, numbers: Sequence[int]) -> set[int]:
+    async def existing_seqs(self, log: str, numbers: Sequence[int]) -> set[int]:
         """Which of these entries are there."""
         found: set[int] = set()
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             part = numbers[start : start + ROWS_AT_ONCE]
-            rows = await self._many(("XRANGE", self.keys.log(log), f"{each}-0", f"{each}-0") for each in part)
+            rows = await self._client.execute_many(
+                ("XRANGE", self._keys.log(log), f"{each}-0", f"{each}-0") for each in part
+            )
             found.update(number for number, row in zip(part, rows, strict=True) if row)
         return found
 
-    async def newest(self, log: str) -> int:
+    async def newest_seq(self, log: str) -> int:
         """The number of the newest entry; 0 when there is none."""
-        found = await self._do("XREVRANGE", self.keys.log(log), "+", "-", "COUNT", 1)
+        found = await self._client.execute("XREVRANGE", self._keys.log(log), "+", "-", "COUNT", 1)
         return int(found[0][0].partition(b"-")[0]) if found else 0
 
-    async def first_times(self, logs: Sequence[str]) -> list[int]:
+    async def first_arrivals_ms(self, logs: Sequence[str]) -> list[int]:
         """When the first message of each log came, milliseconds since the epoch; 0 where there is none."""
         found: list[bytes | None] = []
         for start in range(0, len(logs), ROWS_AT_ONCE):
             part = logs[start : start + ROWS_AT_ONCE]
-            prefix = self.keys.payload_prefix
-            found += await self._many(("FCALL", f"{PREFIX}first", 1, self.keys.log(log), prefix) for log in part)
+            prefix = self._keys.payload_prefix
+            found += await self._client.execute_many(
+                ("FCALL", f"{PREFIX}first", 1, self._keys.log(log), prefix) for log in part
+            )
         return [int(fields.split()[3]) // 1000 if fields else 0 for fields in found]
 
 

@@ -5,12 +5,11 @@ A lease lets one process of all do what must be done once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from brokerapp.model.time_series import Resolution
-from brokerapp.store.client.keys import StoreKeys
-from brokerapp.store.client.library import PREFIX
+from brokerapp.store.client.client import StorePart
 
 #: Under this name the broker's own ring is kept: no destination is written so.
 WHOLE = "broker"
@@ -20,13 +19,8 @@ SLACK = 30
 ROWS_AT_ONCE = 500
 
 
-class HistoryRings:
-    """See brokerapp.model.time_series. `do` and `many` run one command, and several in one round trip."""
-
-    def __init__(
-        self, keys: StoreKeys, do: Callable[..., Awaitable[Any]], many: Callable[[Any], Awaitable[list[Any]]]
-    ) -> None:
-        self._keys, self._do, self._many = keys, do, many
+class HistoryRings(StorePart):
+    """See brokerapp.model.time_series."""
 
     async def append(self, resolution: Resolution, rows: Mapping[str, bytes], now: float) -> None:
         """Add a point to each of these rings."""
@@ -38,18 +32,22 @@ class HistoryRings:
             commands: list[tuple[Any, ...]] = [
                 ("RPUSH", key, point) for key, (_, point) in zip(keys, part, strict=True)
             ]
-            lengths = await self._many([*commands, ("ZADD", self._keys.rings, *moved)] if moved else commands)
+            lengths = await self._client.execute_many(
+                [*commands, ("ZADD", self._keys.rings, *moved)] if moved else commands
+            )
             long = [key for key, length in zip(keys, lengths, strict=False) if length > resolution.length + SLACK]
             if long:
-                await self._many([("LTRIM", key, -resolution.length, -1) for key in long])
+                await self._client.execute_many([("LTRIM", key, -resolution.length, -1) for key in long])
 
     async def read(self, resolution: Resolution, names: Sequence[str], last: int = 0) -> list[list[bytes]]:
         """The points of each of these rings, oldest first: the `last` ones, or all."""
-        return await self._many([("LRANGE", self._keys.ring(resolution.name, name), -last, -1) for name in names])
+        return await self._client.execute_many(
+            [("LRANGE", self._keys.ring(resolution.name, name), -last, -1) for name in names]
+        )
 
     async def moved(self) -> dict[str, float]:
         """The destinations that have a history, and when each moved last (seconds since the epoch)."""
-        found = await self._do("ZRANGE", self._keys.rings, 0, -1, "WITHSCORES")
+        found = await self._client.execute("ZRANGE", self._keys.rings, 0, -1, "WITHSCORES")
         return {name.decode(): float(at) for name, at in zip(found[::2], found[1::2], strict=True)}
 
     async def forget(self, names: Sequence[str], resolutions: Iterable[Resolution]) -> None:
@@ -57,11 +55,11 @@ class HistoryRings:
         for start in range(0, len(names), ROWS_AT_ONCE):
             part = names[start : start + ROWS_AT_ONCE]
             keys = [self._keys.ring(each.name, name) for each in resolutions for name in part]
-            await self._many([("DEL", *keys), ("ZREM", self._keys.rings, *part)])
+            await self._client.execute_many([("DEL", *keys), ("ZREM", self._keys.rings, *part)])
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Have a lease, or have it longer; False while somebody else has it."""
-        return bool(await self._do("FCALL", PREFIX + "lease", 1, self._keys.lease(name), holder, milliseconds))
+        return bool(await self._client.call("lease", [self._keys.lease(name)], [holder, milliseconds]))
 
     async def release(self, name: str, holder: str) -> None:
         """Give a lease back."""

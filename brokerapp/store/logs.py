@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerapp.store import LogState
-from brokerapp.store.client.client import StoreClient, pairs
+from brokerapp.store.client.client import StorePart, pairs
 
 #: Entries removed in one call of `drop`: some milliseconds of the server's time.
 DROP_BATCH = 5_000
@@ -15,56 +15,61 @@ DROP_BATCH = 5_000
 PRIORITIZED_AT_ONCE = 5_000
 
 
-class LogStore(StoreClient):
+class LogStore(StorePart):
     """See brokerapp.store, dropping.lua and places.lua."""
 
-    async def logs(self) -> dict[str, dict[str, Any]]:
+    async def all_attributes(self) -> dict[str, dict[str, Any]]:
         """The logs that exist, with their attributes."""
-        found = await self._do("HGETALL", self.keys.logs)
+        found = await self._client.execute("HGETALL", self._keys.logs)
         return {name.decode(): json.loads(attributes) for name, attributes in pairs(found)}
 
     async def attributes(self, log: str) -> dict[str, Any]:
         """The attributes of one log; none of one that does not exist."""
-        found = await self._do("HGET", self.keys.logs, log)
+        found = await self._client.execute("HGET", self._keys.logs, log)
         return json.loads(found) if found else {}
 
     async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]:
         """The same of several, in one round trip."""
-        found = await self._do("HMGET", self.keys.logs, *logs) if logs else []
+        found = await self._client.execute("HMGET", self._keys.logs, *logs) if logs else []
         return [json.loads(each) if each else {} for each in found]
 
     async def depths(self, logs: Sequence[str]) -> dict[str, int]:
         """Messages in each log."""
-        counts = await self._many(("XLEN", self.keys.log(log)) for log in logs)
+        counts = await self._client.execute_many(("XLEN", self._keys.log(log)) for log in logs)
         return dict(zip(logs, counts, strict=True))
 
-    async def used(self) -> tuple[int, dict[str, int]]:
+    async def used_bytes(self) -> tuple[int, dict[str, int]]:
         """Bytes of messages: of all that is stored, and of each log."""
-        total, by_log = await self._many([("HGET", self.keys.state, "bytes"), ("HGETALL", self.keys.used)])
-        prefix = self.keys.log_prefix
+        total, by_log = await self._client.execute_many(
+            [("HGET", self._keys.state, "bytes"), ("HGETALL", self._keys.used)]
+        )
+        prefix = self._keys.log_prefix
         return int(total or 0), {key.decode().removeprefix(prefix): int(size) for key, size in pairs(by_log)}
 
-    async def temp_used(self) -> int:
+    async def temp_used_bytes(self) -> int:
         """Bytes of messages that are not persistent."""
-        return int(await self._do("HGET", self.keys.state, "temp") or 0)
+        return int(await self._client.execute("HGET", self._keys.state, "temp") or 0)
 
-    async def last(self) -> int:
+    async def last_seq(self) -> int:
         """The number of the last message, in whatever log, stored by whichever node."""
-        return int(await self._do("HGET", self.keys.state, "seq") or 0)
+        return int(await self._client.execute("HGET", self._keys.state, "seq") or 0)
 
     async def recover(self) -> list[LogState]:
         """All logs as the last node left them."""
-        return await self._states(await self.logs())
+        return await self._states(await self.all_attributes())
 
-    async def recover_some(self, logs: Sequence[str]) -> tuple[int, list[LogState]]:
+    async def recover_logs(self, logs: Sequence[str]) -> tuple[int, list[LogState]]:
         """The number of the last message; these logs, as far as they exist, as their last home left them."""
-        last = await self.last()
+        last = await self.last_seq()
         known = dict(zip(logs, await self.attributes_of(logs), strict=True))
         return last, await self._states({name: attributes for name, attributes in known.items() if attributes})
 
     async def _states(self, logs: Mapping[str, dict[str, Any]]) -> list[LogState]:
         depths = await self.depths(list(logs))
-        marks = {name.decode(): mark.decode() for name, mark in pairs(await self._do("HGETALL", self.keys.marks))}
+        marks = {
+            name.decode(): mark.decode()
+            for name, mark in pairs(await self._client.execute("HGETALL", self._keys.marks))
+        }
         returned = await self._returned(list(logs))
         return [
             LogState(name, each, depths[name], marks.get(name, ""), returned.get(name, {}))
@@ -73,23 +78,25 @@ class LogStore(StoreClient):
 
     async def _returned(self, logs: Sequence[str]) -> dict[str, dict[int, int]]:
         """Deliveries of the entries that came back, by log."""
-        if not int(await self._do("HGET", self.keys.state, "returned") or 0):
+        if not int(await self._client.execute("HGET", self._keys.state, "returned") or 0):
             return {}
-        found = await self._many(("HGETALL", self.keys.returned_prefix + log) for log in logs)
+        found = await self._client.execute_many(("HGETALL", self._keys.returned_prefix + log) for log in logs)
         return {
             log: {int(id.partition(b"-")[0]): int(count) for id, count in pairs(rows)}
             for log, rows in zip(logs, found, strict=True)
             if rows
         }
 
-    async def prioritize(self, log: str, session: str, after: int) -> int:
+    async def index_priority(self, log: str, session: str, after: int) -> int:
         """Give places to the next entries after this number of a log that was made a prioritized one.
 
         The number it came to, to go on from there; 0 when all entries have places. May be repeated.
         """
-        keys = self.keys
+        keys = self._keys
         places = [keys.state, keys.prioritized, keys.log(log), keys.urgent_prefix + log]
-        return await self._call("prioritize", places, [session, log, keys.payload_prefix, after, PRIORITIZED_AT_ONCE])
+        return await self._client.call(
+            "prioritize", places, [session, log, keys.payload_prefix, after, PRIORITIZED_AT_ONCE]
+        )
 
     async def drop(self, log: str, session: str, keep: bool = False, *, discarded: bool = False) -> int:
         """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
@@ -99,7 +106,7 @@ class LogStore(StoreClient):
         `session` is the node's, or "" when no node runs; raises Fenced when one does. One that only stands still is
         fenced by it: what it knows of the log is not true any more.
         """
-        keys = self.keys
+        keys = self._keys
         places = (
             keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.nodes, keys.expiring_prefix + log,
             keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
@@ -107,6 +114,6 @@ class LogStore(StoreClient):
         args = (session, keys.payload_prefix, log, DROP_BATCH, int(keep), keys.node(""), keys.signals, int(discarded))
         removed, left = 0, 1
         while left:
-            gone, left = await self._call("drop", places, args)
+            gone, left = await self._client.call("drop", places, args)
             removed += gone
         return removed

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokerapp.store.client.client import StoreClient, pairs
+from brokerapp.store.client.client import StorePart, pairs
 from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 
-class ClusterRecordStore(StoreClient):
+class ClusterRecordStore(StorePart):
     """See clustering.lua."""
 
-    async def cluster_record(self) -> tuple[str, int, dict[str, str]]:
+    async def read(self) -> tuple[str, int, dict[str, str]]:
         """Its id ("" when there is none), its version, and the JSON of what exists, by name."""
-        found = {name.decode(): value.decode() for name, value in pairs(await self._do("HGETALL", self.keys.cluster))}
+        found = {
+            name.decode(): value.decode()
+            for name, value in pairs(await self._client.execute("HGETALL", self._keys.cluster))
+        }
         entries = {name[1:]: value for name, value in found.items() if name.startswith("=")}
         return found.get("id", ""), int(found.get("version", 0)), entries
 
-    async def keep_record(
+    async def save(
         self, session: str, id: str, version: int, changed: Mapping[str, str], *, anew: bool = False
     ) -> None:
         """Keep what changed (JSON by name, "" for what is gone); `anew`: nothing else is kept. May be repeated.
@@ -29,4 +32,6 @@ class ClusterRecordStore(StoreClient):
         for start in range(0, max(1, len(rows)), ROWS_AT_ONCE):
             part = [text for row in rows[start : start + ROWS_AT_ONCE] for text in row]
             begin = int(anew and not start)
-            await self._call("keep_record", [self.keys.state, self.keys.cluster], [session, id, version, begin, *part])
+            await self._client.call(
+                "keep_record", [self._keys.state, self._keys.cluster], [session, id, version, begin, *part]
+            )

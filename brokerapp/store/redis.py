@@ -1,8 +1,11 @@
-"""RedisStore: the store on Redis 7 or Valkey 7.2 and later, one server-side function a verb (functions/)."""
+"""RedisStore: the store on Redis 7 or Valkey 7.2 and later, one server-side function per verb (functions/)."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
+from brokerapp.store.client.client import StoreClient
 from brokerapp.store.client.libraries import FunctionLibraries
 from brokerapp.store.commit_codec import commit_call, committed
 from brokerapp.store.connectors import ConnectorStore
@@ -13,7 +16,7 @@ from brokerapp.store.nodes import NodeStore
 from brokerapp.store.records import ClusterRecordStore
 from brokerapp.store.requests import RequestStore
 from brokerapp.store.schedules import ScheduleStore
-from brokerapp.store.server.rewriting import AppendOnlyFileControl
+from brokerapp.store.server.server_status import ServerStatus
 from brokerapp.store.stats_snapshots import StatisticsStore
 from brokerapp.store.versions import DefinitionStore
 
@@ -21,32 +24,50 @@ from brokerapp.store.versions import DefinitionStore
 TRACE_BATCHES = 250
 
 
-class RedisStore(
-    ConnectorStore,
-    EntryStore,
-    FunctionLibraries,
-    LogStore,
-    ScheduleStore,
-    NodeStore,
-    StatisticsStore,
-    ClusterRecordStore,
-    RequestStore,
-    AppendOnlyFileControl,
-    DefinitionStore,
-):
-    """See brokerapp.store: all that is asked of a store, each part in a module of its own."""
+class RedisStore:
+    """One broker's store: connections to its server, and a named part for each kind of data.
+
+    Every verb is atomic. Belongs to the event loop it is first used on.
+    """
 
     def __init__(self, url: str, broker: str) -> None:
-        super().__init__(url, broker)
-        self.rings = HistoryRings(self.keys, self._do, self._many)
+        self.client = client = StoreClient(url, broker)
+        self.url, self.keys = url, client.keys
+        self.entries = EntryStore(client)  #: messages of logs, read
+        self.logs = LogStore(client)  #: which logs there are, their attributes and sizes
+        self.schedules = ScheduleStore(client)  #: scheduled jobs, and entries that expire
+        self.nodes = NodeStore(client)  #: members of the broker and their heartbeats
+        self.requests = RequestStore(client)  #: what operators ask of nodes, and the answers
+        self.definitions = DefinitionStore(client)  #: definitions by version
+        self.connectors = ConnectorStore(client)  #: network connectors
+        self.cluster_record = ClusterRecordStore(client)  #: copy of the cluster's record
+        self.stats = StatisticsStore(client)  #: statistics of destinations
+        self.rings = HistoryRings(client)  #: history of destinations, and leases
+        self.server = ServerStatus(client)  #: memory, durability and append-only file of the server
+        self.libraries = FunctionLibraries(client)  #: function libraries on the server
+
+    async def open(self) -> None:
+        """Connect and load the function library where it is missing. Raises what the handshake raises."""
+        await self.client.execute("PING")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.client.close()
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult:
-        """Do a batch of units, whole or not at all each. Repeating the same batch does nothing more."""
+        """Do a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
         logs, keys, args = commit_call(self.keys, session, batch, limits)
-        done = committed(*await self._commit(keys, args), logs)
-        self.continuity.saw(done.changes, done.base + sum([unit.count for unit in batch.units]))
-        return done
+        result = committed(*await self.client.call_commit(keys, args), logs)
+        self.client.continuity.saw(result.changes, result.base + sum([unit.count for unit in batch.units]))
+        return result
 
-    async def record(self, batch: bytes, count: int) -> None:
-        """Keep a trace batch for the archiver; the oldest go when nobody takes them."""
-        await self._do("XADD", self.keys.trace, "MAXLEN", "~", TRACE_BATCHES, "*", "b", batch, "n", count)
+    async def write_trace(self, batch: bytes, count: int) -> None:
+        """Add a trace batch for the archiver; the oldest are dropped when no archiver takes them."""
+        await self.client.execute("XADD", self.keys.trace, "MAXLEN", "~", TRACE_BATCHES, "*", "b", batch, "n", count)
+
+    def signals(self) -> AsyncIterator[str]:
+        """Yield `subscribed`, then each signal as it is published; ends with StoreUnavailable.
+
+        Signals: `definitions`, `stats VERSION`, `nodes`, `connectors`.
+        """
+        return self.client.subscribe(self.keys.signals)

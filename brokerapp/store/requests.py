@@ -5,53 +5,49 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.client.client import StoreClient
+from brokerapp.store.client.client import StorePart
 
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60
 
 
-class RequestStore(StoreClient):
+class RequestStore(StorePart):
     """See brokerapp.store and requests.lua."""
 
-    async def request(self, verb: str, args: Mapping[str, Any], timeout: float, node: str = "") -> Any:
+    async def send(self, verb: str, args: Mapping[str, Any], timeout: float, node: str = "") -> Any:
         """Ask this node, or any; its answer, or StoreUnavailable when none comes in time (seconds)."""
         id = uuid.uuid4().hex
         asked = json.dumps({"id": id, "verb": verb, "args": dict(args), "until": time.time() + timeout})
         await self._ask_node(id, asked, timeout, node)
-        answer = await self._do("BLPOP", self.keys.reply(id), timeout)
+        answer = await self._client.execute("BLPOP", self._keys.reply(id), timeout)
         if answer is None:
             raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
         return json.loads(answer[1])
 
     async def _ask_node(self, id: str, asked: str, timeout: float, node: str) -> None:
-        keys = self.keys
+        keys = self._keys
         requests = keys.requests_of(node) if node else keys.requests
-        await self._call("ask", [keys.request(id), requests], [id, asked, int(timeout * 1000)])
+        await self._client.call("ask", [keys.request(id), requests], [id, asked, int(timeout * 1000)])
 
-    async def hand_on(self, request: Mapping[str, Any], node: str) -> None:
+    async def forward(self, request: Mapping[str, Any], node: str) -> None:
         """Let another node answer what this one was asked."""
         left = request["until"] - time.time()
         if left > 0:
             await self._ask_node(request["id"], json.dumps(dict(request)), left, node)
 
-    async def next_request(self, node: str, wait: float) -> dict[str, Any] | None:
+    async def take(self, node: str, wait: float) -> dict[str, Any] | None:
         """The next thing asked of this node, or any, waiting up to `wait` seconds.
 
         What nobody waits for any more is skipped.
         """
-        found = await self._do("BLPOP", self.keys.requests_of(node), self.keys.requests, wait)
-        asked = await self._do("GETDEL", self.keys.request(found[1].decode())) if found else None
+        found = await self._client.execute("BLPOP", self._keys.requests_of(node), self._keys.requests, wait)
+        asked = await self._client.execute("GETDEL", self._keys.request(found[1].decode())) if found else None
         return json.loads(asked) if asked else None
 
-    async def answer(self, id: str, answer: Any) -> None:
+    async def reply(self, id: str, answer: Any) -> None:
         """Answer a request."""
-        await self._call("answer", [self.keys.reply(id)], [json.dumps(answer), REPLY_SECONDS])
-
-    def signals(self) -> AsyncIterator[str]:
-        """`definitions` and `stats VERSION` as they are published. Ends with StoreUnavailable."""
-        return self._published(self.keys.signals)
+        await self._client.call("answer", [self._keys.reply(id)], [json.dumps(answer), REPLY_SECONDS])

@@ -31,6 +31,6 @@ async def store(store_url, broker_name) -> AsyncIterator[RedisStore]:
     """The store of that broker, claimed by the session `me`."""
     opened = RedisStore(store_url, broker_name)
     await opened.open()
-    await opened.claim("me")
+    await opened.nodes.join("me")
     yield opened
     await opened.close()

@@ -213,6 +213,6 @@ async def _left(world: World) -> dict[str, int]:
 async def _depths(world: World, broker: str) -> dict[str, int]:
     store = RedisStore(world.stores[broker].url, broker)
     try:
-        return await store.depths(list(await store.logs()))
+        return await store.logs.depths(list(await store.logs.all_attributes()))
     finally:
         await store.close()

@@ -119,7 +119,7 @@ class MemberProcess:
         """What its store knows of a destination; None: nothing."""
 
         async def look(admin: BrokerAdmin) -> dict | None:
-            return (await admin._store.logs()).get(str(Destination.parse(text)))
+            return (await admin._store.logs.all_attributes()).get(str(Destination.parse(text)))
 
         return self.ask(look)
 

@@ -73,7 +73,9 @@ class BrokerProcess:
         async def ask() -> dict[str, int]:
             store = RedisStore(*DataDirectory(self.data).whereabouts())
             try:
-                return await store.depths([log for log in await store.logs() if log.startswith(f"{kind}://{prefix}")])
+                return await store.logs.depths(
+                    [log for log in await store.logs.all_attributes() if log.startswith(f"{kind}://{prefix}")]
+                )
             finally:
                 await store.close()
 

@@ -49,8 +49,8 @@ def limit_memory(broker, room):
     """Let the server use so much more than it uses now; 0: no limit."""
 
     async def limit(store):
-        used = (await store.memory())["used"]
-        await store._do("CONFIG", "SET", "maxmemory", used + room if room else 0)
+        used = (await store.server.memory())["used"]
+        await store.client.execute("CONFIG", "SET", "maxmemory", used + room if room else 0)
 
     on_store(broker, limit)
 

@@ -146,7 +146,7 @@ def told_by_nodes(url: str) -> list[dict]:
     async def ask():
         store = RedisStore(url, "fallen")
         try:
-            return [status["store"] for status in (await store.nodes()).values()]
+            return [status["store"] for status in (await store.nodes.statuses()).values()]
         finally:
             await store.close()
 

@@ -64,7 +64,7 @@ def test_waits_until_given_are_between_what_clients_measured(done):
 async def test_the_store_holds_what_nobody_took_away(done, expected):
     store = RedisStore(done.node.redis_url, BROKER)
     try:
-        depths = await store.depths(list(await store.logs()))
+        depths = await store.logs.depths(list(await store.logs.all_attributes()))
     finally:
         await store.close()
     wanted = {place: each["QueueSize"] for place, each in expected.items() if each.get("QueueSize")}

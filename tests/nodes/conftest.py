@@ -130,11 +130,11 @@ class SeveralNodes:
 
     def members(self) -> set[str]:
         """The names of those that are."""
-        return set(self.ask(lambda store: store.members())[1])
+        return set(self.ask(lambda store: store.nodes.members())[1])
 
     def queue_at(self, node: str, prefix: str) -> str:
         """A queue that is at home there now: its name begins so, or has a number in place of `{}`."""
-        epoch, found = self.ask(lambda store: store.members())
+        epoch, found = self.ask(lambda store: store.nodes.members())
         members = Members(epoch, [Member.from_record(*each) for each in found.items()], "")
         session = found[node]["session"]
         pattern = prefix if "{}" in prefix else f"{prefix}.{{}}"
@@ -144,7 +144,7 @@ class SeveralNodes:
     def depth(self, queue: str) -> int:
         """Messages that the store holds of a queue."""
         log = str(Destination.queue(queue))
-        return self.ask(lambda store: store.depths([log]))[log]
+        return self.ask(lambda store: store.logs.depths([log]))[log]
 
     def end(self) -> None:
         """Stop all."""

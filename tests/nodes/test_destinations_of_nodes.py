@@ -26,7 +26,7 @@ def returning(client_id: str, window: str = LONG) -> dict[str, str]:
 
 def stored(broker, destination: str) -> dict | None:
     """What the store knows of a destination; None: nothing."""
-    return broker.ask(lambda store: store.logs()).get(destination)
+    return broker.ask(lambda store: store.logs.all_attributes()).get(destination)
 
 
 def has(broker, node: str, temporary: str) -> bool:

@@ -20,7 +20,7 @@ class Doomed(Node):
         super().__init__(*args)
         self._by_task = by_task
         if not by_task:
-            self._store.snapshot = self._refuse
+            self._store.stats.version = self._refuse
         self._begins, self._tasks.begin = self._tasks.begin, self._begin
 
     async def _refuse(self):

@@ -9,7 +9,7 @@ import stomp
 from brokerapp.config import Plugin
 from brokerapp.model.definitions import PolicyEntry, RecoveryPolicy, VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.stats_snapshots import StatisticsStore
 from tests.nodes.conftest import SeveralNodes
 from tests.protocol.running_node import until
 
@@ -105,8 +105,8 @@ def test_priorities_hold_wherever_the_queue_is_at_home(broker, define, client, n
 
 
 def test_a_statistics_request_is_answered_once_with_the_numbers_of_all_nodes(broker, client, name, monkeypatch):
-    asking, read, stats_of = client("a"), set(), RedisStore.stats_of
-    monkeypatch.setattr(RedisStore, "stats_of", lambda store, names: read.update(names) or stats_of(store, names))
+    asking, read, stats_of = client("a"), set(), StatisticsStore.read
+    monkeypatch.setattr(StatisticsStore, "read", lambda store, names: read.update(names) or stats_of(store, names))
     queues = {node: broker.queue_at(node, f"{name}.{node}") for node in FOUR}
     for queue in queues.values():
         asking.send(f"/queue/{queue}", "x", persistent="true")

@@ -21,11 +21,11 @@ async def test_a_hosted_node_starts_again_when_it_is_no_member_any_more(redis_ur
     await hosted.start()
     first = hosted.node
     store = RedisStore(redis_url, "hosted")
-    await store.leave(first.session)
+    await store.nodes.leave(first.session)
     async with asyncio.timeout(30):
         while hosted.node is first or not hosted.node.addresses:
             await asyncio.sleep(0.05)
-    assert hosted.node.session in {each["session"] for each in (await store.members())[1].values()}
+    assert hosted.node.session in {each["session"] for each in (await store.nodes.members())[1].values()}
     await store.close()
     await hosted.stop()
 
@@ -41,7 +41,7 @@ async def test_a_hosted_node_that_cannot_start_again_says_why(redis_url, caplog)
         hosted = HostedNode(make)
         await hosted.start()
         store = RedisStore(redis_url, "hosted")
-        await store.leave(hosted.node.session)
+        await store.nodes.leave(hosted.node.session)
         await store.close()
         async with asyncio.timeout(30):
             while "the broker node does not start again" not in caplog.text:

@@ -52,7 +52,7 @@ async def store(redis_url):
 
 
 async def libraries(store):
-    return {each[1].decode() for each in await store._do("FUNCTION", "LIST")}
+    return {each[1].decode() for each in await store.client.execute("FUNCTION", "LIST")}
 
 
 async def test_the_former_version_and_this_one_work_on_one_store_at_once(store, former):
@@ -60,7 +60,7 @@ async def test_the_former_version_and_this_one_work_on_one_store_at_once(store, 
     await former("claim")
     assert await former("append", "queue://a", "theirs") == 1
     await store.open()
-    await store.claim("ours", "other")
+    await store.nodes.join("ours", "other")
     ours = CommittingSession(store, "ours")
     assert await ours.append("queue://a", body=b"ours") == 2
     assert await former("append", "queue://a", "theirs again") == 3
@@ -104,39 +104,39 @@ def test_a_store_of_the_former_version_opens_with_all_that_it_holds(tmp_path):
 )
 async def test_a_store_of_another_format_is_refused_with_one_sentence(store, monkeypatch, format, oldest, sentence):
     await store.open()
-    await store.claim("ours", "other")
+    await store.nodes.join("ours", "other")
     monkeypatch.setattr(continuity, "OLDEST_FORMAT", oldest)
-    await store._do("HSET", store.keys.state, "format", format)
+    await store.client.execute("HSET", store.keys.state, "format", format)
     other = RedisStore(store.url, "beside")
     try:
         with pytest.raises(ConfigurationRefused, match=f"the store has format {format}, .*{sentence}"):
             await other.open()
     finally:
         await other.close()
-        await store._do("HSET", store.keys.state, "format", continuity.FORMAT)
+        await store.client.execute("HSET", store.keys.state, "format", continuity.FORMAT)
 
 
 async def test_libraries_that_no_node_used_for_long_are_removed(store):
     old, recent, unknown = (f"sluice_{digit * 16}" for digit in "012")
     for name in (old, recent, unknown):
         code = f"#!lua name={name}\nredis.register_function('{name}_f', function() return 1 end)"
-        await store._do("FUNCTION", "LOAD", "REPLACE", code)
-    now = int((await store._do("TIME"))[0])
-    await store._do("ZADD", LIBRARIES, now - 8 * 24 * 3600, old, now - 24 * 3600, recent)
-    await store.tidy_libraries()
+        await store.client.execute("FUNCTION", "LOAD", "REPLACE", code)
+    now = int((await store.client.execute("TIME"))[0])
+    await store.client.execute("ZADD", LIBRARIES, now - 8 * 24 * 3600, old, now - 24 * 3600, recent)
+    await store.libraries.remove_unused()
     left = await libraries(store)
     assert {recent, unknown, NAME} <= left
     assert old not in left
     for name in (recent, unknown):
-        await store._do("FUNCTION", "DELETE", name)
+        await store.client.execute("FUNCTION", "DELETE", name)
 
 
 async def test_a_library_that_was_removed_is_loaded_again_by_who_needs_it(store):
     await store.open()
-    await store.claim("ours", "other")
+    await store.nodes.join("ours", "other")
     ours = CommittingSession(store, "ours")
     await ours.append("queue://b")
-    await store._do("FUNCTION", "DELETE", NAME)
+    await store.client.execute("FUNCTION", "DELETE", NAME)
     await ours.append("queue://b")
-    await store._do("FUNCTION", "DELETE", NAME)
+    await store.client.execute("FUNCTION", "DELETE", NAME)
     assert len(await bodies(store, "queue://b")) == 2

@@ -100,7 +100,11 @@ def durable_elsewhere(broker, client, name):
 
 def durables_of(broker, client_id):
     """What the store keeps for a client."""
-    return [each for each in broker.ask(lambda store: store.logs()) if each.startswith(f"subscription://{client_id}:")]
+    return [
+        each
+        for each in broker.ask(lambda store: store.logs.all_attributes())
+        if each.startswith(f"subscription://{client_id}:")
+    ]
 
 
 def test_who_deletes_a_durable_subscription_and_leaves_is_told_good_bye_when_it_is_gone(broker, client, name):

@@ -41,18 +41,18 @@ def options_of(folder, redis, node):
 
 
 async def test_a_node_that_waits_for_one_that_stands_still_leaves_as_soon_as_it_is_told_to(store, redis_url, tmp_path):
-    await store.claim("session", "still", {"link": "127.0.0.1:1"}, timeout_ms=60_000)
+    await store.nodes.join("session", "still", {"link": "127.0.0.1:1"}, timeout_ms=60_000)
     config, options = options_of(tmp_path, redis_url, "late")
     said = StringIO()
     running = asyncio.create_task(Command(stdout=said)._run(read_config(config, {}), options, {}))
     async with asyncio.timeout(20):
-        while "late" not in (await store.members())[1]:
+        while "late" not in (await store.nodes.members())[1]:
             await asyncio.sleep(0.05)
         await asyncio.sleep(0.2)  # it waits
         assert not running.done()
         os.kill(os.getpid(), signal.SIGTERM)
         await running
-    assert set((await store.members())[1]) == {"still"}
+    assert set((await store.nodes.members())[1]) == {"still"}
     assert not said.getvalue()
 
 

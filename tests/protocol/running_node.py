@@ -115,7 +115,7 @@ class RunningNode:
         async def count() -> int:
             store = RedisStore(self.redis_url, self.name)
             try:
-                return len(await store._do("KEYS", glob.escape(store.keys.payload_prefix) + "*"))
+                return len(await store.client.execute("KEYS", glob.escape(store.keys.payload_prefix) + "*"))
             finally:
                 await store.close()
 

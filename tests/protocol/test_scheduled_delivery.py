@@ -30,9 +30,9 @@ def soon(node, name):
 
     async def hasten():
         store = RedisStore(node.redis_url, node.name)
-        for each in await store.jobs(0, 10**15, 0, 1000):
+        for each in await store.schedules.read_jobs(0, 10**15, 0, 1000):
             if ScheduledJob.load(each.record).to == f"/queue/{name}":
-                await store._do("ZADD", store.keys.due, now_ms(), each.id)
+                await store.client.execute("ZADD", store.keys.due, now_ms(), each.id)
         await store.close()
 
     node.do(hasten)

@@ -13,6 +13,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.model.destination import Destination
 from brokerapp.runtime.node import DRAIN_SECONDS
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.stats_snapshots import StatisticsStore
 from tests.protocol.clients import RawClient
 from tests.protocol.running_node import PATIENCE, RunningNode, until
 
@@ -27,7 +28,7 @@ def marks(store, broker):
     async def read():
         opened = RedisStore(store.url, broker)
         try:
-            return {state.name: state.mark for state in await opened.recover()}
+            return {state.name: state.mark for state in await opened.logs.recover()}
         finally:
             await opened.close()
 
@@ -85,7 +86,7 @@ def test_a_client_on_hold_is_read_on_when_its_units_are_done_unless_the_node_sto
 
 def test_the_numbers_that_are_being_told_when_a_node_stops_are_told(store, monkeypatch):
     telling = RunningNode(default_config("telling", 0), store.url)
-    begun, write = threading.Event(), RedisStore.write_stats
+    begun, write = threading.Event(), StatisticsStore.write
 
     async def slowly(self, rows, *gone):
         if any("told" in name for name in rows):
@@ -93,7 +94,7 @@ def test_the_numbers_that_are_being_told_when_a_node_stops_are_told(store, monke
             await asyncio.sleep(0.3)  # as long as a busy server may take
         return await write(self, rows, *gone)
 
-    monkeypatch.setattr(RedisStore, "write_stats", slowly)
+    monkeypatch.setattr(StatisticsStore, "write", slowly)
     telling.ask(lambda admin: admin.create(Destination.queue("told")))
     assert begun.wait(PATIENCE)
     telling.stop()
@@ -101,7 +102,7 @@ def test_the_numbers_that_are_being_told_when_a_node_stops_are_told(store, monke
     async def stored():
         opened = RedisStore(store.url, "telling")
         try:
-            return [json.loads(row) for row in (await opened.stats(0))[1]]
+            return [json.loads(row) for row in (await opened.stats.changes_since(0))[1]]
         finally:
             await opened.close()
 

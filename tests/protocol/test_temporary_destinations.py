@@ -136,7 +136,7 @@ def test_it_is_gone_with_its_owner_and_all_it_holds(connect, node, name):
 
 
 async def stored_logs(admin):
-    return await admin._store.logs()
+    return await admin._store.logs.all_attributes()
 
 
 def test_a_destination_that_never_was_is_refused(connect):

@@ -141,7 +141,7 @@ class Transfers:
     async def _last(self) -> int:
         """The number of the last message that is stored now, at whichever node."""
         answer = asyncio.get_running_loop().create_future()
-        self._broker.commits.ask(lambda store: store.last(), answer.set_result)
+        self._broker.commits.ask(lambda store: store.logs.last_seq(), answer.set_result)
         return await answer
 
     async def _page(self, log: MessageLog, selection: Selection, after: int, last: int, deal, target, seize: bool):

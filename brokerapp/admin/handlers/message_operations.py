@@ -123,7 +123,7 @@ class Steps:
     async def _carry_out(self, deal: Deal, seqs: list[int]) -> None:
         if deal.anew is not None and deal.takes:
             answer = asyncio.get_running_loop().create_future()
-            self._broker.commits.ask(lambda store: store.used(), answer.set_result)
+            self._broker.commits.ask(lambda store: store.logs.used_bytes(), answer.set_result)
             _, deal.used = await answer
         await self._each_page(deal, seqs)
         await self._broker.commits.barrier()

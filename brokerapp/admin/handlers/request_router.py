@@ -14,7 +14,7 @@ from typing import Any
 from brokerapp.errors import StoreUnavailable
 from brokerapp.nodes.membership.request_owner import log_concerned, other_concerned
 from brokerapp.nodes.ownership.coordinator import Homes
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.requests import RequestStore
 
 #: Seconds that the store is asked for the next request at a time.
 WAIT_SECONDS = 1.0
@@ -37,8 +37,8 @@ class Serving:
         self,
         homes: Homes,
         node: str,
-        asked: RedisStore,
-        store: RedisStore,
+        asked: RequestStore,
+        store: RequestStore,
         answer: Callable[[Request], Awaitable[Request]],
     ) -> None:
         self._homes, self._node, self._asked, self._store, self._answer = homes, node, asked, store, answer
@@ -48,7 +48,7 @@ class Serving:
     async def run(self) -> None:
         """Serve one request after the other, until cancelled."""
         while True:
-            request = await self._asked.next_request(self._node, WAIT_SECONDS)
+            request = await self._asked.take(self._node, WAIT_SECONDS)
             if request is not None:
                 await self._serve(request)
 
@@ -57,24 +57,24 @@ class Serving:
         while True:
             await self._taken.wait()
             while self._aside:
-                await self._store.hand_on(self._aside.popleft(), self._node)
+                await self._store.forward(self._aside.popleft(), self._node)
             self._taken.clear()
 
     async def _serve(self, request: Request) -> None:
         other = other_concerned(self._homes.members, request["verb"], request["args"])
         if other is not None:
-            await self._store.hand_on(request, other)
+            await self._store.forward(request, other)
         elif self._homes.coming.awaits(log_concerned(request["args"])):
             await self._put_aside(request)
         else:
-            await self._store.answer(request["id"], await self._answer(request))
+            await self._store.reply(request["id"], await self._answer(request))
 
     async def _put_aside(self, request: Request) -> None:
         """Keep it until all is taken home; what nobody waits for any more is kept no longer."""
         now = time.time()
         self._aside = deque(each for each in self._aside if each["until"] > now)
         if len(self._aside) >= MAX_ASIDE:
-            await self._store.answer(request["id"], TOO_MANY)
+            await self._store.reply(request["id"], TOO_MANY)
             return
         if not self._aside:
             self._homes.coming.when_taken(self._taken.set)

@@ -105,7 +105,7 @@ class StatisticsPlugin:
         homes = self._broker.placement
         names = [str(each) for each in self._about(asked)] if homes.others else []
         if away := [each for each in names if not homes.is_here(each)]:
-            self._broker.commits.ask(lambda store: store.stats_of(away), lambda rows: begin(_by_destination(rows)))
+            self._broker.commits.ask(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})
 

@@ -96,7 +96,7 @@ class BrowseCursor:
             found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
         self._reading = True
-        self._broker.commits.ask(lambda store: store.last(), self._begun)
+        self._broker.commits.ask(lambda store: store.logs.last_seq(), self._begun)
 
     def _begun(self, last: int) -> None:
         """It shows what was stored until now, at whichever node."""
@@ -144,7 +144,7 @@ class BrowseCursor:
         if self._place is by_number:
             self._broker.commits.read(log.name, after, PAGE, self._loaded)
         else:
-            self._broker.commits.ask(lambda store: store.read_urgent(log.name, after, PAGE), self._loaded)
+            self._broker.commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), self._loaded)
 
     def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False

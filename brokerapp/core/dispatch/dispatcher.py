@@ -115,7 +115,7 @@ class Dispatcher:
             self.touched[log] = None
 
         if log.rules.prioritized:
-            self._committer.ask(lambda store: store.read_urgent(log.name, after, PAGE), loaded)
+            self._committer.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), loaded)
         else:
             self._committer.read(log.name, after, PAGE, loaded)
 

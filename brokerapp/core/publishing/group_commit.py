@@ -170,7 +170,7 @@ class GroupCommit:
 
     def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None:
         """Read entries of a log as they are after all that was submitted before."""
-        self.ask(lambda store: store.read(log, after, count), callback)
+        self.ask(lambda store: store.entries.read(log, after, count), callback)
 
     def ask(self, question: Question, callback: Callable[[Any], None]) -> None:
         """Ask the store something, when all that was submitted before is done."""
@@ -179,13 +179,16 @@ class GroupCommit:
 
     def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
         """Give places by priority to the next entries after this number of a log; see the store's."""
-        self.ask(lambda store: store.prioritize(log, self._session, after), callback)
+        self.ask(lambda store: store.logs.index_priority(log, self._session, after), callback)
 
     def keep_record(
         self, id: str, version: int, changed: Mapping[str, str], anew: bool, then: Callable[[], None]
     ) -> None:
         """Keep a change of the cluster's record, after everything submitted so far; see the store's."""
-        self.ask(lambda store: store.keep_record(self._session, id, version, changed, anew=anew), lambda _done: then())
+        self.ask(
+            lambda store: store.cluster_record.save(self._session, id, version, changed, anew=anew),
+            lambda _done: then(),
+        )
 
     @property
     def busy(self) -> bool:
@@ -229,7 +232,7 @@ class GroupCommit:
         """Remove what is to be discarded, beside the batches, until cancelled."""
         while True:
             log, then = await self._doomed.get()
-            await self._until_answered(lambda log=log: self._store.drop(log, self._session, discarded=True))
+            await self._until_answered(lambda log=log: self._store.logs.drop(log, self._session, discarded=True))
             then()
 
     @property

@@ -66,7 +66,7 @@ class ScheduledJobs:
 
     def start(self) -> None:
         """Find out when the first job is due."""
-        self._broker.commits.ask(lambda store: store.next_due(), self._wait)
+        self._broker.commits.ask(lambda store: store.schedules.next_due_ms(), self._wait)
 
     def note(self, due_ms: int) -> None:
         """A job is due then."""
@@ -86,7 +86,7 @@ class ScheduledJobs:
 
     def _next_page(self) -> None:
         now_ms, skip = clock.now_ms(), self._put_off
-        self._broker.commits.ask(lambda store: store.jobs(0, now_ms, skip, PAGE), self._found)
+        self._broker.commits.ask(lambda store: store.schedules.read_jobs(0, now_ms, skip, PAGE), self._found)
 
     def _found(self, due: list[StoredJob]) -> None:
         if not due:
@@ -94,7 +94,7 @@ class ScheduledJobs:
             if self._put_off:
                 self.note(clock.now_ms() + RETRY_MS)
             else:
-                self._broker.commits.ask(lambda store: store.next_due(), self._found_next)
+                self._broker.commits.ask(lambda store: store.schedules.next_due_ms(), self._found_next)
             return
         for each in due:
             try:

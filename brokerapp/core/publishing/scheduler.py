@@ -174,7 +174,7 @@ class MessageScheduler:
             gone = sum([step(each) for each in scheduled])
             self._each(window, step, done, skip + len(jobs) - gone)
 
-        self._broker.commits.ask(lambda store: store.jobs(*window, skip, PAGE), found)
+        self._broker.commits.ask(lambda store: store.schedules.read_jobs(*window, skip, PAGE), found)
 
     def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""

@@ -58,7 +58,9 @@ class ExpirationSweeper:
         def look() -> None:
             self._look_after(period)
             now_ms = clock.now_ms()
-            self._broker.commits.ask(lambda store: store.late_logs(now_ms), lambda names: self._found(names, period))
+            self._broker.commits.ask(
+                lambda store: store.schedules.logs_with_expired(now_ms), lambda names: self._found(names, period)
+            )
 
         self._timers[period] = self._broker.timers.at(clock.now_ms() + period, look)
 
@@ -100,4 +102,4 @@ class ExpirationSweeper:
                 self._broker.dispatcher.touched[log] = None
                 self._step(log, skip + len(late) - len(taken))
 
-        self._broker.commits.ask(lambda store: store.expired(log.name, now_ms, skip, count), found)
+        self._broker.commits.ask(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)

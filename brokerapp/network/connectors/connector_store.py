@@ -10,7 +10,7 @@ from typing import Any
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, InvalidDestination
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import terms_of
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.connectors import ConnectorStore
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Registry:
     Also which a file does not have any more, until what was kept for their bridges is removed.
     """
 
-    def __init__(self, store: RedisStore) -> None:
+    def __init__(self, store: ConnectorStore) -> None:
         self._store = store
 
     async def begin(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
@@ -79,15 +79,15 @@ class Registry:
         await self._change(lambda stored: {**stored, "gone": [n for n in stored.get("gone", ()) if n not in names]})
 
     async def _read(self) -> Kept:
-        text = await self._store.connectors()
+        text = await self._store.read()
         return json.loads(text) if text else {}
 
     async def _change(self, changed: Callable[[Kept], Kept | None]) -> None:
         """Keep what follows from what is kept, whatever others make of it meanwhile; None: it stays."""
         while True:
-            text = await self._store.connectors()
+            text = await self._store.read()
             kept = changed(json.loads(text) if text else {})
-            if kept is None or await self._store.keep_connectors(text, json.dumps({"imported": "", **kept})):
+            if kept is None or await self._store.replace(text, json.dumps({"imported": "", **kept})):
                 return
 
 

@@ -336,7 +336,7 @@ class Guests:
             if back:
                 self._come_back(back, cause, seen=True)
 
-        self._broker.commits.ask(lambda store: store.present(name, numbers), found)
+        self._broker.commits.ask(lambda store: store.entries.existing_seqs(name, numbers), found)
 
     def forget(self, log: MessageLog) -> None:
         """A log is at home elsewhere from now on, where the nodes say again who consumes it."""

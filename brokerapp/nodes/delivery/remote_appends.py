@@ -85,4 +85,4 @@ class Arrivals:
             if log is not None and not log.away:  # else its home finds them in the store
                 self._offer_unseen(log, count)
 
-        self._broker.commits.ask(lambda store: store.attributes_of([name]), found)
+        self._broker.commits.ask(lambda store: store.logs.attributes_of([name]), found)

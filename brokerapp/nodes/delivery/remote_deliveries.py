@@ -69,7 +69,7 @@ class Gifts:
             self._hand_over(session, waiting)
 
         missing = [number for each in sought for number in _missing(each)]
-        self._broker.commits.ask(lambda store: store.read_these(first.log, missing), found)
+        self._broker.commits.ask(lambda store: store.entries.read_by_seq(first.log, missing), found)
 
     def _fill(self, session: str, gift: Gift, found: Mapping[int, LogEntry]) -> None:
         """These were missing. What the store has no more is held by nobody: others may be given in its place."""

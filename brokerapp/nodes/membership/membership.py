@@ -15,7 +15,7 @@ from brokerapp.nodes.links.unreachable_peers import Silences
 from brokerapp.nodes.membership.liveness import BEATS, Pulse
 from brokerapp.nodes.membership.ownership import Member, Members
 from brokerapp.nodes.ownership.coordinator import Homes
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.nodes import NodeStore
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Membership:
     """
 
     def __init__(
-        self, store: RedisStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
+        self, store: NodeStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
         tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
@@ -52,12 +52,12 @@ class Membership:
 
     async def join(self) -> int:
         """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
-        self._links.secret = await self._store.secret()
+        self._links.secret = await self._store.shared_secret()
         self._homes.open(self._links)
         await self._links.listen(self._host)
         about = {**self._about, "link": self._links.address, "last_word": max(Word)}
         began = _now()
-        last = await self._store.claim(self.session, self.name, about, self._timeout_ms)
+        last = await self._store.join(self.session, self.name, about, self._timeout_ms)
         self._pulse.beat(began, _now())
         if self._may_judge:
             await self._expel_the_dead()
@@ -92,7 +92,7 @@ class Membership:
         self._status = status
         began = _now()
         self._pulse.asked(began)
-        await self._in_time(self._store.beat(self.session, status, self.name, self._timeout_ms))
+        await self._in_time(self._store.send_heartbeat(self.session, status, self.name, self._timeout_ms))
         self._pulse.beat(began, _now())
 
     async def beat_in_time(self) -> None:
@@ -165,7 +165,7 @@ class Membership:
     async def _silent(self, members: Members) -> list[Member]:
         """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
         silent = [each for each in members.others if not self._links.is_up(each.session)]
-        beating = await self._in_time(self._store.beating()) if silent else ()
+        beating = await self._in_time(self._store.live_names()) if silent else ()
         return [each for each in silent if each.name in beating]
 
     def _heed_silence(self, silent: Iterable[Member]) -> None:
@@ -204,13 +204,13 @@ class Membership:
         others = {name: about["session"] for name, about in found.items() if about["session"] != self.session}
         if not others:
             return
-        beating = await self._in_time(self._store.beating())
+        beating = await self._in_time(self._store.live_names())
         if self.name not in beating:  # the store's clock went on while nobody could beat
             return
         for name, session in others.items():
             if name in beating or not self._may_judge:  # the store may have stood still as it was asked
                 continue
-            if await self._in_time(self._store.expel(self.session, name, session)):
+            if await self._in_time(self._store.fence(self.session, name, session)):
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)
 
 

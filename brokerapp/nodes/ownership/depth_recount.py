@@ -44,4 +44,4 @@ class Doubts:
                 self._broker.counters.changed.add(log.counts)
                 self._depths.pop(log, None)
 
-        self._broker.commits.ask(lambda store: store.depths([log.name]), found)
+        self._broker.commits.ask(lambda store: store.logs.depths([log.name]), found)

@@ -110,7 +110,7 @@ class Coming:
                         self._take_home(log, state, last)
                 self._taken()
 
-        self._broker.commits.ask(lambda store: store.recover_some(vacant), found)
+        self._broker.commits.ask(lambda store: store.logs.recover_logs(vacant), found)
 
     def _taken(self) -> None:
         waiting, self._when_taken = self._when_taken, []

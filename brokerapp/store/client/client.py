@@ -49,32 +49,34 @@ class StoreClient:
         self._commits, self._beats = DirectConnection(pool), DirectConnection(pool)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
-    async def open(self) -> None:
-        """Be sure that the store can be used: see Handshake. Loads the function library where it is not yet."""
-        await self._do("PING")
-
     async def close(self) -> None:
         """Give back the connections."""
         await self._commits.close()
         await self._beats.close()
         await self._redis.aclose()
 
-    async def _call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """What a function of the library answers."""
-        return await self._do("FCALL", PREFIX + function, len(keys), *keys, *args)
+    async def begin_session(self, session: str, last_seq: int) -> None:
+        """Hold the store to its history from now on, as the node of this session relies on it."""
+        self._handshake.session = session
+        self.continuity.saw(seq=last_seq)
+        await self._handshake.greet(self.execute)  # from here on it knows in which life of the server it is
 
-    async def _commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    async def call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """What a function of the library answers."""
+        return await self.execute("FCALL", PREFIX + function, len(keys), *keys, *args)
+
+    async def call_commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """The same of `commit`, over a connection of its own."""
         return await self._directly(self._commits, "commit", keys, args)
 
-    async def _beat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    async def call_heartbeat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """The same of `beat`: one that is not answered yet keeps neither the next nor anything else waiting."""
         return await self._directly(self._beats, "beat", keys, args)
 
     async def _directly(self, over: DirectConnection, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         return await self._answered(over.call, "FCALL", PREFIX + function, len(keys), *keys, *args)
 
-    async def _do(self, *command: Any) -> Any:
+    async def execute(self, *command: Any) -> Any:
         """What one command answers."""
         return await self._answered(self._redis.execute_command, *command)
 
@@ -85,7 +87,7 @@ class StoreClient:
         except (RedisError, OSError) as error:
             if not is_missing(error):
                 await self._fail(command[0], error)
-        await self._do("FUNCTION", "LOAD", "REPLACE", LIBRARY)  # it was removed as one that nobody used
+        await self.execute("FUNCTION", "LOAD", "REPLACE", LIBRARY)  # it was removed as one that nobody used
         try:
             return await call(*command)
         except (RedisError, OSError) as error:
@@ -94,13 +96,13 @@ class StoreClient:
     async def _fail(self, command: str, error: RedisError | OSError) -> NoReturn:
         """Raise an error of the driver as one of ours; leave a server that is no primary."""
         if isinstance(error, ReadOnlyError):
-            await self._leave()
+            await self.disconnect()
             raise StoreUnavailable(NOT_PRIMARY) from error
         if str(error).startswith("ROLLEDBACK"):
-            await self._handshake.fence_after_rollback(self._do)
+            await self._handshake.fence_after_rollback(self.execute)
         raise ours(command, error, self._handshake.rolled_back) from error
 
-    async def _leave(self) -> None:
+    async def disconnect(self) -> None:
         """Give up all connections, those in use, too: each command connects again where the address leads to."""
         await self._commits.close()
         await self._beats.close()
@@ -108,7 +110,7 @@ class StoreClient:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._redis.connection_pool.disconnect()
 
-    async def _many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
+    async def execute_many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
         """What several commands answer, in one round trip."""
         pipe = self._redis.pipeline(transaction=False)
         for command in commands:
@@ -118,7 +120,7 @@ class StoreClient:
         except (RedisError, OSError) as error:
             await self._fail("pipeline", error)
 
-    async def _published(self, channel: str) -> AsyncIterator[str]:
+    async def subscribe(self, channel: str) -> AsyncIterator[str]:
         """`subscribed`, then what is published, as it comes. Ends with StoreUnavailable."""
         pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
         try:
@@ -130,6 +132,13 @@ class StoreClient:
             await self._fail("SUBSCRIBE", error)
         finally:
             await pubsub.aclose()
+
+
+class StorePart:
+    """One kind of data in the store: its verbs, over the connections that all parts share."""
+
+    def __init__(self, client: StoreClient) -> None:
+        self._client, self._keys = client, client.keys
 
 
 def ours(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.store.client.client import StoreClient
+from brokerapp.store.client.client import StorePart
 from brokerapp.store.client.keys import LIBRARIES
 from brokerapp.store.client.library import NAME, OURS
 
@@ -10,17 +10,18 @@ from brokerapp.store.client.library import NAME, OURS
 UNUSED_SECONDS = 7 * 24 * 3600
 
 
-class FunctionLibraries(StoreClient):
+class FunctionLibraries(StorePart):
     """See brokerapp.store.client.library."""
 
-    async def tidy_libraries(self) -> None:
+    async def remove_unused(self) -> None:
         """Note that this version's library is used, and remove those that no node used for long."""
-        now = int((await self._do("TIME"))[0])
-        await self._do("ZADD", LIBRARIES, now, NAME)
-        listed = await self._do("FUNCTION", "LIST", "LIBRARYNAME", "sluice_*")
+        run = self._client.execute
+        now = int((await run("TIME"))[0])
+        await run("ZADD", LIBRARIES, now, NAME)
+        listed = await run("FUNCTION", "LIST", "LIBRARYNAME", "sluice_*")
         others = [name for each in listed if OURS.fullmatch(name := each[1].decode()) and name != NAME]
         for name in others:
-            await self._do("ZADD", LIBRARIES, "NX", now, name)  # used by tools only so far, which do not note it
-            if float(await self._do("ZSCORE", LIBRARIES, name)) < now - UNUSED_SECONDS:
-                await self._do("FUNCTION", "DELETE", name)
-                await self._do("ZREM", LIBRARIES, name)
+            await run("ZADD", LIBRARIES, "NX", now, name)  # used by tools only so far, which do not note it
+            if float(await run("ZSCORE", LIBRARIES, name)) < now - UNUSED_SECONDS:
+                await run("FUNCTION", "DELETE", name)
+                await run("ZREM", LIBRARIES, name)

@@ -11,6 +11,7 @@ class Store:
 
     def __init__(self):
         self.stored = 0
+        self.entries = self
 
     async def commit(self, _session, batch, _limits):
         await asyncio.sleep(0)

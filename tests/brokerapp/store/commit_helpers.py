@@ -44,22 +44,22 @@ class CommittingSession:
 async def entries(store, log, after=0, count=1000):
     return [
         LogEntry(log, each.seq, each.message, each.payload, each.size, each.original, each.shown)
-        for each in await store.read(log, after, count)
+        for each in await store.entries.read(log, after, count)
     ]
 
 
 async def bodies(store, log):
-    return [each.message.body for each in await store.read(log, 0, 1000)]
+    return [each.message.body for each in await store.entries.read(log, 0, 1000)]
 
 
 async def payloads(store):
     """Numbers of the payloads that are kept, with their references."""
-    found = await store._do("KEYS", store.keys.payload_prefix + "*")
-    return {int(key.rsplit(b":", 1)[1]): int(await store._do("HGET", key, "c")) for key in found}
+    found = await store.client.execute("KEYS", store.keys.payload_prefix + "*")
+    return {int(key.rsplit(b":", 1)[1]): int(await store.client.execute("HGET", key, "c")) for key in found}
 
 
 async def used(store):
     """Bytes accounted for: in all, and by log."""
-    total = await store._do("HGET", store.keys.state, "bytes")
-    rows = await store._do("HVALS", store.keys.used)
+    total = await store.client.execute("HGET", store.keys.state, "bytes")
+    rows = await store.client.execute("HVALS", store.keys.used)
     return int(total or 0), sum(map(int, rows))

@@ -32,7 +32,7 @@ def session(store):
 async def test_a_message_is_read_as_it_was_appended(store, session):
     body = bytes(range(256))
     seq = await session.append("q", body=body, original="/topic/t", shown="/topic/s")
-    [found] = await store.read("q", 0, 10)
+    [found] = await store.entries.read("q", 0, 10)
     assert found.message == message(body)
     assert (found.seq, found.payload, found.original, found.shown) == (seq, 0, "/topic/t", "/topic/s")
     assert found.size == len(message(body).stored())
@@ -40,19 +40,19 @@ async def test_a_message_is_read_as_it_was_appended(store, session):
 
 async def test_messages_are_numbered_in_order_over_all_logs(store, session):
     committed = await session.commit(PendingWrite([append("a"), append("b", "c")]), PendingWrite([append("a")]))
-    assert [each.seq for each in await store.read("a", 0, 10)] == [committed.base + 1, committed.base + 3]
-    assert [each.seq for each in await store.read("b", 0, 10)] == [committed.base + 2]
+    assert [each.seq for each in await store.entries.read("a", 0, 10)] == [committed.base + 1, committed.base + 3]
+    assert [each.seq for each in await store.entries.read("b", 0, 10)] == [committed.base + 2]
 
 
 async def test_reading_goes_on_after_a_number_and_stops_at_a_count(store, session):
     for number in range(10):
         await session.append("q", body=b"%d" % number)
-    page = await store.read("q", 0, 4)
-    rest = await store.read("q", page[-1].seq, 100)
+    page = await store.entries.read("q", 0, 4)
+    rest = await store.entries.read("q", page[-1].seq, 100)
     assert [each.message.body for each in (*page, *rest)] == [b"%d" % number for number in range(10)]
     assert len(page) == 4
-    assert await store.read("q", rest[-1].seq, 10) == []
-    assert await store.read("nowhere", 0, 10) == []
+    assert await store.entries.read("q", rest[-1].seq, 10) == []
+    assert await store.entries.read("nowhere", 0, 10) == []
 
 
 @pytest.mark.parametrize("queues", [("q",), ("q", "other")], ids=["inline", "referenced"])
@@ -62,14 +62,14 @@ async def test_a_read_is_bounded_by_bytes_but_always_gets_on(store, session, mon
     for size in sizes:
         await session.append(*queues, body=b"x" * size)
     found, pages = [], 0
-    while page := await store.read("q", found[-1].seq if found else 0, 1000):
+    while page := await store.entries.read("q", found[-1].seq if found else 0, 1000):
         assert sum(each.size for each in page[:-1]) < 10_000
         found += page
         pages += 1
     assert [len(each.message.body) for each in found] == sizes
     assert pages < 20
     back = []
-    while page := await store.read_back("q", back[-1].seq if back else END_OF_LOG, 1000):
+    while page := await store.entries.read_back("q", back[-1].seq if back else END_OF_LOG, 1000):
         assert sum(each.size for each in page[:-1]) < 10_000
         back += page
     assert [each.seq for each in reversed(back)] == [each.seq for each in found]
@@ -78,12 +78,12 @@ async def test_a_read_is_bounded_by_bytes_but_always_gets_on(store, session, mon
 async def test_reading_back_begins_before_a_number_and_stops_at_a_count(store, session):
     for number in range(10):
         await session.append("q", body=b"%d" % number)
-    page = await store.read_back("q", END_OF_LOG, 4)
-    rest = await store.read_back("q", page[-1].seq, 100)
+    page = await store.entries.read_back("q", END_OF_LOG, 4)
+    rest = await store.entries.read_back("q", page[-1].seq, 100)
     assert [each.message.body for each in (*page, *rest)] == [b"%d" % number for number in reversed(range(10))]
     assert len(page) == 4
-    assert await store.read_back("q", rest[-1].seq, 10) == []
-    assert await store.read_back("nowhere", END_OF_LOG, 10) == []
+    assert await store.entries.read_back("q", rest[-1].seq, 10) == []
+    assert await store.entries.read_back("nowhere", END_OF_LOG, 10) == []
 
 
 async def test_certain_entries_are_read_in_order_those_that_are_there_however_many_and_large(
@@ -95,7 +95,7 @@ async def test_certain_entries_are_read_in_order_those_that_are_there_however_ma
         await session.append("q", body=b"x" * size)
     await session.append("q", "r")
     await session.settle(*await entries(store, "q", 0, 1), *await entries(store, "q", 6, 1))
-    found = await store.read_these("q", [1, 2, 4, 5, 6, 7, 9, 10])
+    found = await store.entries.read_by_seq("q", [1, 2, 4, 5, 6, 7, 9, 10])
     assert [(each.seq, len(each.message.body)) for each in found] == [
         (2, 20_000),
         (4, 6_000),
@@ -104,7 +104,7 @@ async def test_certain_entries_are_read_in_order_those_that_are_there_however_ma
         (9, 1),
     ]
     assert [each.payload for each in found] == [0, 0, 0, 0, 9]
-    assert await store.read_these("q", [1, 7]) == await store.read_these("nowhere", [1]) == []
+    assert await store.entries.read_by_seq("q", [1, 7]) == await store.entries.read_by_seq("nowhere", [1]) == []
 
 
 # -- references
@@ -130,7 +130,7 @@ async def test_many_references_can_be_given_up_at_once(store, session):
     count = 1200  # more than one call removes
     await session.commit(PendingWrite([append("a", "b", body=b"%d" % number) for number in range(count)]))
     await session.settle(*await entries(store, "a", count=2000), *await entries(store, "b", count=600))
-    assert len(await payloads(store)) == len(await store.read("b", 0, 2000)) == count - 600
+    assert len(await payloads(store)) == len(await store.entries.read("b", 0, 2000)) == count - 600
     await session.settle(*await entries(store, "b", count=2000))
     assert await payloads(store) == {}
     assert await used(store) == (0, 0)
@@ -159,7 +159,9 @@ async def test_bytes_are_accounted_for_once_in_all_and_by_each_log(store, sessio
     await session.append("a", "b", body=b"x" * 100)
     await session.append("a", body=b"x" * 100)
     assert await used(store) == (2 * size + 3 * ENTRY, 3 * size)
-    assert await store.used() == (2 * size + 3 * ENTRY, {"a": 2 * size, "b": size}), "told by the names of the logs"
+    assert await store.logs.used_bytes() == (2 * size + 3 * ENTRY, {"a": 2 * size, "b": size}), (
+        "told by the names of the logs"
+    )
     await session.settle(*await entries(store, "a"))
     assert await used(store) == (size + ENTRY, size)
     await session.settle(*await entries(store, "b"))
@@ -193,7 +195,7 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
     )
     assert committed.refused == {2: STORE}
     assert [len(await bodies(store, log)) for log in ("a", "b", "c", "d", "e", "old")] == [1, 0, 0, 0, 1, 1]
-    [entry] = await store.read("e", 0, 1)
+    [entry] = await store.entries.read("e", 0, 1)
     assert entry.seq == committed.base + 5  # numbers of the refused are left out
     assert (await used(store))[0] == 3 * (size + ENTRY)
 
@@ -320,25 +322,25 @@ async def test_a_server_that_uses_too_much_takes_no_message_but_acks(store, sess
 async def test_a_server_without_memory_does_what_leads_out_of_that(store, session, broker_name):
     """An operator asks for a purge, a node answers, says what there is, starts anew; limits are changed."""
     await session.append("q")
-    await store._do("CONFIG", "SET", "maxmemory", 1)
+    await store.client.execute("CONFIG", "SET", "maxmemory", 1)
     try:
         again = RedisStore(store.url, broker_name)
         await again.open()
-        await again.claim("me")
-        asking = asyncio.create_task(store.request("purge", {}, 5))
-        asked = await again.next_request("main", 5)
+        await again.nodes.join("me")
+        asking = asyncio.create_task(store.requests.send("purge", {}, 5))
+        asked = await again.requests.take("main", 5)
         await CommittingSession(again).settle(*await entries(again, "q"))
-        await again.answer(asked["id"], {"done": 1})
+        await again.requests.reply(asked["id"], {"done": 1})
         assert await asking == {"done": 1}
-        await again.beat("me", {"node": "me"})
-        await again.write_stats({"queue://q": "{}"}, ["queue://gone"])
-        assert await again.define(0, "{}", {}, imported=True) == 1
-        assert await again.imported() == "{}"
-        assert await again.drop("q", "me") == 0
-        await again.leave("me")
+        await again.nodes.send_heartbeat("me", {"node": "me"})
+        await again.stats.write({"queue://q": "{}"}, ["queue://gone"])
+        assert await again.definitions.replace(0, "{}", {}, imported=True) == 1
+        assert await again.definitions.last_imported() == "{}"
+        assert await again.logs.drop("q", "me") == 0
+        await again.nodes.leave("me")
         await again.close()
     finally:
-        await store._do("CONFIG", "SET", "maxmemory", 0)
+        await store.client.execute("CONFIG", "SET", "maxmemory", 0)
 
 
 async def test_a_move_is_not_held_up_by_limits(store, session):
@@ -362,12 +364,12 @@ async def test_a_unit_may_append_and_settle_at_once(store, session):
 async def test_logs_are_declared_found_again_with_depth_and_mark_and_removed_when_empty(store, session):
     await session.commit(declarations=[("a", '{"kind": "queue"}'), ("b", "{}")], marks=[("a", "open")])
     await session.append("a")
-    found = {state.name: (state.attributes, state.depth, state.mark) for state in await store.recover()}
+    found = {state.name: (state.attributes, state.depth, state.mark) for state in await store.logs.recover()}
     assert found == {"a": ({"kind": "queue"}, 1, "open"), "b": ({}, 0, "")}
     await session.commit(declarations=[("a", None), ("b", None), ("c", None)])
-    assert set(await store.logs()) == {"a"}
+    assert set(await store.logs.all_attributes()) == {"a"}
     await session.commit(declarations=[("b", "{}"), ("b", None), ("b", '{"again": 1}')])
-    assert (await store.logs())["b"] == {"again": 1}
+    assert (await store.logs.all_attributes())["b"] == {"again": 1}
 
 
 async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, monkeypatch):
@@ -376,9 +378,9 @@ async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, 
     for _ in range(5):
         await session.append("a")
         await session.append("a", "b")
-    assert await store.drop("a", "me") == 10
-    assert "a" not in await store.logs()
-    assert await store.read("a", 0, 10) == []
+    assert await store.logs.drop("a", "me") == 10
+    assert "a" not in await store.logs.all_attributes()
+    assert await store.entries.read("a", 0, 10) == []
     assert len(await bodies(store, "b")) == 5
     assert set((await payloads(store)).values()) == {1}
     size = len(message().stored())
@@ -388,8 +390,8 @@ async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, 
 async def test_dropping_only_what_a_log_holds_keeps_the_log(store, session):
     await session.commit(declarations=[("a", "{}")])
     await session.append("a")
-    assert await store.drop("a", "me", keep=True) == 1
-    assert set(await store.logs()) == {"a"}
+    assert await store.logs.drop("a", "me", keep=True) == 1
+    assert set(await store.logs.all_attributes()) == {"a"}
 
 
 async def test_of_what_was_discarded_nothing_is_dropped_that_was_made_anew(store, session):
@@ -397,51 +399,51 @@ async def test_of_what_was_discarded_nothing_is_dropped_that_was_made_anew(store
     await session.commit(declarations=[("discarded", discarded), ("anew", discarded), ("anew", "{}")])
     for log in ("discarded", "anew", "gone"):
         await session.append(log)
-    found = {log: await store.drop(log, "me", discarded=True) for log in ("discarded", "anew", "gone")}
+    found = {log: await store.logs.drop(log, "me", discarded=True) for log in ("discarded", "anew", "gone")}
     assert found == {"discarded": 1, "anew": 0, "gone": 1}
-    assert await store.logs() == {"anew": {}}
+    assert await store.logs.all_attributes() == {"anew": {}}
 
 
 async def test_nobody_drops_a_log_behind_a_running_nodes_back(store, session):
     await session.append("a")
-    await store.beat("me", {"node": "me"})
+    await store.nodes.send_heartbeat("me", {"node": "me"})
     with pytest.raises(Fenced, match="a node of this broker is running"):
-        await store.drop("a", "")
-    await store.leave("me")
-    assert await store.drop("a", "") == 1
+        await store.logs.drop("a", "")
+    await store.nodes.leave("me")
+    assert await store.logs.drop("a", "") == 1
 
 
 async def test_a_node_that_stood_still_while_a_log_was_dropped_writes_no_more(store, session):
     await session.append("a")
-    await store.beat("me", {"node": "me"}, timeout_ms=1)
-    while await store.beating():
+    await store.nodes.send_heartbeat("me", {"node": "me"}, timeout_ms=1)
+    while await store.nodes.live_names():
         pass
-    assert await store.drop("a", "", keep=True) == 1
+    assert await store.logs.drop("a", "", keep=True) == 1
     with pytest.raises(Fenced):
         await session.append("a")
-    assert (await store.members())[1] == {}
+    assert (await store.nodes.members())[1] == {}
 
 
 # -- definitions
 
 
 async def test_definitions_have_versions_and_a_history(store):
-    assert await store.definitions() == (0, None)
-    assert await store.define(0, "one", {"author": "a"}) == 1
-    assert await store.define(1, "two", {"author": "b"}) == 2
-    assert await store.definitions() == (2, "two")
-    assert await store.definitions(1) == (2, "one")
-    assert [(each["version"], each["author"]) for each in await store.definition_history(10)] == [(2, "b"), (1, "a")]
-    assert [each["version"] for each in await store.definition_history(1)] == [2]
+    assert await store.definitions.read() == (0, None)
+    assert await store.definitions.replace(0, "one", {"author": "a"}) == 1
+    assert await store.definitions.replace(1, "two", {"author": "b"}) == 2
+    assert await store.definitions.read() == (2, "two")
+    assert await store.definitions.read(1) == (2, "one")
+    assert [(each["version"], each["author"]) for each in await store.definitions.history(10)] == [(2, "b"), (1, "a")]
+    assert [each["version"] for each in await store.definitions.history(1)] == [2]
 
 
 @pytest.mark.parametrize("expected", [0, 2])
 async def test_a_change_based_on_another_version_is_refused(store, expected):
-    await store.define(0, "one", {})
+    await store.definitions.replace(0, "one", {})
     with pytest.raises(DefinitionConflict) as refused:
-        await store.define(expected, "other", {})
+        await store.definitions.replace(expected, "other", {})
     assert refused.value.current == 1
-    assert await store.definitions() == (1, "one")
+    assert await store.definitions.read() == (1, "one")
 
 
 async def test_a_change_is_signalled(store, store_url):
@@ -449,8 +451,8 @@ async def test_a_change_is_signalled(store, store_url):
     signals = listener.signals()
     try:
         assert await anext(signals) == "subscribed"
-        await store.define(0, "one", {})
-        await store.write_stats({"queue://a": "{}"}, [])
+        await store.definitions.replace(0, "one", {})
+        await store.stats.write({"queue://a": "{}"}, [])
         assert [await anext(signals), await anext(signals)] == ["definitions", "stats 1"]
     finally:
         await signals.aclose()
@@ -461,53 +463,53 @@ async def test_a_change_is_signalled(store, store_url):
 
 
 async def test_readers_learn_what_changed_and_what_is_gone_since_a_version(store):
-    await store.write_stats({"queue://a": "a1", "queue://b": "b1"}, [])
-    await store.write_stats({"queue://b": "b2", "queue://c": "c2"}, ["queue://a"])
+    await store.stats.write({"queue://a": "a1", "queue://b": "b1"}, [])
+    await store.stats.write({"queue://b": "b2", "queue://c": "c2"}, ["queue://a"])
 
     async def read(since):
-        version, rows, gone = await store.stats(since)
+        version, rows, gone = await store.stats.changes_since(since)
         return version, sorted(rows), gone
 
     assert await read(0) == (2, ["b2", "c2"], [])
     assert await read(1) == (2, ["b2", "c2"], ["queue://a"])
     assert await read(2) == (2, [], [])
     assert await read(99) == (2, ["b2", "c2"], [])  # from another life of the store
-    await store.write_stats({}, [], ["queue://a"])
+    await store.stats.write({}, [], ["queue://a"])
     assert await read(1) == (3, ["b2", "c2"], [])  # that a is gone was said for long enough
-    await store.clear_stats()
+    await store.stats.clear()
     assert await read(0) == (3, [], [])
 
 
 async def test_many_numbers_are_written_at_once(store):
     rows = {f"queue://{number}": str(number) for number in range(1234)}
-    await store.write_stats(rows, [])
-    assert sorted((await store.stats(0))[1]) == sorted(rows.values())
-    assert await store.stats_of(["queue://7", "queue://none", *list(rows)[-1000:]]) == [
+    await store.stats.write(rows, [])
+    assert sorted((await store.stats.changes_since(0))[1]) == sorted(rows.values())
+    assert await store.stats.read(["queue://7", "queue://none", *list(rows)[-1000:]]) == [
         "7",
         *list(rows.values())[-1000:],
     ]
-    assert await store.stats_of([]) == []
+    assert await store.stats.read([]) == []
 
 
 # -- requests
 
 
 async def test_a_request_is_answered(store):
-    asked = asyncio.create_task(store.request("purge", {"destination": "queue://a"}, 10))
-    request = await store.next_request("main", 10)
+    asked = asyncio.create_task(store.requests.send("purge", {"destination": "queue://a"}, 10))
+    request = await store.requests.take("main", 10)
     assert (request["verb"], request["args"]) == ("purge", {"destination": "queue://a"})
-    await store.answer(request["id"], {"result": 3})
+    await store.requests.reply(request["id"], {"result": 3})
     assert await asked == {"result": 3}
 
 
 async def test_a_request_nobody_answers_ends_and_is_not_carried_out_later(store):
     with pytest.raises(StoreUnavailable, match=r"did not answer purge within 0\.05 seconds"):
-        await store.request("purge", {}, 0.05)
-    assert await store.next_request("main", 0.2) is None
+        await store.requests.send("purge", {}, 0.05)
+    assert await store.requests.take("main", 0.2) is None
 
 
 async def test_without_requests_a_node_waits_and_goes_on(store):
-    assert await store.next_request("main", 0.05) is None
+    assert await store.requests.take("main", 0.05) is None
 
 
 # -- trouble
@@ -515,7 +517,7 @@ async def test_without_requests_a_node_waits_and_goes_on(store):
 
 async def test_no_server_is_store_unavailable(tmp_path):
     nowhere = RedisStore(f"unix://{tmp_path}/nothing.sock", "b")
-    for call in (nowhere.read("a", 0, 1), nowhere.write_stats({"a": "b"}, [])):
+    for call in (nowhere.entries.read("a", 0, 1), nowhere.stats.write({"a": "b"}, [])):
         with pytest.raises(StoreUnavailable):
             await call
 
@@ -523,7 +525,7 @@ async def test_no_server_is_store_unavailable(tmp_path):
 async def test_a_call_that_is_cancelled_ends_at_whatever_point(store):
     """The driver's own deadlines made it swallow a cancellation now and then."""
     for steps in range(60):
-        call = asyncio.create_task(store.memory())
+        call = asyncio.create_task(store.server.memory())
         for _ in range(steps % 10):
             await asyncio.sleep(0)
         in_time = call.cancel()
@@ -532,22 +534,22 @@ async def test_a_call_that_is_cancelled_ends_at_whatever_point(store):
 
 
 async def test_memory_and_durability_are_told(store):
-    facts = await store.memory()
+    facts = await store.server.memory()
     assert facts["fsync"] == "always"
     assert facts["used"] > 100_000
 
 
 async def test_trace_batches_are_kept_for_the_archiver(store):
-    await store.record(b"batch", 17)
-    [(_, fields)] = await store._do("XRANGE", store.keys.trace, "-", "+")
+    await store.write_trace(b"batch", 17)
+    [(_, fields)] = await store.client.execute("XRANGE", store.keys.trace, "-", "+")
     assert fields == [b"b", b"batch", b"n", b"17"]
 
 
 async def test_trace_batches_take_no_more_than_so_much_and_the_oldest_go(store, monkeypatch):
     monkeypatch.setattr("brokerapp.store.redis.TRACE_BATCHES", 100)
     for number in range(350):
-        await store.record(b"%d" % number, 1)
-    kept = [int(fields[1]) for _, fields in await store._do("XRANGE", store.keys.trace, "-", "+")]
+        await store.write_trace(b"%d" % number, 1)
+    kept = [int(fields[1]) for _, fields in await store.client.execute("XRANGE", store.keys.trace, "-", "+")]
     assert kept == list(range(350 - len(kept), 350))
     assert len(kept) <= 200  # whole pages of it go, of 100 entries each
 

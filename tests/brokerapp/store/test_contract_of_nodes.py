@@ -16,52 +16,52 @@ def session(store):
 
 async def test_a_former_session_of_a_node_may_not_write_any_more(store, session):
     await session.append("a")
-    assert await store.claim("successor") == 1
+    assert await store.nodes.join("successor") == 1
     with pytest.raises(Fenced):
         await session.append("a")
     with pytest.raises(Fenced):
-        await store.drop("a", "me")
+        await store.logs.drop("a", "me")
     await CommittingSession(store, "successor").append("a")
     assert len(await bodies(store, "a")) == 2
 
 
 async def test_a_replaced_node_beats_no_more_and_takes_nothing_along(store):
-    await store.beat("me", {"node": "me"})
-    await store.claim("successor")
-    await store.beat("successor", {"node": "successor"})
+    await store.nodes.send_heartbeat("me", {"node": "me"})
+    await store.nodes.join("successor")
+    await store.nodes.send_heartbeat("successor", {"node": "successor"})
     with pytest.raises(Fenced):
-        await store.beat("me", {"node": "me"})
-    await store.leave("me")
-    assert await store.nodes() == {"main": {"node": "successor"}}
+        await store.nodes.send_heartbeat("me", {"node": "me"})
+    await store.nodes.leave("me")
+    assert await store.nodes.statuses() == {"main": {"node": "successor"}}
 
 
 async def test_a_node_is_seen_until_it_leaves(store):
-    await store.beat("me", {"node": "me"})
-    assert await store.has_node()
-    await store.leave("me")
-    assert not await store.has_node()
-    assert (await store.members())[1] == {}
+    await store.nodes.send_heartbeat("me", {"node": "me"})
+    assert await store.nodes.has_live_node()
+    await store.nodes.leave("me")
+    assert not await store.nodes.has_live_node()
+    assert (await store.nodes.members())[1] == {}
 
 
 async def test_a_node_that_beats_no_more_is_seen_no_more(store):
-    await store.beat("me", {"node": "me"}, timeout_ms=50)
+    await store.nodes.send_heartbeat("me", {"node": "me"}, timeout_ms=50)
     deadline = time.monotonic() + 10
-    while await store.has_node():
+    while await store.nodes.has_live_node():
         assert time.monotonic() < deadline
 
 
 async def test_nodes_of_several_names_write_beside_each_other_and_numbers_stay_one_sequence(store, session):
-    await store.claim("you", "other", {"link": "127.0.0.1:1"})
+    await store.nodes.join("you", "other", {"link": "127.0.0.1:1"})
     other = CommittingSession(store, "you")
     numbers = [await each.append("a") for each in (session, other, other, session)]
     assert numbers == [1, 2, 3, 4]
-    epoch, members = await store.members()
+    epoch, members = await store.nodes.members()
     assert epoch == 2
     assert members == {"main": {"session": "me"}, "other": {"session": "you", "link": "127.0.0.1:1"}}
 
 
 async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_appends_to(store, session):
-    await store.claim("you", "other")
+    await store.nodes.join("you", "other")
     await session.append("a", "b")
     theirs = await CommittingSession(store, "you").append("a")
     two = [PendingWrite([append("a")]), PendingWrite([append("a", "b", "c")])]
@@ -77,7 +77,7 @@ async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_fir
     units = [PendingWrite([append("full")]), PendingWrite([append("a")]), PendingWrite([append("b"), append("a")])]
     done = await session.commit(*units, limits=room, asks=lambda _log: True)
     assert (set(done.refused), done.before) == ({1}, {"a": theirs, "b": 0})
-    [last, *_] = await store.read_back("a", 1 << 40, 1)
+    [last, *_] = await store.entries.read_back("a", 1 << 40, 1)
     again = [
         PendingWrite(settles=[each for each in await entries(store, "a") if each.seq == last.seq]),
         PendingWrite([append("a")]),
@@ -88,7 +88,7 @@ async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_fir
 
 
 async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote_meanwhile(store):
-    await store.claim("you", "other")
+    await store.nodes.join("you", "other")
     batch = CommitBatch(1, [PendingWrite([append("a")])])
     first = await store.commit("me", batch, UNLIMITED)
     await CommittingSession(store, "you").append("a")
@@ -98,40 +98,40 @@ async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote
 
 
 async def test_a_node_that_beats_is_not_expelled(store, session):
-    await store.claim("you", "other")
-    assert await store.beating() == {"main", "other"}  # it lives as soon as it is there
-    assert not await store.expel("me", "other", "you")
-    await store.beat("you", {}, "other")
-    assert not await store.expel("me", "other", "you")
+    await store.nodes.join("you", "other")
+    assert await store.nodes.live_names() == {"main", "other"}  # it lives as soon as it is there
+    assert not await store.nodes.fence("me", "other", "you")
+    await store.nodes.send_heartbeat("you", {}, "other")
+    assert not await store.nodes.fence("me", "other", "you")
     await CommittingSession(store, "you").append("a")
 
 
 async def test_a_node_that_does_not_beat_is_expelled_once_and_writes_no_more(store):
-    await store.claim("you", "other", timeout_ms=1)
-    epoch, _ = await store.members()
+    await store.nodes.join("you", "other", timeout_ms=1)
+    epoch, _ = await store.nodes.members()
     deadline = time.monotonic() + 10
-    while "other" in await store.beating():
+    while "other" in await store.nodes.live_names():
         assert time.monotonic() < deadline
-    assert await store.expel("me", "other", "you")
-    assert not await store.expel("me", "other", "you")
-    assert await store.members() == (epoch + 1, {"main": {"session": "me"}})
+    assert await store.nodes.fence("me", "other", "you")
+    assert not await store.nodes.fence("me", "other", "you")
+    assert await store.nodes.members() == (epoch + 1, {"main": {"session": "me"}})
     with pytest.raises(Fenced):
         await CommittingSession(store, "you").append("a")
     with pytest.raises(Fenced):
-        await store.beat("you", {}, "other")
+        await store.nodes.send_heartbeat("you", {}, "other")
 
 
 async def test_only_a_member_expels_and_only_the_session_that_it_knows(store):
-    await store.claim("you", "other")
+    await store.nodes.join("you", "other")
     with pytest.raises(Fenced):
-        await store.expel("stranger", "other", "you")
-    await store.claim("you again", "other")
-    assert not await store.expel("me", "other", "you")
+        await store.nodes.fence("stranger", "other", "you")
+    await store.nodes.join("you again", "other")
+    assert not await store.nodes.fence("me", "other", "you")
 
 
 async def test_who_leaves_takes_no_other_member_along(store, session):
-    await store.claim("you", "other")
-    await store.leave("you", "other")
+    await store.nodes.join("you", "other")
+    await store.nodes.leave("you", "other")
     await session.append("a")
     with pytest.raises(Fenced):
         await CommittingSession(store, "you").append("a")
@@ -145,30 +145,30 @@ async def test_a_commit_that_names_another_last_batch_than_the_store_knows_ends_
     with pytest.raises(Fenced):
         await session.append("a")
     assert len(await bodies(store, "a")) == 2
-    assert (await store.rollbacks())["rollbacks"] == 1
-    assert await store.claim("successor") > 1 << 32
+    assert (await store.server.rollbacks())["rollbacks"] == 1
+    assert await store.nodes.join("successor") > 1 << 32
 
 
 async def test_what_was_read_has_to_be_there_at_the_next_connection(store, session):
     await session.append("a")
-    await store.read("a", 0, 1)
-    await store._leave()
-    assert await store.last() == 1
-    await store._do("HSET", store.keys.state, "seq", 0)
-    await store._leave()
+    await store.entries.read("a", 0, 1)
+    await store.client.disconnect()
+    assert await store.logs.last_seq() == 1
+    await store.client.execute("HSET", store.keys.state, "seq", 0)
+    await store.client.disconnect()
     with pytest.raises(StoreRolledBack):
-        await store.last()
-    assert await store.last() > 1 << 32
+        await store.logs.last_seq()
+    assert await store.logs.last_seq() > 1 << 32
 
 
 async def test_lives_of_the_server_are_noted_once_each_and_of_the_oldest_some_are_forgotten(store):
-    await store.claim("again")
-    assert await store._do("LLEN", store.keys.lives) == 1
-    assert store.continuity.known.life
-    store.continuity.greeted("f" * 40)  # as if it had known that one, and none since
+    await store.nodes.join("again")
+    assert await store.client.execute("LLEN", store.keys.lives) == 1
+    assert store.client.continuity.known.life
+    store.client.continuity.greeted("f" * 40)  # as if it had known that one, and none since
     for number in range(70):
-        await store._do("RPUSH", store.keys.lives, f"{number:040x} 5 5")
-    await store._leave()
+        await store.client.execute("RPUSH", store.keys.lives, f"{number:040x} 5 5")
+    await store.client.disconnect()
     with pytest.raises(StoreRolledBack):
-        await store.last()
-    assert await store._do("LLEN", store.keys.lives) == 64
+        await store.logs.last_seq()
+    assert await store.client.execute("LLEN", store.keys.lives) == 64

@@ -16,7 +16,7 @@ PRIORITIZED, PLAIN = (json.dumps({"kind": "queue", **more}) for more in ({"prior
 @pytest.fixture
 async def session(store):
     session = CommittingSession(store)
-    await store.claim("me")
+    await store.nodes.join("me")
     return session
 
 
@@ -29,20 +29,20 @@ def urgent(priority, *queues):
 async def in_order(store, log="q", page=100):
     """Numbers of what the log holds, in order of priority, read page by page."""
     numbers, after = [], 0
-    while found := await store.read_urgent(log, after, page):
+    while found := await store.entries.read_by_priority(log, after, page):
         numbers += [each.seq for each in found]
         after = by_urgency(found[-1])
     return numbers
 
 
 async def places(store, log="q"):
-    return await store._do("ZCARD", store.keys.urgent_prefix + log)
+    return await store.client.execute("ZCARD", store.keys.urgent_prefix + log)
 
 
 async def put_in_order(store, log="q"):
     after, calls = 0, 0
     while True:
-        after, calls = await store.prioritize(log, "me", after), calls + 1
+        after, calls = await store.logs.index_priority(log, "me", after), calls + 1
         if not after:
             return calls
 
@@ -60,10 +60,10 @@ async def test_what_is_settled_or_refused_has_no_place(store, session):
     refused = await session.commit(urgent(3, "q"), limits=StoreLimits(of_log=lambda _: 1))
     assert refused.refused == {1: "q"}
     assert (await in_order(store), await used(store)) == ([2, 1], with_place)
-    for each in await store.read_urgent("q", 0, 10):
+    for each in await store.entries.read_by_priority("q", 0, 10):
         await session.settle(entry_of("q", each))
     assert (await in_order(store), await places(store)) == ([], 0)
-    [left] = await store.read("other", 0, 10)
+    [left] = await store.entries.read("other", 0, 10)
     await session.settle(entry_of("other", left))
     assert await used(store) == (0, 0)
 
@@ -80,7 +80,7 @@ async def test_a_log_that_held_messages_before_is_put_in_order_a_part_at_a_time(
     assert await put_in_order(store) == 1  # it is none of those yet
     before = await used(store)
     await session.commit(declarations=[("q", PRIORITIZED)])
-    assert await store.prioritize("q", "me", 0) == 2
+    assert await store.logs.index_priority("q", "me", 0) == 2
     await session.commit(urgent(9, "q"))  # comes meanwhile
     assert await put_in_order(store) > 1
     assert await in_order(store) == [6, 5, 4, 3, 2, 1]
@@ -93,12 +93,12 @@ async def test_a_log_that_held_messages_before_is_put_in_order_a_part_at_a_time(
 async def test_a_log_that_goes_takes_its_places_along(store, session):
     await session.commit(declarations=[("q", PRIORITIZED), ("r", PRIORITIZED), ("empty", PRIORITIZED)])
     await session.commit(urgent(1, "q"), urgent(2, "q"), urgent(1, "r"))
-    await store.drop("q", "me", keep=True)
+    await store.logs.drop("q", "me", keep=True)
     assert await places(store) == 0
     await session.commit(urgent(7, "q"))
     assert await in_order(store) == [4]
     await session.commit(declarations=[("r", json.dumps({"kind": DISCARDED})), ("empty", None)])
     for log in ("q", "r"):
-        await store.drop(log, "me")
-    assert await store._do("EXISTS", store.keys.prioritized) == 0
+        await store.logs.drop(log, "me")
+    assert await store.client.execute("EXISTS", store.keys.prioritized) == 0
     assert await used(store) == (0, 0)

@@ -26,11 +26,11 @@ class JobsWrite(PendingWrite):
 
 
 async def expired(store, log, now=NOW, skip=0, count=100):
-    return [each.message.body for each in await store.expired(log, now, skip, count)]
+    return [each.message.body for each in await store.schedules.read_expired(log, now, skip, count)]
 
 
 async def index_of(store, log):
-    return await store._do("ZCARD", store.keys.expiring_prefix + log)
+    return await store.client.execute("ZCARD", store.keys.expiring_prefix + log)
 
 
 # -- expiry
@@ -39,7 +39,7 @@ async def index_of(store, log):
 async def test_what_expires_is_found_when_its_time_is_over_and_nothing_else(store, session):
     for body, expires in ((b"a", NOW - 1), (b"for ever", 0), (b"b", NOW), (b"later", NOW + 1), (b"c", NOW - 2)):
         await session.append("q", body=body, expires=expires)
-    assert await store.late_logs(NOW) == ["q"]
+    assert await store.schedules.logs_with_expired(NOW) == ["q"]
     assert await expired(store, "q") == [b"c", b"a", b"b"]
     assert await expired(store, "q", skip=1, count=1) == [b"a"]
     assert await expired(store, "q", now=NOW + 1) == [b"c", b"a", b"b", b"later"]
@@ -48,15 +48,15 @@ async def test_what_expires_is_found_when_its_time_is_over_and_nothing_else(stor
 async def test_logs_without_anything_late_are_not_named(store, session):
     await session.append("ordinary")
     await session.append("later", expires=NOW + 1)
-    assert await store.late_logs(NOW) == []
-    assert await store.late_logs(NOW + 1) == ["later"]
+    assert await store.schedules.logs_with_expired(NOW) == []
+    assert await store.schedules.logs_with_expired(NOW + 1) == ["later"]
 
 
 async def test_copies_that_expire_are_found_in_each_log(store, session):
     await session.append("a", "b", expires=NOW, body=b"shared", original="/topic/t")
-    assert await store.late_logs(NOW) == ["a", "b"]
+    assert await store.schedules.logs_with_expired(NOW) == ["a", "b"]
     for log in ("a", "b"):
-        [entry] = await store.expired(log, NOW, 0, 10)
+        [entry] = await store.schedules.read_expired(log, NOW, 0, 10)
         assert (entry.message.body, entry.original, entry.payload) == (b"shared", "/topic/t", entry.seq)
 
 
@@ -65,10 +65,10 @@ async def test_what_was_settled_expires_no_more_and_its_room_is_free(store, sess
     await session.append("a", expires=NOW + 5)
     await session.settle(*await entries(store, "a"))
     assert (await index_of(store, "a"), await index_of(store, "b")) == (0, 1)
-    assert await store.late_logs(NOW + 9) == ["b"]
+    assert await store.schedules.logs_with_expired(NOW + 9) == ["b"]
     await session.settle(*await entries(store, "b"))
     assert await used(store) == (0, 0)
-    assert await store.late_logs(NOW + 9) == []
+    assert await store.schedules.logs_with_expired(NOW + 9) == []
 
 
 async def test_expiring_entries_count_the_row_that_says_so(store, session):
@@ -82,16 +82,16 @@ async def test_expiring_entries_count_the_row_that_says_so(store, session):
 async def test_a_log_that_is_dropped_leaves_nothing_to_expire(store, session):
     await session.commit(declarations=[("a", "{}")])
     await session.append("a", "b", expires=NOW)
-    await store.drop("a", "me")
-    await store.drop("b", "me")
+    await store.logs.drop("a", "me")
+    await store.logs.drop("b", "me")
     assert await used(store) == (0, 0)
-    assert await store.late_logs(NOW) == []
+    assert await store.schedules.logs_with_expired(NOW) == []
 
 
 async def test_messages_that_never_expire_leave_no_trace_in_the_index(store, session):
     for expires in (0, -1):
         await session.append("a", "b", expires=expires)
-    assert await store._do("KEYS", store.keys.expiring + "*") == []
+    assert await store.client.execute("KEYS", store.keys.expiring + "*") == []
 
 
 # -- jobs
@@ -102,7 +102,7 @@ def job(id, due=NOW, record=b"what is to be done", new=True):
 
 
 async def waiting(store, start=0, end=NOW * 2, skip=0, count=100):
-    return [each.id for each in await store.jobs(start, end, skip, count)]
+    return [each.id for each in await store.schedules.read_jobs(start, end, skip, count)]
 
 
 async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
@@ -110,9 +110,9 @@ async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
     assert await waiting(store) == ["a", "b", "c"]
     assert await waiting(store, NOW + 2, NOW + 2) == ["b"]
     assert await waiting(store, skip=1, count=1) == ["b"]
-    assert (await store.next_due(), await store.job_count()) == (NOW + 1, 3)
-    [first, *_] = await store.jobs(0, NOW * 2, 0, 10)
-    assert (await store.job(first.id), await store.job("no such")) == (first, None)
+    assert (await store.schedules.next_due_ms(), await store.schedules.job_count()) == (NOW + 1, 3)
+    [first, *_] = await store.schedules.read_jobs(0, NOW * 2, 0, 10)
+    assert (await store.schedules.read_job(first.id), await store.schedules.read_job("no such")) == (first, None)
     assert (first.due_ms, first.record) == (NOW + 1, b"what is to be done")
 
 
@@ -121,7 +121,7 @@ async def test_a_job_is_done_and_its_message_sent_in_one_step_and_once(store, se
     fire = JobsWrite(ScheduledJobChange("a"), appends=[append("q")], moves=True)
     assert (await session.commit(fire)).refused == {}
     assert await waiting(store) == []
-    assert await store.next_due() is None
+    assert await store.schedules.next_due_ms() is None
     assert (await session.commit(JobsWrite(ScheduledJobChange("a"), appends=[append("q")], moves=True))).refused == {
         1: GONE
     }
@@ -131,7 +131,7 @@ async def test_a_job_is_done_and_its_message_sent_in_one_step_and_once(store, se
 async def test_a_job_is_put_off_by_changing_it_but_not_when_it_is_gone(store, session):
     await session.commit(JobsWrite(job("a")))
     await session.commit(JobsWrite(job("a", NOW + 9, b"again", new=False)))
-    [found] = await store.jobs(0, NOW * 2, 0, 10)
+    [found] = await store.schedules.read_jobs(0, NOW * 2, 0, 10)
     assert (found.due_ms, found.record) == (NOW + 9, b"again")
     assert (await session.commit(JobsWrite(job("gone", new=False)))).refused == {1: GONE}
     assert await waiting(store) == ["a"]
@@ -171,10 +171,10 @@ async def test_deliveries_are_found_again_until_the_entry_is_settled(store, sess
     first, second = await session.append("a"), await session.append("a")
     await session.commit(returned=[("a", first, 1), ("a", second, 1)])
     await session.commit(returned=[("a", first, 2)])
-    assert {state.name: state.returned for state in await store.recover()} == {"a": {first: 2, second: 1}, "b": {}}
+    assert {state.name: state.returned for state in await store.logs.recover()} == {"a": {first: 2, second: 1}, "b": {}}
     await session.settle(*await entries(store, "a", count=1))
-    assert {state.name: state.returned for state in await store.recover()} == {"a": {second: 1}, "b": {}}
+    assert {state.name: state.returned for state in await store.logs.recover()} == {"a": {second: 1}, "b": {}}
     await session.settle(*await entries(store, "a"))
     await session.commit(returned=[("a", second, 2)])  # said late: it is gone
-    assert await store._do("KEYS", store.keys.returned_prefix + "*") == []
-    assert int(await store._do("HGET", store.keys.state, "returned")) == 0
+    assert await store.client.execute("KEYS", store.keys.returned_prefix + "*") == []
+    assert int(await store.client.execute("HGET", store.keys.state, "returned")) == 0

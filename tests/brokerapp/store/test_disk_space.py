@@ -78,11 +78,11 @@ def test_a_disk_with_much_space_is_left_as_it_is(tmp_path):
 async def test_a_node_that_starts_again_lets_the_server_rewrite_its_file_as_the_former_one_did_not(tmp_path):
     with EmbeddedStore(tmp_path / "store") as embedded:
         store = RedisStore(embedded.url, "watched")
-        await store.let_rewrite(0)  # as the node's former run left it, when the disk had little space
-        watch = DiskWatch(StoreDisk(embedded.folder), StoreLimits(), store, lambda: None)
+        await store.server.set_rewrite_percentage(0)  # as the node's former run left it, when the disk had little space
+        watch = DiskWatch(StoreDisk(embedded.folder), StoreLimits(), store.server, lambda: None)
         watching = asyncio.create_task(watch.run())
         async with asyncio.timeout(30):
-            while (await store._do("CONFIG", "GET", "auto-aof-rewrite-percentage"))[1] != b"100":
+            while (await store.client.execute("CONFIG", "GET", "auto-aof-rewrite-percentage"))[1] != b"100":
                 await asyncio.sleep(0.05)
         watching.cancel()
         await store.close()

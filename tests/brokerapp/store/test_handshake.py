@@ -24,7 +24,7 @@ async def opened(server):
     store = RedisStore(f"redis://127.0.0.1:{server.port}", "b")
     try:
         await store.open()
-        await store.claim("me")
+        await store.nodes.join("me")
     finally:
         await store.close()
 
@@ -50,9 +50,9 @@ async def test_a_server_that_takes_no_writes_now_can_be_read_by_tools(server):
     lonely.ask("CONFIG", "SET", "min-replicas-to-write", "1")
     tool = RedisStore(f"redis://127.0.0.1:{lonely.port}", "b")
     try:
-        assert set((await tool.members())[1]) == {"main"}
+        assert set((await tool.nodes.members())[1]) == {"main"}
         with pytest.raises(StoreUnavailable, match="NOREPLICAS"):
-            await tool.claim("other")
+            await tool.nodes.join("other")
     finally:
         await tool.close()
 
@@ -63,7 +63,7 @@ async def test_a_user_who_may_not_ask_what_server_it_is_is_served(server):
     store = RedisStore(f"redis://guest:secret@127.0.0.1:{guarded.port}", "b")
     try:
         await store.open()
-        assert await store.claim("me") == 0
-        assert store.continuity.known.life == ""
+        assert await store.nodes.join("me") == 0
+        assert store.client.continuity.known.life == ""
     finally:
         await store.close()

@@ -55,7 +55,7 @@ def test_what_a_server_uses_is_watched_when_it_is_half_full(server, limit):
 
 
 async def test_a_real_server_tells_all_that_is_asked(store):
-    told = await store.memory()
+    told = await store.server.memory()
     assert told["used"] > 0
     assert told["machine"] > told["used"]
     assert (told["limit"], told["evicts"], told["fsync"]) == (0, False, "always")

@@ -242,7 +242,7 @@ def test_the_mirror_misses_nothing_of_what_happens_before_it_listens(console, mo
 
     async def listening_late(store):
         await asyncio.to_thread(console.send, "/queue/between", "1")
-        while str(between) not in str(await store.stats(0)):
+        while str(between) not in str(await store.stats.changes_since(0)):
             await asyncio.sleep(0.05)
         yield "subscribed"
         await asyncio.Event().wait()  # and nothing happens any more

@@ -87,7 +87,7 @@ def crowded_store(store_url, request) -> None:
     async def fill() -> None:
         store = RedisStore(store_url, broker)
         await store.open()
-        await store.claim("before")
+        await store.nodes.join("before")
         for number, batch in enumerate(batches, 1):
             batch.number = number
             await store.commit("before", batch, StoreLimits())

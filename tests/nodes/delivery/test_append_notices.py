@@ -307,7 +307,7 @@ def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_ord
 
 def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter(broker, away, monkeypatch):
     store = broker["b"].node._store
-    call = store._call
+    call = store.client.call
 
     async def spoilt(function, *which):
         rows = await call(function, *which)
@@ -315,7 +315,7 @@ def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter
             return rows
         return [[value.replace(b"spoil this", b"spoil thus") for value in row] for row in rows]
 
-    monkeypatch.setattr(store, "_call", spoilt)
+    monkeypatch.setattr(store.client, "call", spoilt)
     monkeypatch.setattr(broker["b"].node.broker.placement.deposits, "take", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}", prefetch=1)  # one that is not replaced would be its last
     followed(broker, away)

@@ -145,7 +145,10 @@ def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_lin
     consumer.send(f"/topic/{name}", "x")
     assert sorted(each.headers["subscription"] for each in consumer.take(8)) == sorted(subscribed)
     consumer.leave()
-    until(lambda: not any(name in each for each in broker.ask(lambda store: store.logs())), "they go with it")
+    until(
+        lambda: not any(name in each for each in broker.ask(lambda store: store.logs.all_attributes())),
+        "they go with it",
+    )
 
 
 def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_link_is_back(broker, client, name):

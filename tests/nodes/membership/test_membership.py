@@ -79,13 +79,13 @@ class Store:
     async def members(self):
         return 1, {name: {"session": session} for name, session in self.of.items()}
 
-    async def beating(self):
+    async def live_names(self):
         return set(self.beats)
 
-    async def expel(self, _me, name, _session):
+    async def fence(self, _me, name, _session):
         self.expelled.append(name)
 
-    async def beat(self, *_facts):
+    async def send_heartbeat(self, *_facts):
         if self.swallows:
             self.swallows -= 1
             await asyncio.Event().wait()
@@ -147,7 +147,7 @@ async def test_a_node_that_finds_itself_fenced_as_it_beats_again_says_so(members
         raise Fenced("taken for dead")
 
     store = Store()
-    store.beat = fenced
+    store.send_heartbeat = fenced
     with pytest.raises(Fenced):
         await asyncio.wait_for(membership(store).beat_in_time(), 20)
 
@@ -160,6 +160,6 @@ async def test_whether_a_node_was_expelled_is_asked_until_the_store_says(monkeyp
             raise answer
         return answer
 
-    node = SimpleNamespace(_store=SimpleNamespace(members=members))
+    node = SimpleNamespace(_store=SimpleNamespace(nodes=SimpleNamespace(members=members)))
     monkeypatch.setattr("brokerapp.runtime.node.AWAY_SECONDS", 0)
     assert await Node._is_free(node, "a")

@@ -44,7 +44,7 @@ def test_when_the_store_answers_again_all_nodes_are_members_still(tmp_path, goes
             time.sleep(2 * broker["a"].node.membership.period)
             for client in clients.values():
                 client.send("/queue/away", "served", persistent="true")
-            assert {each["session"] for each in broker.ask(lambda store: store.members())[1].values()} == sessions
+            assert {each["session"] for each in broker.ask(lambda store: store.nodes.members())[1].values()} == sessions
             clients["b"].ack(held)
             [other] = clients["b"].take()
             assert (other.body, "redelivered" in other.headers) == ("1", False)
@@ -69,14 +69,16 @@ def test_who_reaches_the_store_again_first_takes_nobody_for_dead_that_the_networ
         first, sessions = broker["a"].node.membership, [each.node.session for each in broker.nodes.values()]
         for way in ways.values():
             way.swallow()
-        until(lambda: not broker.ask(lambda store: store.beating()), "the store has heard of none for a timeout")
+        until(
+            lambda: not broker.ask(lambda store: store.nodes.live_names()), "the store has heard of none for a timeout"
+        )
         ways["a"].let_through()
         until(lambda: broker["a"].look(lambda: first.is_sure), "a beats again, over another connection")
         time.sleep(TIMEOUT)
         ways["b"].let_through()
         until(lambda: broker["a"].look(lambda: first._may_judge), "a takes for dead who has not beaten since")
         time.sleep(2 * first.period)
-        members = broker.ask(lambda store: store.members())[1]
+        members = broker.ask(lambda store: store.nodes.members())[1]
         assert sorted(each["session"] for each in members.values()) == sorted(sessions)
         assert not any(each.node.failed.done() for each in broker.nodes.values())
     finally:

@@ -53,7 +53,7 @@ def test_a_durable_subscription_is_active_or_offline_wherever_it_is_at_home(brok
     for sender in senders:  # an active one gets also what is not persistent, from any node
         sender.send(f"/topic/{name}", "x")
     assert subscriber.bodies(2) == ["x", "x"]
-    [log] = [each for each in broker.ask(lambda store: store.logs()) if each.startswith("subscription")]
+    [log] = [each for each in broker.ask(lambda store: store.logs.all_attributes()) if each.startswith("subscription")]
 
     def is_home(node):
         return not broker[node].look(lambda: broker[node].node.broker.queues[log].away)
@@ -252,10 +252,10 @@ def test_a_killed_node_that_starts_before_others_missed_it_joins_as_a_new_one_wi
     hold(broker, client, queue)
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
-    before = broker.ask(lambda store: store.members())[1]["a"]["session"]
+    before = broker.ask(lambda store: store.nodes.members())[1]["a"]["session"]
     broker.crash("a")
     broker.start("a")
-    after = broker.ask(lambda store: store.members())[1]["a"]["session"]
+    after = broker.ask(lambda store: store.nodes.members())[1]["a"]["session"]
     assert before != after
     messages = other.take(6)
     assert sorted(each.body for each in messages) == list("012345")

@@ -10,7 +10,7 @@ from tests.protocol.running_node import until
 
 
 def _logs(broker):
-    return set(broker.ask(lambda store: store.logs()))
+    return set(broker.ask(lambda store: store.logs.all_attributes()))
 
 
 def _queues(broker, node):

@@ -151,19 +151,19 @@ def test_a_stored_connector_that_this_version_refuses_is_left_out_and_stays_in_t
     with running(store) as b, running(store, to(b.port, name="fine"), to(b.port, name="odd")) as a:
 
         async def spoil() -> None:
-            kept = await a.node._store.connectors()
+            kept = await a.node._store.connectors.read()
             odd = kept.replace('"name": "odd"', '"name": "odd", "colour": "blue"')
-            assert await a.node._store.keep_connectors(kept, odd)
+            assert await a.node._store.connectors.replace(kept, odd)
 
         a.do(spoil)
         a.restart()
         assert [each.name for each in stats_of(a).connectors] == ["fine"]
         assert "network connector odd, as it is stored, is left out: a network connector has no colour" in caplog.text
         a.ask(lambda admin: admin.networks.stop("fine"))
-        assert '"colour": "blue"' in a.do(a.node._store.connectors)
+        assert '"colour": "blue"' in a.do(a.node._store.connectors.read)
         a.ask(lambda admin: admin.networks.put(to(b.port, name="odd").to_json()))
         assert {each.name for each in stats_of(a).connectors} == {"fine", "odd"}
-        assert "colour" not in a.do(a.node._store.connectors)
+        assert "colour" not in a.do(a.node._store.connectors.read)
 
 
 def test_why_there_is_no_bridge_and_when_it_is_tried_again_is_told(store):

@@ -12,10 +12,10 @@ class Store:
     def __init__(self):
         self.text, self.meanwhile = "", None
 
-    async def connectors(self):
+    async def read(self):
         return self.text
 
-    async def keep_connectors(self, former, text):
+    async def replace(self, former, text):
         if (meanwhile := self.meanwhile) is not None:
             self.meanwhile = None
             await meanwhile()

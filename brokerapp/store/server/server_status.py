@@ -1,0 +1,65 @@
+"""ServerStatus: memory, durability, rollbacks and append-only file of the server that holds the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from brokerapp.errors import StoreUnavailable
+from brokerapp.store.client.client import StorePart
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOnlyFileSize:
+    """Bytes of the append-only file, bytes its content takes in memory, and whether it is being rewritten."""
+
+    file: int
+    held: int
+    is_rewritten: bool
+
+
+class ServerStatus(StorePart):
+    """Reads what the server says of itself, and controls rewrites of its append-only file."""
+
+    async def memory(self) -> dict[str, Any]:
+        """Return bytes used, the server's limit (0: none), the machine's memory, whether it evicts keys, and its fsync.
+
+        `fsync` is `off` without an append-only file, `unknown` where the server refuses to say.
+        """
+        facts = await self._info()
+        try:
+            fsync = (await self._client.execute("CONFIG", "GET", "appendfsync"))[1].decode()
+        except (StoreUnavailable, IndexError):  # hosted servers refuse CONFIG
+            fsync = "unknown"
+        on = facts.get("aof_enabled") == "1"
+        return {
+            "used": int(facts.get("used_memory", 0)),
+            "limit": int(facts.get("maxmemory", 0)),
+            "machine": int(facts.get("total_system_memory", 0)),
+            "evicts": facts.get("maxmemory_policy", "").startswith("allkeys"),
+            "fsync": fsync if on else "off",
+        }
+
+    async def rollbacks(self) -> dict[str, int]:
+        """Return how often the store was rolled back, when that happened last, and how many changes were lost."""
+        names = ("rollbacks", "rollback_ms", "rollback_changes")
+        found = await self._client.execute("HMGET", self._keys.state, *names)
+        return {name: int(value or 0) for name, value in zip(names, found, strict=True)}
+
+    async def append_only_file_size(self) -> AppendOnlyFileSize:
+        """Return the size of the append-only file."""
+        facts = await self._info()
+        is_rewritten = facts["aof_rewrite_in_progress"] == "1" or facts["aof_rewrite_scheduled"] == "1"
+        return AppendOnlyFileSize(int(facts["aof_current_size"]), int(facts["used_memory"]), is_rewritten)
+
+    async def set_rewrite_percentage(self, percentage: int) -> None:
+        """Let the server rewrite its file when it has grown by this percentage; 0: never."""
+        await self._client.execute("CONFIG", "SET", "auto-aof-rewrite-percentage", percentage)
+
+    async def start_rewrite(self) -> None:
+        """Start a rewrite of the append-only file; it runs in the background."""
+        await self._client.execute("BGREWRITEAOF")
+
+    async def _info(self) -> dict[str, str]:
+        info: bytes = await self._client.execute("INFO", "memory", "persistence")
+        return dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)
