@@ -32,7 +32,7 @@ from benchmarks.report import table
 from benchmarks.scenarios import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
 from benchmarks.sluice import Sluice
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 
@@ -112,7 +112,7 @@ def queues_at(redis_url: str, count: int) -> list[str]:
             await store.close()
 
     epoch, found = asyncio.run(ask())
-    members = Members(epoch, [Member.from_record(*each) for each in found.items()], "")
+    members = NodeMembers(epoch, [NodeMember.from_record(*each) for each in found.items()], "")
     homes = [found[f"n{number}"]["session"] for number in range(count)]
     names = [f"bench.{number}" for number in range(100 * count)]
     return [next(each for each in names if members.home(str(Destination.queue(each))) == home) for home in homes]

@@ -9,30 +9,32 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from brokerapp.admin.browsing import Browsing
-from brokerapp.admin.connections import Peers
-from brokerapp.admin.operations import Operations
-from brokerapp.admin.routing import Routing
-from brokerapp.admin.statistics import Numbers
+from brokerapp.admin.browsing import BrowsingAdmin
+from brokerapp.admin.connections import ConnectionAdmin
+from brokerapp.admin.operations import OperationsAdmin
+from brokerapp.admin.routing import RoutingAdmin
+from brokerapp.admin.statistics import StatisticsAdmin
 
 if TYPE_CHECKING:
-    from brokerapp.admin.networks import Networks
+    from brokerapp.admin.networks import NetworkAdmin
 
 
-class BrokerAdmin(Browsing, Numbers, Operations, Routing):
+class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin):
     """Each part in a module of its own. Raises BrokerError's branches only."""
 
     def __init__(self, redis_url: str, broker: str) -> None:
         super().__init__(redis_url, broker)
         self.rings = self._store.rings  #: the history: see brokerapp.model.time_series
-        self.peers = Peers(self._store, self._ask, self._ask_each)  #: who is connected, and what subscriptions keep
+        self.peers = ConnectionAdmin(
+            self._store, self._ask, self._ask_each
+        )  #: who is connected, and what subscriptions keep
 
     @cached_property
-    def networks(self) -> Networks:
+    def networks(self) -> NetworkAdmin:
         """Connectors to other brokers, and bridges from them."""
-        from brokerapp.admin.networks import Networks  # here: few verbs of brokerctl need it, and all would wait
+        from brokerapp.admin.networks import NetworkAdmin  # here: few verbs of brokerctl need it, and all would wait
 
-        return Networks(self._ask, self._ask_each, self._store.connectors)
+        return NetworkAdmin(self._ask, self._ask_each, self._store.connectors)
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Be the one process that does something, or stay it; False while another one is."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
-from brokerapp.admin.client_base import Door
+from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.engine.policy.broker_headers import FAILED_AT, ORIGIN, TIME, brokers_word, signed
 from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
 from brokerapp.model.destination import Destination
@@ -23,7 +23,7 @@ END_OF_TIME_MS = 10**15
 BROWSE_PAGE = 500
 
 
-class Browsing(Door):
+class BrowsingAdmin(AdminClientBase):
     """A part of BrokerAdmin."""
 
     async def browse(
@@ -37,7 +37,7 @@ class Browsing(Door):
         Raises SelectorSyntaxError, DestinationNotFound.
         """
         read = partial(self._store.entries.read, await self._log(destination))
-        return await _looked(read, destination, after, limit, selector, scan, seconds)
+        return await _scan(read, destination, after, limit, selector, scan, seconds)
 
     async def browse_back(
         self, destination: Destination, before: int = END_OF_LOG, limit: int = 50, selector: str | None = None,
@@ -45,7 +45,7 @@ class Browsing(Door):
     ) -> BrowsePage:  # fmt: skip
         """The same from the end: the last messages with seq < before, in order. Ask on with `before=next`."""
         read = partial(self._store.entries.read_back, await self._log(destination))
-        page = await _looked(read, destination, before, limit, selector, scan, seconds)
+        page = await _scan(read, destination, before, limit, selector, scan, seconds)
         return replace(page, messages=page.messages[::-1])
 
     async def count(
@@ -88,7 +88,7 @@ class Browsing(Door):
         """The one message at seq (a page of one, or of none when it is gone)."""
         log = await self._log(destination)
         page = await self._store.entries.read(log, seq - 1, 1)
-        found = [browsed(entry, destination) for entry in page if entry.seq == seq]
+        found = [to_browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
 
     async def last(self, destination: Destination) -> int:
@@ -110,7 +110,7 @@ class Browsing(Door):
         while low < high:
             middle = (low + high) // 2
             [entry] = await self._store.entries.read(log, middle, 1) or [None]
-            if entry is None or came_ms(entry.message) >= time_ms:
+            if entry is None or arrived_ms(entry.message) >= time_ms:
                 high = middle
             else:
                 low = entry.seq
@@ -121,15 +121,15 @@ class Browsing(Door):
     ) -> tuple[int, list[ScheduledMessage]]:
         """How many wait, and those due from one moment to another, in order of time, after the first `skip`."""
         found = await self._store.schedules.read_jobs(start_ms, end_ms, skip, limit)
-        return await self._store.schedules.job_count(), [_waiting(each) for each in found]
+        return await self._store.schedules.job_count(), [_to_scheduled(each) for each in found]
 
     async def waiting_as(self, job: str) -> ScheduledMessage | None:
         """The message that waits as this job; None when none does."""
         found = await self._store.schedules.read_job(job)
-        return None if found is None else _waiting(found)
+        return None if found is None else _to_scheduled(found)
 
 
-async def _looked(
+async def _scan(
     read: Callable[[int, int], Awaitable[list[StoredLogEntry]]], destination: Destination, start: int, limit: int,
     selector: str | None, scan: int, seconds: float,
 ) -> BrowsePage:  # fmt: skip
@@ -140,7 +140,7 @@ async def _looked(
     while scanned < scan and (not scanned or time.monotonic() < until):
         page = await read(start, min(BROWSE_PAGE if wanted else limit - len(found), scan - scanned))
         for entry in page:
-            message = browsed(entry, destination)
+            message = to_browsed(entry, destination)
             scanned, start = scanned + 1, entry.seq
             if wanted is None or wanted.matches(SelectorView(message.headers, message.body)):
                 found.append(message)
@@ -152,13 +152,13 @@ async def _looked(
     return BrowsePage(found, scanned, start)
 
 
-def came_ms(message: Message) -> int:
+def arrived_ms(message: Message) -> int:
     """When a message came to the queue it is in, as far as the broker wrote it: failed, was sent again, or was sent."""
     said = brokers_word(message.headers)
     return int(said.get(FAILED_AT) or said.get(TIME) or message.born_us // 1000)
 
 
-def browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
+def to_browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
     """What the store holds, as who looks is told of it. Pure."""
     message = entry.message
     came_from = message.headers.get(ORIGIN)
@@ -172,7 +172,7 @@ def browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
     )  # fmt: skip
 
 
-def _waiting(stored: StoredJob) -> ScheduledMessage:
+def _to_scheduled(stored: StoredJob) -> ScheduledMessage:
     job = ScheduledJob.load(stored.record)
     headers = {**job.message.headers, **job.schedule.headers()}
     return ScheduledMessage(stored.id, stored.due_ms, job.purpose, job.to, headers, len(job.message.body))

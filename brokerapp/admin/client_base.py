@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 #: Seconds a node may take over a request; a purge of a million messages takes some ten.
 REQUEST_SECONDS = 60.0
 #: Seconds a node may take to tell what it knows: longer than a node that died is taken for living.
-TELLING_SECONDS = 8.0
+REFRESH_TIMEOUT_SECONDS = 8.0
 
 _ERRORS: dict[str, Callable[[str], BrokerError]] = {
     each.code: each
@@ -34,7 +34,7 @@ _ERRORS: dict[str, Callable[[str], BrokerError]] = {
 } | {InvalidDestination.code: InvalidDestination.relayed}
 
 
-class Door:
+class AdminClientBase:
     """Asynchronous; belongs to the event loop it is opened on. Raises BrokerError's branches only."""
 
     def __init__(self, redis_url: str, broker: str) -> None:
@@ -68,13 +68,13 @@ class Door:
     async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, Any]) -> list[Any]:
         """What this node says; nothing when it ended meanwhile."""
         try:
-            return [_result(await self._store.requests.send(verb, arguments, TELLING_SECONDS, node))]
+            return [_result(await self._store.requests.send(verb, arguments, REFRESH_TIMEOUT_SECONDS, node))]
         except StoreUnavailable:
             if node in await self._store.nodes.statuses():
                 raise
             return []
 
-    async def _have_each(self, verb: str, seconds: float) -> None:
+    async def _tell_each(self, verb: str, seconds: float) -> None:
         """Have each live node do something; one that does not confirm it in time is logged."""
         names = list(await self._store.nodes.statuses())
         answers = (self._store.requests.send(verb, {}, seconds, name) for name in names)

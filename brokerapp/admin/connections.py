@@ -11,7 +11,7 @@ from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIden
 from brokerapp.store.redis import RedisStore
 
 
-class Peers:
+class ConnectionAdmin:
     """`ask` asks the node that something is about; `ask_each` all of them: each knows its own clients."""
 
     def __init__(

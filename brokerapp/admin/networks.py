@@ -8,12 +8,12 @@ from typing import Any
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats, InboundBridgeStats, NetworkStats
-from brokerapp.network.connectors.connector_store import Registry
+from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.connectors import ConnectorStore
 
 
-class Networks:
+class NetworkAdmin:
     """`ask` asks the live node that has the connectors, `ask_each` all of them; StoreUnavailable when there is none.
 
     A node tells NetworkStats once a second, too.
@@ -25,7 +25,7 @@ class Networks:
         ask_each: Callable[..., Awaitable[list[Any]]],
         store: ConnectorStore,
     ) -> None:
-        self._ask, self._ask_each, self._registry = ask, ask_each, Registry(store)
+        self._ask, self._ask_each, self._registry = ask, ask_each, NetworkConnectorStore(store)
 
     async def connectors(self) -> list[NetworkConnector]:
         """Those in force, with their passwords, also when no node runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brokerapp.admin.client_base import Door
+from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.cluster.status import ClusterStatus
 from brokerapp.model.destination import Destination, check_one
 from brokerapp.model.stats_records import MessageOperationOutcome
@@ -13,7 +13,7 @@ from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
 
 
-class Operations(Door):
+class OperationsAdmin(AdminClientBase):
     """A part of BrokerAdmin."""
 
     # -- destinations

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from brokerapp.admin.client_base import Door
+from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.engine.routing.validation import check
 from brokerapp.errors import DefinitionRefused
@@ -20,7 +20,7 @@ from brokerapp.system.clock import now_ms
 REFRESH_SECONDS = 8.0
 
 
-class Routing(Door):
+class RoutingAdmin(AdminClientBase):
     """A part of BrokerAdmin."""
 
     async def definitions(self, version: int | None = None) -> Definitions:
@@ -49,7 +49,7 @@ class Routing(Door):
         await self._open()
         about = {"author": author, "comment": comment, "time_ms": now_ms()}
         new = await self._store.definitions.replace(definitions.version, json.dumps(to_json(definitions)), about)
-        await self._have_each("refresh", REFRESH_SECONDS)
+        await self._tell_each("refresh", REFRESH_SECONDS)
         return replace(definitions, version=new)
 
     async def history(self, limit: int = 50) -> list[dict[str, Any]]:

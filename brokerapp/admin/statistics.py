@@ -6,13 +6,13 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from brokerapp.admin.client_base import Door
+from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats, NodeStatus, SubscriptionStats
 from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIdentity
 
 
-class Numbers(Door):
+class StatisticsAdmin(AdminClientBase):
     """A part of BrokerAdmin."""
 
     async def stats(self, since: int = 0) -> tuple[int, list[DestinationStats], list[Destination]]:
@@ -27,7 +27,7 @@ class Numbers(Door):
             changed = await self._stored(await self._logs())
         return version, changed, [Destination.parse(name) for name in gone]
 
-    async def numbers_of(self, destination: Destination) -> DestinationStats | None:
+    async def stats_of(self, destination: Destination) -> DestinationStats | None:
         """Find the numbers of a queue or topic as they are now, also before its node has published them.
 
         Without a node the store is asked for a queue's depth. None: there is no such destination.

@@ -6,35 +6,35 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from brokerapp.admin.handlers.request_handler import Desk
-from brokerapp.cluster.record import Change
+from brokerapp.admin.handlers.request_handler import AdminRequests
+from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.broker import Broker
 from brokerapp.errors import BrokerError, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
 
-class Applying:
+class ChangeApplier:
     """`desk` does what operators would."""
 
-    def __init__(self, broker: Broker, desk: Desk) -> None:
+    def __init__(self, broker: Broker, desk: AdminRequests) -> None:
         self._broker, self._desk = broker, desk
-        self._waiting: asyncio.Queue[Change | Callable[[], None]] = asyncio.Queue()
+        self._queue: asyncio.Queue[ClusterChange | Callable[[], None]] = asyncio.Queue()
 
     # -- see recording.Applies
 
-    def soon(self, change: Change) -> None:
-        self._waiting.put_nowait(change)
+    def soon(self, change: ClusterChange) -> None:
+        self._queue.put_nowait(change)
 
     def when_done(self, then: Callable[[], None]) -> None:
-        self._waiting.put_nowait(then)
+        self._queue.put_nowait(then)
 
-    def held(self) -> list[Change]:
+    def held(self) -> list[ClusterChange]:
         broker = self._broker
         subscriptions = (each.subscription for each in broker.durables)
         return [
-            *map(Change.of_destination, broker.creation.declared()),
-            *(Change.of_subscription(each) for each in subscriptions if each.durable),
+            *map(ClusterChange.of_destination, broker.creation.declared()),
+            *(ClusterChange.of_subscription(each) for each in subscriptions if each.durable),
         ]
 
     # -- the loop
@@ -42,8 +42,8 @@ class Applying:
     async def run(self) -> None:
         """Serve until cancelled."""
         while True:
-            next_one = await self._waiting.get()
-            if not isinstance(next_one, Change):
+            next_one = await self._queue.get()
+            if not isinstance(next_one, ClusterChange):
                 next_one()
                 continue
             try:
@@ -53,7 +53,7 @@ class Applying:
             except BrokerError as error:
                 logger.warning("cluster: %s is not as the record has it: %s", next_one.name, error)
 
-    async def _apply(self, change: Change) -> None:
+    async def _apply(self, change: ClusterChange) -> None:
         subscription = change.subscription
         if subscription is not None:
             await self._desk.set_subscription(subscription, change.exists)

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.cluster.change_log import Applies, Recording
-from brokerapp.cluster.peer import ANSWER, Peer, PeerLink, Then
-from brokerapp.cluster.record import Change, Record
-from brokerapp.cluster.remote_consumers import Consumption
-from brokerapp.cluster.remote_temporaries import Lodging
-from brokerapp.cluster.settings import ClusterTerms, differences
+from brokerapp.cluster.change_log import ChangeLog, ChangeTarget
+from brokerapp.cluster.peer import ANSWER, ClusterPeer, ClusterPeerLink, Then
+from brokerapp.cluster.record import ClusterChange, ClusterRecord
+from brokerapp.cluster.remote_consumers import RemoteConsumers
+from brokerapp.cluster.remote_temporaries import RemoteTemporaries
+from brokerapp.cluster.settings import ClusterSettings, differences
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.engine.clients.client import Client
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 #: How long a consumer of a durable subscription waits for one at another broker to leave, and how often it looks,
 #: milliseconds: who changes brokers may be faster than the brokers' telling each other.
-HANDOVER_MS, HANDOVER_STEP_MS = 1_000, 50
+TAKEOVER_MS, TAKEOVER_STEP_MS = 1_000, 50
 
 
 class Cluster:
@@ -44,35 +44,37 @@ class Cluster:
     def __init__(
         self,
         broker: Broker,
-        terms: ClusterTerms,
-        record: Record,
+        terms: ClusterSettings,
+        record: ClusterRecord,
         configured: Iterable[Destination],
-        applies: Applies,
+        applies: ChangeTarget,
         pump: Callable[[], None],
     ) -> None:
-        self._broker, self.terms, self._applies = broker, terms, applies
-        self.peers = {each.name: Peer(each) for each in terms.others(broker.name)}
+        self._broker, self.terms, self._change_target = broker, terms, applies
+        self.peers = {each.name: ClusterPeer(each) for each in terms.others(broker.name)}
         self._inbound: dict[str, Client] = {}  # the links of others to this broker, by their names
-        self.recording = Recording(
-            broker, terms.master, self.peers, record, map(Change.of_destination, configured), applies
+        self.recording = ChangeLog(
+            broker, terms.master, self.peers, record, map(ClusterChange.of_destination, configured), applies
         )
-        self.consumption = Consumption(broker, self.peers.values(), pump)
-        self.lodging = Lodging(broker)
+        self.remote_consumers = RemoteConsumers(broker, self.peers.values(), pump)
+        self.remote_temporaries = RemoteTemporaries(broker)
         broker.perform[SubscribeCommand], broker.perform[UnsubscribeCommand] = self._subscribe, self._unsubscribe
         #: What other brokers say, and who hears it: by the verb, with the name of the broker.
-        self._hears: dict[str, Callable[..., None]] = {
-            "record is": self.recording.told_record,
-            "recorded": lambda teller, id, version, change: self.recording.told_change(
-                teller, id, version, Change.from_json(change)
+        self._handlers: dict[str, Callable[..., None]] = {
+            "record is": self.recording.on_record,
+            "recorded": lambda teller, id, version, change: self.recording.on_change(
+                teller, id, version, ClusterChange.from_json(change)
             ),
             "tell record": lambda teller: self.recording.introduce(self.peers[teller]),
-            "change": lambda _teller, change: self._applies.soon(Change.from_json(change)),
-            "destroy": self._told_destroyed,
-            "temporary": lambda teller, destination, belongs: self.lodging.came(
+            "change": lambda _teller, change: self._change_target.soon(ClusterChange.from_json(change)),
+            "destroy": self._on_destroy,
+            "temporary": lambda teller, destination, belongs: self.remote_temporaries.came(
                 teller, Destination.parse(destination), TemporaryOwner.from_json(belongs)
             ),
-            "temporary gone": lambda teller, destination: self.lodging.gone(teller, Destination.parse(destination)),
-            "temporaries are": self._told_temporaries,
+            "temporary gone": lambda teller, destination: self.remote_temporaries.gone(
+                teller, Destination.parse(destination)
+            ),
+            "temporaries are": self._on_temporaries,
         }
 
     # -- links to others
@@ -90,20 +92,20 @@ class Cluster:
             "autoCreate=false": ",".join(only_operators),
         })  # fmt: skip
 
-    def peer_came(self, peer: Peer, link: PeerLink) -> None:
+    def peer_came(self, peer: ClusterPeer, link: ClusterPeerLink) -> None:
         """The link to it works: it is told all that it does not know, before anything is asked of it."""
         peer.came(link)
         at_home = self._broker.temporaries.at_home()
-        peer.tell_all("temporaries are", [[str(each), belongs.to_json()] for each, belongs in at_home])
+        peer.send_entries("temporaries are", [[str(each), belongs.to_json()] for each, belongs in at_home])
         self.recording.introduce(peer)
-        self.consumption.peer_came(peer)
+        self.remote_consumers.peer_came(peer)
 
-    def peer_went(self, peer: Peer, why: str, *, refused: bool = False) -> None:
+    def peer_went(self, peer: ClusterPeer, why: str, *, refused: bool = False) -> None:
         """It does not work (any more)."""
         was_up = peer.is_up
         peer.went(why, refused=refused)
         if was_up:
-            self.consumption.peer_went(peer)
+            self.remote_consumers.peer_went(peer)
 
     @property
     def is_suspended(self) -> bool:
@@ -135,14 +137,14 @@ class Cluster:
             raise ProtocolError(f"the brokers were told different things of their cluster: {'; '.join(different)}")
         client.internal, client.member = True, name
         self._inbound[name] = client
-        self.peers[name].seek()
+        self.peers[name].reconnect_now()
         return {
-            SendCommand: self._heard,
+            SendCommand: self._on_send,
             SubscribeCommand: self._broker.subscriptions.subscribe,
-            UnsubscribeCommand: self._leave,
+            UnsubscribeCommand: self._on_unsubscribe,
         }
 
-    def _leave(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
+    def _on_unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """Another broker consumes no longer; what it consumed may be deleted by now."""
         subscription = client.subscriptions.get(str(unsubscribe.id))
         if subscription is not None:
@@ -152,25 +154,25 @@ class Cluster:
         """The link of another broker is gone."""
         if self._inbound.get(client.member) is client:
             del self._inbound[client.member]
-            self.lodging.home_lost(client.member)
+            self.remote_temporaries.on_broker_lost(client.member)
 
-    def _heard(self, client: Client, send: SendCommand) -> None:
+    def _on_send(self, client: Client, send: SendCommand) -> None:
         """Another broker tells, or asks, something. Raises RequestRefused."""
         try:
             document = json.loads(send.body)
-            self._hear(client, send, str(document.pop("verb")), document)
+            self._handle(client, send, str(document.pop("verb")), document)
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             logger.exception("what %s told cannot be read", client.member)
             raise RequestRefused(f"{self._broker.name} cannot read what it was told: {wrong!r}") from wrong
 
-    def _hear(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
+    def _handle(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
         if verb == "record":
-            change = Change.from_json(document["change"])
+            change = ClusterChange.from_json(document["change"])
             self.recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
         elif verb == "late":
             self._broker.acknowledgements.late(client, document["ack"])
-        elif verb in self._hears:
-            self._hears[verb](client.member, **document)
+        elif verb in self._handlers:
+            self._handlers[verb](client.member, **document)
             self._broker.confirm(client, send.receipt)
         else:
             raise RequestRefused(f"{self._broker.name} knows no {verb!r}: it is of another version")
@@ -184,19 +186,19 @@ class Cluster:
 
     # -- destinations and durable subscriptions
 
-    def change(self, change: Change, then: Then) -> None:
+    def change(self, change: ClusterChange, then: Then) -> None:
         """An operator, or a subscriber, makes or deletes something: `then` is told when it is recorded, or why not."""
         self.recording.change(change, then)
 
-    def destroyed(self, destination: Destination) -> None:
+    def on_destroyed(self, destination: Destination) -> None:
         """An operator deletes here what clients made."""
         for peer in self.peers.values():
             peer.tell(verb="destroy", destination=str(destination))
 
-    def _told_destroyed(self, _teller: str, destination: str) -> None:
+    def _on_destroy(self, _teller: str, destination: str) -> None:
         found = Destination.parse(destination)
         if not self._broker.creation.is_declared(found):
-            self._applies.soon(Change.of_destination(found, False))
+            self._change_target.soon(ClusterChange.of_destination(found, False))
 
     def _subscribe(self, client: Client, subscribe: SubscribeCommand, waited_ms: int = 0) -> None:
         """Consume; a durable subscription that does not exist so is recorded first. Raises RequestRefused."""
@@ -207,17 +209,17 @@ class Cluster:
         topics = Destination.parse_list(subscribe.destination)
         wanted = named_subscription(client, subscribe, topics)
         assert wanted is not None
-        if waited_ms < HANDOVER_MS and self._is_leaving(wanted):
-            again = waited_ms + HANDOVER_STEP_MS
-            self._broker.timers.at(clock.now_ms() + HANDOVER_STEP_MS, lambda: self._retry(client, subscribe, again))
+        if waited_ms < TAKEOVER_MS and self._is_leaving(wanted):
+            again = waited_ms + TAKEOVER_STEP_MS
+            self._broker.timers.at(clock.now_ms() + TAKEOVER_STEP_MS, lambda: self._retry(client, subscribe, again))
             return
         if not (wanted.durable and self._broker.durables.would_change(wanted)):
             go_on(client, subscribe)
             return
         for topic in topics:
             self._broker.require(client, "read", topic)
-        change = Change.of_subscription(wanted)
-        self._after(client, subscribe.receipt, change, lambda: go_on(client, subscribe))
+        change = ClusterChange.of_subscription(wanted)
+        self._when_recorded(client, subscribe.receipt, change, lambda: go_on(client, subscribe))
 
     def _is_leaving(self, wanted: SubscriptionIdentity) -> bool:
         """Whether only another broker consumes a durable subscription: its client may have left there just now."""
@@ -246,16 +248,20 @@ class Cluster:
             return
         for topic in durable.subscription.topics:
             self._broker.require_read(client, topic)
-        change = Change.of_subscription(durable.subscription, False)
-        self._after(client, unsubscribe.receipt, change, lambda: self._end(client, durable, unsubscribe))
+        change = ClusterChange.of_subscription(durable.subscription, False)
+        self._when_recorded(
+            client, unsubscribe.receipt, change, lambda: self._on_end_recorded(client, durable, unsubscribe)
+        )
 
-    def _end(self, client: Client, durable: Any, unsubscribe: UnsubscribeCommand) -> None:
+    def _on_end_recorded(self, client: Client, durable: Any, unsubscribe: UnsubscribeCommand) -> None:
         """It is recorded that it is gone; maybe it is gone here, too, by now."""
         if self._broker.durables.known(durable.log.name) is durable:
             self._broker.durables.remove(durable)
         self._broker.barrier(client, unsubscribe.receipt)
 
-    def _after(self, client: Client, receipt: str | None, change: Change, go_on: Callable[[], None]) -> None:
+    def _when_recorded(
+        self, client: Client, receipt: str | None, change: ClusterChange, go_on: Callable[[], None]
+    ) -> None:
         """Do this when the change is recorded; the client is not read from until then."""
         client.sink.hold(True)
 
@@ -275,19 +281,19 @@ class Cluster:
 
     # -- temporary destinations
 
-    def temporary_is_here(self, destination: Destination, belongs: TemporaryOwner) -> None:
+    def on_temporary_added(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """A client of this broker has it: all brokers do, from now on."""
         for peer in self.peers.values():
             peer.tell(verb="temporary", destination=str(destination), belongs=belongs.to_json())
 
-    def temporary_is_gone(self, destination: Destination) -> None:
+    def on_temporary_removed(self, destination: Destination) -> None:
         """It went with its client."""
         for peer in self.peers.values():
             peer.tell(verb="temporary gone", destination=str(destination))
 
-    def _told_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
+    def _on_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
         part = {Destination.parse(each): TemporaryOwner.from_json(belongs) for each, belongs in entries}
-        self.lodging.are(teller, part, first=first, last=last)
+        self.remote_temporaries.replace_part(teller, part, first=first, last=last)
 
     # -- for operators
 
@@ -300,16 +306,16 @@ class Cluster:
             self._broker.name, self.terms.master, self.is_suspended, not recording.why_not, recording.why_not,
             recording.record.id, recording.record.version, len(recording.record.entries),
             (own, *(self._status_of(each, brief) for each in self.peers.values())),
-            len(self.lodging), () if brief else self.lodging.to_json(),
+            len(self.remote_temporaries), () if brief else self.remote_temporaries.to_json(),
         )  # fmt: skip
 
-    def _status_of(self, peer: Peer, brief: bool) -> MemberStatus:
+    def _status_of(self, peer: ClusterPeer, brief: bool) -> MemberStatus:
         inbound = self._inbound.get(peer.name)
         return MemberStatus(
             peer.name, str(peer.address), peer.state, peer.name == self.terms.master, peer.since_ms, peer.last_error,
             inbound is not None, len(inbound.subscriptions) if inbound is not None else 0,
-            len(self.consumption) if peer.is_up else 0, peer.taken,
-            0 if brief else self.consumption.waiting(peer),
+            len(self.remote_consumers) if peer.is_up else 0, peer.taken,
+            0 if brief else self.remote_consumers.waiting(peer),
         )  # fmt: skip
 
 

@@ -7,25 +7,25 @@ import contextlib
 import logging
 
 from brokerapp.cluster.cluster import Cluster
-from brokerapp.cluster.peer import Peer
-from brokerapp.network.links.bridge_link import LinkLost, Trust, dial
+from brokerapp.cluster.peer import ClusterPeer
+from brokerapp.network.links.bridge_link import BridgeConnectionLost, TlsContextFactory, dial
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, CLUSTER_HEADER
 
 logger = logging.getLogger(__name__)
 
 
-class Links:
+class ClusterLinks:
     """All of one broker. `trust` makes what TLS is spoken with."""
 
-    def __init__(self, broker: str, cluster: Cluster, trust: Trust) -> None:
+    def __init__(self, broker: str, cluster: Cluster, trust: TlsContextFactory) -> None:
         self._broker, self._cluster, self._trust = broker, cluster, trust
         self._tasks: list[asyncio.Task] = []
 
     def start(self) -> None:
         """Have a link to each whenever it can be had."""
         for peer in self._cluster.peers.values():
-            self._tasks.append(asyncio.create_task(self._keep(peer), name=f"cluster link to {peer.name}"))
+            self._tasks.append(asyncio.create_task(self._keep_connected(peer), name=f"cluster link to {peer.name}"))
 
     async def stop(self) -> None:
         """Take all down."""
@@ -35,9 +35,9 @@ class Links:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _keep(self, peer: Peer) -> None:
+    async def _keep_connected(self, peer: ClusterPeer) -> None:
         sought = asyncio.Event()
-        peer.seek = sought.set
+        peer.reconnect_now = sought.set
         while True:
             sought.clear()
             try:
@@ -48,24 +48,24 @@ class Links:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(sought.wait(), self._cluster.terms.retry_ms / 1000)
 
-    async def _serve(self, peer: Peer) -> None:
+    async def _serve(self, peer: ClusterPeer) -> None:
         """Be linked for as long as it goes."""
         try:
             link = await dial(f"cluster {peer.name}", peer.address, self._trust)
-        except LinkLost as error:
+        except BridgeConnectionLost as error:
             self._cluster.peer_went(peer, str(error))
             return
         linked = False
         try:
             await link.open(self._login())
             if link.remote != peer.name:
-                raise LinkLost(f"it is {link.remote or 'no Sluice'}, and not {peer.name}")
+                raise BridgeConnectionLost(f"it is {link.remote or 'no Sluice'}, and not {peer.name}")
             link.receipt = peer.confirmed
-            link.refused = lambda frame: _refused(peer, frame)
+            link.refused = lambda frame: _on_error(peer, frame)
             self._cluster.peer_came(peer, link)
             linked = True
-            raise LinkLost(await link.lost)
-        except LinkLost as error:
+            raise BridgeConnectionLost(await link.lost)
+        except BridgeConnectionLost as error:
             self._cluster.peer_went(peer, str(error), refused=not linked)
         finally:
             link.close()
@@ -77,5 +77,5 @@ class Links:
         return {**about, "client-id": f"cluster:{self._broker}", **login}
 
 
-def _refused(peer: Peer, frame: Frame) -> None:
+def _on_error(peer: ClusterPeer, frame: Frame) -> None:
     peer.refused(frame.headers.get("receipt-id", ""), frame.headers.get("message", ""))

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from brokerapp.cluster.settings import Member
+from brokerapp.cluster.settings import ClusterMember
 from brokerapp.cluster.status import MemberState
 from brokerapp.system import clock
 
@@ -24,7 +24,7 @@ ANSWER = " "
 Then = Callable[[str], None]
 
 
-class PeerLink(Protocol):
+class ClusterPeerLink(Protocol):
     """The link to it; see network/link.py."""
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None: ...
@@ -36,16 +36,16 @@ class PeerLink(Protocol):
     def ack(self, ids: Iterable[str]) -> None: ...
 
 
-class Peer:
+class ClusterPeer:
     """`link` is there while it is up."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: ClusterMember) -> None:
         self.name, self.address = member.name, member.address
         self.state, self.since_ms, self.last_error = MemberState.DOWN, 0, ""
-        self.link: PeerLink | None = None
+        self.link: ClusterPeerLink | None = None
         self.taken = 0  #: messages taken from it
-        self.seek: Callable[[], None] = lambda: None  #: try to reach it now
-        self._asked: dict[str, tuple[Then, Callable[[str], None]]] = {}
+        self.reconnect_now: Callable[[], None] = lambda: None  #: try to reach it now
+        self._pending: dict[str, tuple[Then, Callable[[str], None]]] = {}
         self._numbers = itertools.count(1)
 
     @property
@@ -55,11 +55,11 @@ class Peer:
 
     # -- the link
 
-    def came(self, link: PeerLink) -> None:
+    def came(self, link: ClusterPeerLink) -> None:
         """The link works from now on."""
         self.link = link
         self.last_error = ""
-        self._enter(MemberState.UP)
+        self._set_state(MemberState.UP)
         logger.info("cluster: linked to %s at %s", self.name, self.address)
 
     def went(self, why: str, *, refused: bool = False) -> None:
@@ -67,12 +67,12 @@ class Peer:
         if self.link is not None or why != self.last_error:
             logger.warning("cluster: no link to %s at %s: %s", self.name, self.address, why)
         self.link, self.last_error = None, why
-        self._enter(MemberState.REFUSED if refused else MemberState.DOWN)
-        asked, self._asked = self._asked, {}
+        self._set_state(MemberState.REFUSED if refused else MemberState.DOWN)
+        asked, self._pending = self._pending, {}
         for then, _ in asked.values():
             then(f"the link to {self.name} broke before it answered")
 
-    def _enter(self, state: MemberState) -> None:
+    def _set_state(self, state: MemberState) -> None:
         if state is not self.state or not self.since_ms:
             self.state, self.since_ms = state, clock.now_ms()
 
@@ -83,7 +83,7 @@ class Peer:
         if self.link is not None:
             self.link.send("SEND", {"destination": CONTROL}, _encoded(document))
 
-    def tell_all(self, verb: str, entries: Sequence[Any], **document: Any) -> None:
+    def send_entries(self, verb: str, entries: Sequence[Any], **document: Any) -> None:
         """Tell it what there is, in as many pieces as it takes; it knows the first and the last of them."""
         for start in range(0, max(1, len(entries)), ENTRIES_AT_ONCE):
             end = start + ENTRIES_AT_ONCE
@@ -96,13 +96,13 @@ class Peer:
             then(f"{self.name} cannot be reached")
             return
         receipt = f"asked-{next(self._numbers)}"
-        self._asked[receipt] = then, answered
+        self._pending[receipt] = then, answered
         self.link.send("SEND", {"destination": CONTROL, "receipt": receipt}, _encoded(document))
 
     def confirmed(self, receipt: str) -> None:
         """It has done what it was asked."""
         receipt, _, answer = receipt.partition(ANSWER)
-        then, answered = self._asked.pop(receipt, (None, None))
+        then, answered = self._pending.pop(receipt, (None, None))
         if then is not None:
             if answer:
                 answered(answer)
@@ -110,7 +110,7 @@ class Peer:
 
     def refused(self, receipt: str, reason: str) -> None:
         """It does not do what it was asked, or told."""
-        then, _ = self._asked.pop(receipt, (None, None))
+        then, _ = self._pending.pop(receipt, (None, None))
         if then is not None:
             then(reason)
             return

@@ -20,7 +20,7 @@ _DURABLE = "durable:"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClusterChange:
     """Something is made, or deleted. Of a durable subscription the attributes say what it keeps."""
 
     name: str
@@ -28,15 +28,15 @@ class Change:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of_destination(destination: Destination, exists: bool = True) -> Change:
+    def of_destination(destination: Destination, exists: bool = True) -> ClusterChange:
         """An operator makes or deletes a destination."""
-        return Change(str(destination), exists)
+        return ClusterChange(str(destination), exists)
 
     @staticmethod
-    def of_subscription(subscription: SubscriptionIdentity, exists: bool = True) -> Change:
+    def of_subscription(subscription: SubscriptionIdentity, exists: bool = True) -> ClusterChange:
         """A durable subscription is made or deleted."""
         name = f"{_DURABLE}{quote(subscription.client_id, safe='')}:{quote(subscription.name, safe='')}"
-        return Change(name, exists, subscription.attributes())
+        return ClusterChange(name, exists, subscription.attributes())
 
     @property
     def subscription(self) -> SubscriptionIdentity | None:
@@ -53,13 +53,13 @@ class Change:
         return {"name": self.name, "exists": self.exists, "attributes": dict(self.attributes)}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Change:
+    def from_json(data: Mapping[str, Any]) -> ClusterChange:
         """The inverse of to_json."""
-        return Change(str(data["name"]), bool(data["exists"]), dict(data["attributes"]))
+        return ClusterChange(str(data["name"]), bool(data["exists"]), dict(data["attributes"]))
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedItem:
     """Something that exists, and the version of the record that made it."""
 
     version: int
@@ -67,14 +67,14 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ClusterRecord:
     """What exists. `version` counts the changes."""
 
     id: str = ""  #: "": there was none so far
     version: int = 0
-    entries: Mapping[str, Recorded] = field(default_factory=dict)
+    entries: Mapping[str, RecordedItem] = field(default_factory=dict)
 
-    def changed(self, change: Change) -> Record:
+    def changed(self, change: ClusterChange) -> ClusterRecord:
         """The record after a change. Raises RequestRefused when there is nothing to change."""
         found = self.entries.get(change.name)
         if change.exists and found is not None and change.subscription is None:
@@ -83,21 +83,21 @@ class Record:
             raise RequestRefused(f"the cluster's record knows no {change.name}: it was deleted already")
         return self.applied(change, self.version + 1)
 
-    def applied(self, change: Change, version: int) -> Record:
+    def applied(self, change: ClusterChange, version: int) -> ClusterRecord:
         """The record after a change that made it this version."""
         entries = dict(self.entries)
         if change.exists:
-            entries[change.name] = Recorded(version, change.attributes)
+            entries[change.name] = RecordedItem(version, change.attributes)
         else:
             entries.pop(change.name, None)
-        return Record(self.id, version, entries)
+        return ClusterRecord(self.id, version, entries)
 
-    def version_of(self, change: Change) -> int:
+    def version_of(self, change: ClusterChange) -> int:
         """The version that made what it holds, or this one, when it is gone."""
         found = self.entries.get(change.name)
         return self.version if found is None else found.version
 
-    def noted(self, change: Change, version: int) -> Record:
+    def noted(self, change: ClusterChange, version: int) -> ClusterRecord:
         """The record with a change of a later version, though those before it are not known yet."""
         return replace(self.applied(change, version), version=self.version)
 
@@ -106,14 +106,14 @@ class Record:
         found = self.entries.get(name)
         return found is not None and found.version > version
 
-    def told(self, masters: Record) -> Record:
+    def told(self, masters: ClusterRecord) -> ClusterRecord:
         """The master's record, as it was told, with what is known that came later."""
         if self.id != masters.id:
             return masters
         later = {name: each for name, each in self.entries.items() if each.version > masters.version}
         return replace(masters, entries={**masters.entries, **later})
 
-    def holds(self, change: Change) -> bool:
+    def holds(self, change: ClusterChange) -> bool:
         """Whether it says that already."""
         found = self.entries.get(change.name)
         if not change.exists or found is None:
@@ -126,11 +126,13 @@ class Record:
 class CatchUp:
     """What a broker does to be as the master's record says."""
 
-    apply: tuple[Change, ...]  #: here, in order
-    submit: tuple[Change, ...]  #: to the record
+    apply: tuple[ClusterChange, ...]  #: here, in order
+    submit: tuple[ClusterChange, ...]  #: to the record
 
 
-def catch_up(mine: Record, masters: Record, held: Iterable[Change], configured: Iterable[Change]) -> CatchUp:
+def catch_up(
+    mine: ClusterRecord, masters: ClusterRecord, held: Iterable[ClusterChange], configured: Iterable[ClusterChange]
+) -> CatchUp:
     """What follows for a broker from its copy, the master's record, what it holds, and what its configuration names.
 
     What it holds and the record does not was deleted while it was away, unless it knows another record, or none: then
@@ -141,12 +143,12 @@ def catch_up(mine: Record, masters: Record, held: Iterable[Change], configured: 
     deleted, made = [], []
     for name, each in held.items():
         if name not in masters.entries and name not in named and not is_new:
-            deleted.append(Change(name, False, each.attributes))
+            deleted.append(ClusterChange(name, False, each.attributes))
     for name, entry in masters.entries.items():
         made_anew = not is_new and name in mine.entries and mine.entries[name].version != entry.version
         if name in held and made_anew:  # deleted and made again: what it held is of the one before
-            deleted.append(Change(name, False, held[name].attributes))
+            deleted.append(ClusterChange(name, False, held[name].attributes))
         if name not in held or made_anew:
-            made.append(Change(name, True, entry.attributes))
+            made.append(ClusterChange(name, True, entry.attributes))
     own = {each.name: each for each in (*configured, *(held.values() if is_new else ()))}
     return CatchUp((*deleted, *made), tuple(each for name, each in own.items() if name not in masters.entries))

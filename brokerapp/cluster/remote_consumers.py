@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.cluster.peer import Peer, PeerLink
+from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink
 from brokerapp.cluster.remote_message import entry_of, message_of
 from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 #: Messages that another broker may have on its way to one consumer here: Open MQ's consumerFlowLimit.
 CONSUMER_FLOW_LIMIT = 1_000
 #: Messages of topics that are known to have come, where patterns overlap: the copies follow each other closely.
-REMEMBERED = 4_096
+MAX_DUPLICATE_IDS = 4_096
 #: Of destinations that each broker has for itself.
 LOCAL_PREFIXES = ("ActiveMQ.Advisory.", "ActiveMQ.Statistics.")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RemoteConsumerRequest:
     """A subscription that is wanted at every other broker."""
 
     id: str
     destination: str  #: or a list of them, STOMP form
     headers: Mapping[str, str]
-    told: Callable[[Peer, Any], None]  #: of each MESSAGE
+    told: Callable[[ClusterPeer, Any], None]  #: of each MESSAGE
 
 
-class Consumption:
+class RemoteConsumers:
     """`pump` asks for a pump of the broker at the end of this tick."""
 
-    def __init__(self, broker: Broker, peers: Iterable[Peer], pump: Callable[[], None]) -> None:
+    def __init__(self, broker: Broker, peers: Iterable[ClusterPeer], pump: Callable[[], None]) -> None:
         self._broker, self._peers, self._pump = broker, list(peers), pump
-        self._wishes: dict[str, Wish] = {}  # by id
+        self._requests: dict[str, RemoteConsumerRequest] = {}  # by id
         self._id_of: dict[Subscription, str] = {}
         self._numbers = itertools.count(1)
         self._selectors: dict[Destination, Counter[str | None]] = {}  # of the subscribers of topics here
-        self._came: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the wish by which it came
-        self._keepers = {peer: RemoteKeeper(peer) for peer in self._peers}
+        self._seen_ids: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the wish by which it came
+        self._owners = {peer: PeerEntryOwner(peer) for peer in self._peers}
 
     # -- consumers here
 
@@ -65,19 +65,19 @@ class Consumption:
         if not _is_of_a_client(subscription):
             return
         if subscription.durable is not None:
-            self._want(subscription, _text(subscription.durable.subscription.topics), _of_named(subscription))
+            self._request(subscription, _text(subscription.durable.subscription.topics), _named_headers(subscription))
             return
         queues = [each for each in subscription.destinations if each.is_queue and not _is_local(each)]
         if queues:
-            self._want(subscription, _text(queues), {})
+            self._request(subscription, _text(queues), {})
         for topic in _topics(subscription):
             self._selectors.setdefault(topic, Counter())[_selector(subscription)] += 1
-            self._want_topic(topic)
+            self._request_topic(topic)
 
     def stopped(self, subscription: Subscription) -> None:
         """It does not any more."""
         if (id := self._id_of.pop(subscription, None)) is not None:
-            self._drop(id)
+            self._remove(id)
         if not _is_of_a_client(subscription) or subscription.durable is not None:
             return
         for topic in _topics(subscription):
@@ -86,9 +86,9 @@ class Consumption:
                 continue
             selectors[_selector(subscription)] -= 1
             self._selectors[topic] = +selectors
-            self._want_topic(topic)
+            self._request_topic(topic)
 
-    def _want(self, subscription: Subscription, destination: str, more: Mapping[str, str]) -> None:
+    def _request(self, subscription: Subscription, destination: str, more: Mapping[str, str]) -> None:
         headers = {
             "ack": "client-individual",
             "activemq.prefetchSize": str(min(subscription.prefetch, CONSUMER_FLOW_LIMIT)),
@@ -104,48 +104,56 @@ class Consumption:
             headers["selector"] = selector
         subscription.told = True  # not all it holds is in its logs
         id = self._id_of[subscription] = f"c{next(self._numbers)}"
-        self._make(Wish(id, destination, headers, lambda peer, frame: self._lent(peer, subscription, frame)))
+        self._add(
+            RemoteConsumerRequest(
+                id, destination, headers, lambda peer, frame: self._on_queue_message(peer, subscription, frame)
+            )
+        )
 
-    def _want_topic(self, topic: Destination) -> None:
+    def _request_topic(self, topic: Destination) -> None:
         """What the subscribers of a topic want together."""
         id, selectors = f"t:{topic}", self._selectors[topic]
         if not selectors:
             del self._selectors[topic]
-            self._drop(id)
+            self._remove(id)
             return
         headers = {"ack": "auto", TO_HEADER: self._broker.name, TTL_HEADER: "1"}
         if (selector := any_of(selectors)) is not None:
             headers["selector"] = selector
-        known = self._wishes.get(id)
+        known = self._requests.get(id)
         if known is None or known.headers != headers:
-            self._make(Wish(id, topic.stomp, headers, lambda peer, frame: self._published(peer, id, frame)))
+            self._add(
+                RemoteConsumerRequest(
+                    id, topic.stomp, headers, lambda peer, frame: self._on_topic_message(peer, id, frame)
+                )
+            )
 
     # -- at the other brokers
 
-    def _make(self, wish: Wish) -> None:
-        self._wishes[wish.id] = wish
+    def _add(self, wish: RemoteConsumerRequest) -> None:
+        self._requests[wish.id] = wish
         for peer in self._peers:
-            self._ask(peer, wish)
+            self._send_request(peer, wish)
 
-    def _ask(self, peer: Peer, wish: Wish) -> None:
+    def _send_request(self, peer: ClusterPeer, wish: RemoteConsumerRequest) -> None:
         if peer.link is not None:
             headers = {**wish.headers, "receipt": f"{wish.id} on {wish.destination}"}
             peer.link.subscribe(wish.id, wish.destination, lambda frame: wish.told(peer, frame), headers)
 
-    def _drop(self, id: str) -> None:
-        if self._wishes.pop(id, None) is not None:
+    def _remove(self, id: str) -> None:
+        if self._requests.pop(id, None) is not None:
             for peer in self._peers:
                 if peer.link is not None:
                     peer.link.unsubscribe(id)
 
-    def peer_came(self, peer: Peer) -> None:
+    def peer_came(self, peer: ClusterPeer) -> None:
         """It can be asked for all that is consumed here."""
-        for wish in list(self._wishes.values()):
-            self._ask(peer, wish)
+        for wish in list(self._requests.values()):
+            self._send_request(peer, wish)
 
-    def peer_went(self, peer: Peer) -> None:
+    def peer_went(self, peer: ClusterPeer) -> None:
         """What came from it and was not given out is given out by it again, or was lost with it."""
-        keeper, self._keepers[peer] = self._keepers[peer], RemoteKeeper(peer)
+        keeper, self._owners[peer] = self._owners[peer], PeerEntryOwner(peer)
         keeper.is_there = False
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
@@ -154,41 +162,41 @@ class Consumption:
 
     # -- what comes
 
-    def _lent(self, peer: Peer, subscription: Subscription, frame: Any) -> None:
+    def _on_queue_message(self, peer: ClusterPeer, subscription: Subscription, frame: Any) -> None:
         """A message of a queue or of a named subscription, for one consumer."""
-        keeper = self._keepers[peer]
+        keeper = self._owners[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
         subscription.await_turn(entry)
         self._broker.dispatcher.waiting[subscription] = None
         self._pump()
 
-    def _published(self, peer: Peer, id: str, frame: Any) -> None:
+    def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
         """A message of a topic, for all its subscribers here."""
         topic = Destination.parse(frame.headers["destination"])
         message = message_of(frame.headers, frame.body, peer.name)
-        if is_advisory(topic) or self._came.setdefault(message.id, id) != id:
+        if is_advisory(topic) or self._seen_ids.setdefault(message.id, id) != id:
             return
-        if len(self._came) > REMEMBERED:
-            self._came.popitem(last=False)
+        if len(self._seen_ids) > MAX_DUPLICATE_IDS:
+            self._seen_ids.popitem(last=False)
         peer.taken += 1
         self._broker.dispatcher.publish(message, RoutedCopy(topic))
         self._pump()
 
-    def waiting(self, peer: Peer) -> int:
+    def waiting(self, peer: ClusterPeer) -> int:
         """Messages from there that are held here."""
-        keeper = self._keepers[peer]
+        keeper = self._owners[peer]
         held = (each for one in self._id_of for each in (*one.pending, *one.unacked.values()))
         return sum(_is_kept_by(each, keeper) for each in held)
 
     def __len__(self) -> int:
-        return len(self._wishes)
+        return len(self._requests)
 
 
-class RemoteKeeper:
+class PeerEntryOwner:
     """One link's time of a broker that keeps messages: what is told of them goes there, or nowhere when it is over."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: ClusterPeer) -> None:
         self._peer = peer
         self.is_there = True
 
@@ -205,11 +213,11 @@ class RemoteKeeper:
             self._peer.tell(verb="late", ack=entry.ack_id)
 
     @property
-    def _link(self) -> PeerLink | None:
+    def _link(self) -> ClusterPeerLink | None:
         return self._peer.link if self.is_there else None
 
 
-def _is_kept_by(entry: Any, keeper: RemoteKeeper) -> bool:
+def _is_kept_by(entry: Any, keeper: PeerEntryOwner) -> bool:
     return isinstance(entry, RemoteLogEntry) and entry.keeper is keeper
 
 
@@ -236,7 +244,7 @@ def _text(destinations: Iterable[Destination]) -> str:
     return LIST_SEPARATOR.join(each.stomp for each in destinations)
 
 
-def _of_named(subscription: Subscription) -> dict[str, str]:
+def _named_headers(subscription: Subscription) -> dict[str, str]:
     """What says that a named subscription is consumed, and whose."""
     named = subscription.durable.subscription
     headers = {

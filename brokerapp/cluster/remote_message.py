@@ -9,13 +9,13 @@ from brokerapp.model.broker_path import PATH_HEADER
 from brokerapp.model.message import DEFAULT_PRIORITY, Message, escape
 
 #: Headers about the delivery to this broker, not of the message.
-_OF_DELIVERY = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination", PATH_HEADER})
+_DELIVERY_HEADERS = frozenset({"subscription", "ack", "redelivered", "JMSXDeliveryCount", "destination", PATH_HEADER})
 _ID = "message-id"
 
 
 def message_of(headers: Mapping[str, str], body: bytes, sent_from: str) -> Message:
     """The message, with the path that says that it came from that broker."""
-    kept = {_ID: headers[_ID], **{name: value for name, value in headers.items() if name not in _OF_DELIVERY}}
+    kept = {_ID: headers[_ID], **{name: value for name, value in headers.items() if name not in _DELIVERY_HEADERS}}
     head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in kept.items()).encode()
     return Message(
         headers[_ID],

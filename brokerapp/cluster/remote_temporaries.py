@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Of other brokers: a bound on what they can make us keep.
-MAX_LODGERS = 100_000
+MAX_TEMPORARIES = 100_000
 
 
 @dataclass(slots=True)
-class Lodger:
+class RemoteTemporary:
     """One of another broker."""
 
     home: str
@@ -36,44 +36,44 @@ class Lodger:
     until: Timer | None = None  #: when it goes; None: its home has it
 
 
-class Lodging:
+class RemoteTemporaries:
     """Those of other brokers."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._lodgers: dict[Destination, Lodger] = {}
-        self._full = False  # which was said
+        self._temporaries: dict[Destination, RemoteTemporary] = {}
+        self._is_full = False  # which was said
         self._listed: dict[str, set[Destination]] = {}  # by broker: what it has, of which it is telling
 
-    def __iter__(self) -> Iterator[tuple[Destination, Lodger]]:
-        return iter(self._lodgers.items())
+    def __iter__(self) -> Iterator[tuple[Destination, RemoteTemporary]]:
+        return iter(self._temporaries.items())
 
     def __len__(self) -> int:
-        return len(self._lodgers)
+        return len(self._temporaries)
 
     def came(self, home: str, destination: Destination, belongs: TemporaryOwner) -> None:
         """A broker has it."""
-        known = self._lodgers.get(destination)
+        known = self._temporaries.get(destination)
         if known is not None and known.until is not None:
             known.until.cancel()
-        if known is None and len(self._lodgers) >= MAX_LODGERS:
-            if not self._full:
-                logger.error("cluster: %s of %s is not known here: %d are", destination, home, MAX_LODGERS)
-            self._full = True
+        if known is None and len(self._temporaries) >= MAX_TEMPORARIES:
+            if not self._is_full:
+                logger.error("cluster: %s of %s is not known here: %d are", destination, home, MAX_TEMPORARIES)
+            self._is_full = True
             return
         if known is None:
-            self._full = False
-        self._lodgers[destination] = Lodger(home, belongs)
+            self._is_full = False
+        self._temporaries[destination] = RemoteTemporary(home, belongs)
         self._broker.temporaries.lodge(destination)
 
-    def are(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
+    def replace_part(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
         """A broker has these, part by part, and no others."""
         if first:
             self._listed[home] = set()
         listed = self._listed.setdefault(home, set())
         listed.update(part)
         for destination, belongs in part.items():
-            if destination not in self._lodgers or self._lodgers[destination].home == home:
+            if destination not in self._temporaries or self._temporaries[destination].home == home:
                 self.came(home, destination, belongs)
         if last:
             del self._listed[home]
@@ -82,11 +82,11 @@ class Lodging:
 
     def gone(self, home: str, destination: Destination) -> None:
         """A broker has it no more."""
-        lodger = self._lodgers.get(destination)
+        lodger = self._temporaries.get(destination)
         if lodger is not None and lodger.home == home:
             self._remove(destination)
 
-    def home_lost(self, home: str) -> None:
+    def on_broker_lost(self, home: str) -> None:
         """A broker cannot be reached: who may come back has the time for it."""
         for destination, lodger in [each for each in self if each[1].home == home]:
             grace = grace_ms(ConnectionEnd.HOME_LOST, lodger.belongs.window_ms)
@@ -97,7 +97,7 @@ class Lodging:
                 lodger.until = self._broker.timers.at(when, lambda gone=destination: self._remove(gone))
 
     def _remove(self, destination: Destination) -> None:
-        lodger = self._lodgers.pop(destination, None)
+        lodger = self._temporaries.pop(destination, None)
         if lodger is not None:
             if lodger.until is not None:
                 lodger.until.cancel()
@@ -109,7 +109,7 @@ class Lodging:
             if lodger.belongs.is_of(client):
                 if lodger.until is not None:
                     lodger.until.cancel()
-                del self._lodgers[destination]
+                del self._temporaries[destination]
                 self._broker.temporaries.adopt(client, destination, lodger.belongs)
 
     def to_json(self) -> tuple[dict[str, Any], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.options.address import STOMP_PORT, Address, address_of
+from brokerapp.network.options.address import STOMP_PORT, BrokerAddress, address_of
 
 #: Open MQ's pause between attempts to reach another broker, milliseconds.
 RETRY_MS = 5_000
@@ -15,27 +15,27 @@ _MEMBER = re.compile(r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<uri>\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClusterMember:
     """A broker of the cluster, and where the others reach it."""
 
     name: str
-    address: Address
+    address: BrokerAddress
 
     def __str__(self) -> str:
         return f"{self.name}={self.address}"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTerms:
+class ClusterSettings:
     """What a broker is told of its cluster."""
 
-    members: tuple[Member, ...]  #: all of them, this one included
+    members: tuple[ClusterMember, ...]  #: all of them, this one included
     master: str = ""  #: the name of the one that keeps the record; "": there is none
     user: str | None = None  #: by whom the brokers log in to each other
     password: str | None = field(default=None, repr=False)
     retry_ms: int = RETRY_MS
 
-    def others(self, name: str) -> Iterator[Member]:
+    def others(self, name: str) -> Iterator[ClusterMember]:
         """The members but for this one."""
         return (each for each in self.members if each.name != name)
 
@@ -45,9 +45,9 @@ class ClusterTerms:
         return tuple(each.name for each in self.members)
 
 
-def read_members(text: str) -> tuple[Member, ...]:
+def read_members(text: str) -> tuple[ClusterMember, ...]:
     """`W=tcp://host:port,X=...`. Raises ConfigurationRefused."""
-    found: dict[str, Member] = {}
+    found: dict[str, ClusterMember] = {}
     for part in text.split(","):
         match = _MEMBER.fullmatch(part)
         address = match and address_of(match["uri"], STOMP_PORT)
@@ -55,16 +55,16 @@ def read_members(text: str) -> tuple[Member, ...]:
             raise ConfigurationRefused(f"clusterBrokers: {part.strip()!r} is not NAME=tcp://HOST:PORT")
         if match["name"] in found:
             raise ConfigurationRefused(f"clusterBrokers names {match['name']} twice")
-        found[match["name"]] = Member(match["name"], address)
+        found[match["name"]] = ClusterMember(match["name"], address)
     return tuple(found.values())
 
 
-def write_members(members: tuple[Member, ...]) -> str:
+def write_members(members: tuple[ClusterMember, ...]) -> str:
     """The inverse of read_members."""
     return ",".join(map(str, members))
 
 
-def check(terms: ClusterTerms, broker: str) -> None:
+def check(terms: ClusterSettings, broker: str) -> None:
     """Raise ConfigurationRefused when a broker of this name cannot be in such a cluster."""
     if broker not in terms.names:
         raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.names)}")

@@ -114,7 +114,7 @@ class Broker:
         self.queues.placed = self.placement.place
         self.consumers = Consumers(self.queues, committer, self.dispatcher, stats, self.may, self.timers)
         self.consumers.abroad, self.consumers.changed = self.placement.abroad, self.placement.wanted.changed
-        self.consumers.holders = self.placement.guests.holders
+        self.consumers.holders = self.placement.inbound_consumers.holders
         self.queues.topology = self.topology = RoutingTable(definitions, self._interest)
         self.publisher, self.writer = Publisher(self), MessageWriter(self)
         self.subscriptions, self.producers = Subscriptions(self), ProducerRegistry(self)

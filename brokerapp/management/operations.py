@@ -16,7 +16,7 @@ operated = Signal()
 
 
 @dataclass(slots=True)
-class Operation:
+class CliOperation:
     """One verb that changes something. `error` says why it did not, else it is None."""
 
     verb: str
@@ -27,14 +27,14 @@ class Operation:
 
 
 @contextmanager
-def telling(verb: str, object: str) -> Iterator[Operation]:
+def reporting(verb: str, object: str) -> Iterator[CliOperation]:
     """Tell of the operation in the block, whether it worked or not."""
-    operation = Operation(verb, object)
-    operating.send(Operation)
+    operation = CliOperation(verb, object)
+    operating.send(CliOperation)
     try:
         yield operation
     except Exception as error:
         operation.error = error
         raise
     finally:
-        operated.send(Operation, operation=operation)
+        operated.send(CliOperation, operation=operation)

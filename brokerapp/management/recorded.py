@@ -11,7 +11,7 @@ from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import DestinationNotFound
-from brokerapp.management.operations import Operation
+from brokerapp.management.operations import CliOperation
 from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import Destination
 from brokerapp.system.environment import Environment
@@ -43,7 +43,7 @@ def is_recorded(args: Namespace, url: str, name: str) -> bool:
 
 
 async def noted(
-    operation: Operation, verb: Callable[..., Awaitable[Answer]], admin: BrokerAdmin, args: Namespace
+    operation: CliOperation, verb: Callable[..., Awaitable[Answer]], admin: BrokerAdmin, args: Namespace
 ) -> Answer:
     """What the verb answers; the operation gets to know what it changed."""
     read = STANDING.get(args.verb, _of_destination)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
-from brokerapp.cluster.settings import ClusterTerms, check, read_members
+from brokerapp.cluster.settings import ClusterSettings, check, read_members
 from brokerapp.config import Authentication, BrokerConfig, ConfiguredGrant, TransportConnector, default_config
 from brokerapp.config.elements.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
 from brokerapp.engine.policy.authorization import Principal
@@ -65,7 +65,7 @@ def _installed(environment: Environment) -> BrokerConfig:
     connectors = (*config.connectors, *extra)
     cluster = None
     if environment.cluster:
-        cluster = ClusterTerms(
+        cluster = ClusterSettings(
             read_members(environment.cluster), environment.cluster_master, environment.cluster_user,
             environment.cluster_password,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from brokerapp.core.broker import Broker
-from brokerapp.nodes.membership.membership import Membership
+from brokerapp.nodes.membership.membership import NodeMembership
 
 #: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
 UNSURE_SECONDS = 0.05
@@ -19,7 +19,7 @@ class DispatchLoop:
         self._requested = False
         self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
-    def serve(self, broker: Broker, membership: Membership) -> None:
+    def serve(self, broker: Broker, membership: NodeMembership) -> None:
         """This is what is given out from, and who says whether it may be."""
         self._broker, self._membership = broker, membership
 
@@ -36,7 +36,7 @@ class DispatchLoop:
             return
         homes = self._broker.placement
         if homes.others:
-            homes.deposits.tell()
+            homes.append_notices.tell()
         if self._membership.is_sure:
             homes.abroad.deliver_due()
             self._broker.dispatcher.pump()

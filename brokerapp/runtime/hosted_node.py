@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from brokerapp.errors import BrokerError
-from brokerapp.nodes.membership.restart_backoff import Rejoining
+from brokerapp.nodes.membership.restart_backoff import RestartBackoff
 from brokerapp.runtime.node import Node
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ class HostedNode:
     """The runs of one node, one after the other. `make`: a node that was not started yet."""
 
     def __init__(self, make: Callable[[], Node]) -> None:
-        self._make, self._rejoining = make, Rejoining()
+        self._make, self._rejoining = make, RestartBackoff()
         self._watching: asyncio.Task[None] | None = None
         self.node: Node
 

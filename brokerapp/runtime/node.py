@@ -8,26 +8,26 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 
-from brokerapp.admin.handlers.request_handler import Desk, answer
-from brokerapp.admin.handlers.request_router import Request, Serving
-from brokerapp.cluster.change_applier import Applying
+from brokerapp.admin.handlers.request_handler import AdminRequests, answer
+from brokerapp.admin.handlers.request_router import Request, RequestRouter
+from brokerapp.cluster.change_applier import ChangeApplier
 from brokerapp.cluster.change_log import read_record
 from brokerapp.cluster.cluster import Cluster
-from brokerapp.cluster.links import Links
-from brokerapp.cluster.settings import ClusterTerms
+from brokerapp.cluster.links import ClusterLinks
+from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.core.broker import Broker
 from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.model.definitions import Definitions
-from brokerapp.network.connectors.admin_handler import NetworkDesk
-from brokerapp.network.connectors.connector_store import Registry
-from brokerapp.network.connectors.connectors import Connections
-from brokerapp.network.connectors.leader import Seat
+from brokerapp.network.connectors.admin_handler import NetworkRequests
+from brokerapp.network.connectors.connector_store import NetworkConnectorStore
+from brokerapp.network.connectors.connectors import ConnectorManager
+from brokerapp.network.connectors.leader import ConnectorLeader
 from brokerapp.network.connectors.stats import network_stats
 from brokerapp.nodes.membership.compatibility import CLUSTERED
-from brokerapp.nodes.membership.membership import Membership
+from brokerapp.nodes.membership.membership import NodeMembership
 from brokerapp.runtime.definition_sync import DefinitionSync
 from brokerapp.runtime.disk_watch import DiskWatch
 from brokerapp.runtime.dispatch_loop import DispatchLoop
@@ -74,10 +74,10 @@ class Node:
         self._tasks = SupervisedTasks(self._give_up)
         self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._pump = DispatchLoop(self.failed)
-        self._applying: Applying | None = None
-        self.cluster_links: Links | None = None
-        self.membership: Membership | None = None  #: once it is about to join
-        self._seat: Seat | None = None  # the same
+        self._applying: ChangeApplier | None = None
+        self.cluster_links: ClusterLinks | None = None
+        self.membership: NodeMembership | None = None  #: once it is about to join
+        self._seat: ConnectorLeader | None = None  # the same
         self._listeners: Listeners | None = None  # the same
 
     # -- life
@@ -102,7 +102,7 @@ class Node:
         await until_gone(self._store.nodes, config)
         definitions = await self._in_force.begin(config.definitions, config.impose)
         self.broker = await self._make_broker(definitions)
-        self.membership = Membership(
+        self.membership = NodeMembership(
             self._store.nodes, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
             unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
@@ -114,13 +114,13 @@ class Node:
         self.broker.placement.pump = self._pump.request
         self.broker.placement.is_sure = lambda: self.membership.is_sure
         self._listeners = Listeners(self.broker, self._authenticate, self._pump.request)
-        registry = Registry(self._store.connectors)
+        registry = NetworkConnectorStore(self._store.connectors)
         await registry.begin(config.network, impose=config.impose, first=alone)
         trust = ClientContexts(config.tls)
-        self.network = Connections(self._listeners.own, (), trust, at_once=config.network_at_once)
-        self._seat = Seat(self.broker.placement, self.network, registry)
-        desk = NetworkDesk(self._seat, registry)
-        self._serving = Serving(
+        self.network = ConnectorManager(self._listeners.own, (), trust, at_once=config.network_at_once)
+        self._seat = ConnectorLeader(self.broker.placement, self.network, registry)
+        desk = NetworkRequests(self._seat, registry)
+        self._serving = RequestRouter(
             self.broker.placement, config.node, self._control.requests, self._store.requests,
             lambda request: self._answer(request, desk),
         )  # fmt: skip
@@ -161,11 +161,11 @@ class Node:
             "tick": self._tick,
             "timers": self._run_timers,
             "signals": self._follow,
-            "beats": self.membership.beat_in_time,
+            "beats": self.membership.run_heartbeat,
             "members": self.membership.watch,
             "moves": self.membership.move,
             "requests": self._serving.run,
-            "requests that waited": self._serving.run_again,
+            "requests that waited": self._serving.run_deferred,
             "libraries": self._tidy_libraries,
         }
         if self._applying is not None:
@@ -177,16 +177,16 @@ class Node:
             ).run
         return work_by_name
 
-    async def _join(self, terms: ClusterTerms, trust: ClientContexts) -> None:
+    async def _join(self, terms: ClusterSettings, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
         record = read_record(*await self._store.cluster_record.read())
-        desk = Desk(self.broker, self._committer, self._pump.request, self._refresh)
-        self._applying = Applying(self.broker, desk)
+        desk = AdminRequests(self.broker, self._committer, self._pump.request, self._refresh)
+        self._applying = ChangeApplier(self.broker, desk)
         self.broker.cluster = Cluster(
             self.broker, terms, record, self.config.destinations, self._applying, self._pump.request
         )
         self.broker.cluster.recording.begin()
-        self.cluster_links = Links(self.config.broker, self.broker.cluster, trust)
+        self.cluster_links = ClusterLinks(self.config.broker, self.broker.cluster, trust)
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
@@ -327,7 +327,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
-            self.broker.placement.doubts.look()
+            self.broker.placement.depth_recount.look()
             await self._reporting.beat()
             async with self._telling:
                 await self._reporting.tell()
@@ -370,6 +370,6 @@ class Node:
         await self._refresh()
         await self._reporting.beat()
 
-    async def _answer(self, request: Request, desk: NetworkDesk) -> Request:
+    async def _answer(self, request: Request, desk: NetworkRequests) -> Request:
         refresh = self._apply_definitions
         return await answer(self.broker, self._committer, self._pump.request, refresh, request, desk.verbs)

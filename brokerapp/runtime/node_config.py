@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokerapp.cluster.settings import ClusterTerms
+from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.engine.policy.authorization import AuthorizationEntry
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
@@ -38,7 +38,7 @@ class NodeConfig:
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
     alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
-    cluster: ClusterTerms | None = None  #: the one it is in
+    cluster: ClusterSettings | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
     network_at_once: bool = False  #: no connector waits for the first attempt of another
     tls: TlsStores = NO_STORES  #: by which other brokers are believed, and believe this one

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 
-from brokerapp.nodes.membership.compatibility import check_company
+from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.logs import LogStore
@@ -20,7 +20,7 @@ async def check_beside(nodes: NodeStore, config: NodeConfig) -> None:
     """Raise ConfigurationRefused when this node cannot be one beside those that live."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
-    check_company(own, own != ONLY_NODE, config.cluster is not None, others)
+    check_compatibility(own, own != ONLY_NODE, config.cluster is not None, others)
 
 
 async def until_gone(nodes: NodeStore, config: NodeConfig) -> None:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from brokerapp.admin.handlers.connection_reports import connected, connection_of
+from brokerapp.admin.handlers.connection_reports import connection_counts, connection_of
 from brokerapp.core.broker import Broker
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import NetworkStats
 from brokerapp.model.stats_records import NodeStatus
-from brokerapp.nodes.ownership.status import summary
+from brokerapp.nodes.ownership.status import ownership_status
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
@@ -85,7 +85,7 @@ class StatusReporter:
             address=self._listeners.addresses,
             listeners=[each.to_json() for each in self._listeners.stats()],
             connections=[connection_of(client).to_json() for client in clients],
-            connected=connected(self._broker.clients.values()),
+            connected=connection_counts(self._broker.clients.values()),
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
             store={
                 **memory, "message_limit": self._limits.total, "temp_limit": self._limits.temp or self._limits.total,
@@ -95,7 +95,7 @@ class StatusReporter:
             memory={"used": self._broker.quotas.held, "limit": self._broker.quotas.memory},
             network=self._network().to_json(),
             cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
-            homes=summary(self._broker),
+            homes=ownership_status(self._broker),
             definitions=self._broker.topology.definitions.version,
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}

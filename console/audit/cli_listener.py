@@ -10,7 +10,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from brokerapp.errors import BrokerError, StoreUnavailable
-from brokerapp.management.operations import Operation, operated
+from brokerapp.management.operations import CliOperation, operated
 from console.audit import trail
 from console.audit.models import AuditEntry
 
@@ -22,7 +22,7 @@ def listen() -> None:
     operated.connect(record, dispatch_uid="console")
 
 
-def record(sender: Any, operation: Operation, **kwargs: Any) -> None:
+def record(sender: Any, operation: CliOperation, **kwargs: Any) -> None:
     """Write down one operation. What was done stays done when the database cannot be written: the log has it then."""
     actor = trail.Actor(_user(), socket.gethostname(), via=AuditEntry.Via.BROKERCTL)
     error = operation.error

@@ -99,7 +99,7 @@ class BrokerMirror:
         version = -1
         while destination not in self.picture.stats and version != self.picture.version:
             version = self.picture.version
-            found = await self._door.admin.numbers_of(destination)
+            found = await self._door.admin.stats_of(destination)
             if found is None:
                 return
             if version == self.picture.version:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import NodeStatus
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from console.ui.formatting import number_format
 
 #: What is said of one with connections, while it gives out nothing of some queues.
@@ -18,7 +18,7 @@ def home_of(nodes: Sequence[NodeStatus], destination: Destination) -> str:
     """The name of the node that gives out the messages of a queue; "" where one node has all, or none runs."""
     if len(nodes) < 2 or not destination.is_queue:
         return ""
-    members = Members(0, [Member(each.name, each.node) for each in nodes], "")
+    members = NodeMembers(0, [NodeMember(each.name, each.node) for each in nodes], "")
     return node_at(nodes, members.home(str(destination.physical)))
 
 

@@ -10,7 +10,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.options import options_of
 from console.access.masking import masked
 from console.access.permissions import Verb, require
 from console.broker.gateway import gateway
@@ -30,7 +30,7 @@ def diagnose(request: HttpRequest, name: str, destination: str, seq: str, demand
     target = Destination.parse(destination)
     require(request, Verb.SEE, target)
     asked = _read_message(request, target, seq) if seq else BridgeQuestion(target)
-    terms, _ = terms_of(NetworkConnector.from_json(connector.definition))
+    terms, _ = options_of(NetworkConnector.from_json(connector.definition))
     stats = mirror().current().stats.get(target)
     bridging = sum(
         1 for (_, direction), wanted in demand.items() for each in wanted if direction == "out" and _is(each, target)

@@ -10,7 +10,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import BridgeConnectionState, BridgeConnectionStats, DemandStats
-from brokerapp.network.options.options import Terms
+from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import ClauseExplanation, explain
 from console.ui.formatting.number_format import counted
@@ -37,7 +37,7 @@ class BridgeReason:
 
 
 def bridge_reasons(
-    asked: BridgeQuestion, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
+    asked: BridgeQuestion, terms: ConnectorOptions, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
 ) -> list[BridgeReason]:
     """What decides, up to the first thing that keeps the message here. `own`: consumers of its queue at this broker."""
     found: list[BridgeReason] = []
@@ -49,7 +49,7 @@ def bridge_reasons(
 
 
 def _iterate_reasons(
-    asked: BridgeQuestion, terms: Terms, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
+    asked: BridgeQuestion, terms: ConnectorOptions, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
 ) -> Iterator[BridgeReason]:  # fmt: skip
     yield _connection_reason(terms, way)
     yield from _filter_reasons(asked.destination, terms)
@@ -61,7 +61,7 @@ def _iterate_reasons(
     yield BridgeReason(True, f"Nothing keeps it here: it goes to {way.remote} when its turn in the queue comes.")
 
 
-def _connection_reason(terms: Terms, way: BridgeConnectionStats) -> BridgeReason:
+def _connection_reason(terms: ConnectorOptions, way: BridgeConnectionStats) -> BridgeReason:
     if way.state is BridgeConnectionState.CONNECTED:
         return BridgeReason(True, f"The bridge to {way.remote} is there.")
     if way.state is BridgeConnectionState.STOPPED:
@@ -70,7 +70,7 @@ def _connection_reason(terms: Terms, way: BridgeConnectionStats) -> BridgeReason
     return BridgeReason(False, f"There is no connection ({way.state}){why}. What is for others waits here.")
 
 
-def _filter_reasons(target: Destination, terms: Terms) -> Iterator[BridgeReason]:
+def _filter_reasons(target: Destination, terms: ConnectorOptions) -> Iterator[BridgeReason]:
     if target.name.startswith((_ADVISORIES, RECORDS)):
         yield BridgeReason(False, "Advisories, and what bridges keep for themselves, never cross.")
         return
@@ -111,7 +111,9 @@ def _is_for(demand: DemandStats, target: Destination) -> bool:
     return wanted.kind is target.kind and matches(wanted.name, target.name)
 
 
-def _demand_reason(target: Destination, terms: Terms, remote: str, wanted: Sequence[DemandStats]) -> BridgeReason:
+def _demand_reason(
+    target: Destination, terms: ConnectorOptions, remote: str, wanted: Sequence[DemandStats]
+) -> BridgeReason:
     if not wanted:
         durable = " A durable subscription that nobody consumes is no demand: dynamicOnly is true." * terms.dynamic_only
         far = "" if terms.consumer_ttl == UNLIMITED else (
@@ -128,7 +130,7 @@ def _demand_reason(target: Destination, terms: Terms, remote: str, wanted: Seque
     )
 
 
-def _path_reasons(asked: BridgeQuestion, terms: Terms, remote: str) -> Iterator[BridgeReason]:
+def _path_reasons(asked: BridgeQuestion, terms: ConnectorOptions, remote: str) -> Iterator[BridgeReason]:
     if asked.headers is None:
         yield BridgeReason(None, "Which brokers it has crossed is not known without the message.")
         return

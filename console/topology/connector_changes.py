@@ -15,7 +15,7 @@ from django.http import Http404, HttpRequest
 from brokerapp.errors import BrokerError, DefinitionRefused, RequestRefused
 from brokerapp.model.network_stats import ConnectorStats, NetworkStats
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.options import options_of
 from brokerapp.network.options.outbound_rules import OutboundRule
 from console.access.permissions import Verb, require_everywhere
 from console.audit import trail
@@ -58,7 +58,7 @@ def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | 
         return  # from a file, or checked before
     rule = OutboundRule.read(settings.SLUICE.outbound)
     try:
-        terms, _ = terms_of(NetworkConnector("", str(definition.get("uri", ""))))
+        terms, _ = options_of(NetworkConnector("", str(definition.get("uri", ""))))
     except BrokerError:  # the broker says what is wrong with it
         return
     for each in terms.addresses:

@@ -8,8 +8,8 @@ from typing import Any
 
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.network.options.definition import SECRETS, written
-from brokerapp.network.options.options import ATTRIBUTES, Terms
+from brokerapp.network.options.definition import SECRETS, write_destination
+from brokerapp.network.options.options import ATTRIBUTES, ConnectorOptions
 
 #: The lists of destinations: field, ActiveMQ's name, what it does.
 LISTS = (
@@ -123,7 +123,7 @@ class ConnectorForm:
     @property
     def properties(self) -> list[ConnectorProperty]:
         """Every property with what is set."""
-        defaults = {each.name: each.default for each in fields(Terms)}
+        defaults = {each.name: each.default for each in fields(ConnectorOptions)}
         found = []
         others = {name: "" for name in ATTRIBUTES if name not in (*PROPERTY_HELP, *_ACCOUNT, *_NOT_EDITABLE)}
         for name, explanation in (PROPERTY_HELP | others).items():
@@ -143,6 +143,6 @@ class ConnectorForm:
 def _destinations(field: str, text: str) -> Iterator[str]:
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
-            yield written(Destination.parse(line))
+            yield write_destination(Destination.parse(line))
         except InvalidDestination as wrong:
             raise RequestRefused(f"{field.replace('_', ' ')}: {wrong}") from wrong

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from brokerapp.nodes.links.peer_links import Links
+from brokerapp.nodes.links.peer_links import NodeLinks
 from brokerapp.runtime.node import Node
 
 #: Makes a node write into its log what all its tasks wait for.
@@ -27,16 +27,16 @@ def prepare(link_proxy: int) -> None:
 
 
 def _be_called_at(proxy: int) -> None:
-    listen = Links.listen
+    listen = NodeLinks.listen
 
-    async def listen_behind(links: Links, host: str) -> None:
+    async def listen_behind(links: NodeLinks, host: str) -> None:
         await listen(links, host)
         host, _, port = links.address.rpartition(":")
         sys.stdout.write(f"{LISTENS} {port}\n")
         sys.stdout.flush()
         links.address = f"{host}:{proxy}"
 
-    Links.listen = listen_behind
+    NodeLinks.listen = listen_behind
 
 
 def _tell_what_waits(*_: object) -> None:
@@ -51,12 +51,12 @@ def _tell_what_waits(*_: object) -> None:
 def _known_by(node: Node) -> Iterator[str]:
     """What a node knows of its logs, of who consumes them, and of what it is to hear from others."""
     homes = node.broker.placement
-    yield f"node {node.session}: epoch {homes.members.epoch}, others {homes.others}, asked {homes.known._asked}"
+    yield f"node {node.session}: epoch {homes.members.epoch}, others {homes.others}, asked {homes.known._pending}"
     for log in node.broker.queues:
         facts = {name: getattr(log, name) for name in ("away", *_OF_LOGS)}
         account = homes.abroad._accounts.get(log.name)
         held = {} if account is None else {number: each[0].key for number, each in account.held.items()}
-        yield f"{log.name}: {facts}, held here {held}, by guests {sorted(homes.guests.held(log.name))}"
+        yield f"{log.name}: {facts}, held here {held}, by guests {sorted(homes.inbound_consumers.held(log.name))}"
         for each in homes.abroad.consumers(log):
             client = each.client
             yield (

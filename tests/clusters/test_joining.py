@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.cluster.settings import ClusterTerms, Member
+from brokerapp.cluster.settings import ClusterMember, ClusterSettings
 from brokerapp.cluster.status import MemberState
 from brokerapp.config import Authentication, ConfiguredGrant, TransportConnector, User, default_config
 from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import KeyStore, TlsStores
-from brokerapp.network.options.address import Address
+from brokerapp.network.options.address import BrokerAddress
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.certificates import PASSWORD, Authority
 from tests.ports import free_port
@@ -38,8 +38,8 @@ def store(tmp_path_factory) -> Iterator[EmbeddedStore]:
 def pair(store, master: bool = False, **of_second) -> Iterator[tuple[RunningNode, RunningNode]]:
     """Two brokers that know of each other; the second one is told something else."""
     names = [f"joining-{next(_numbers)}" for _ in range(2)]
-    members = tuple(Member(name, Address("127.0.0.1", free_port())) for name in names)
-    terms = ClusterTerms(members, names[0] if master else "", retry_ms=100)
+    members = tuple(ClusterMember(name, BrokerAddress("127.0.0.1", free_port())) for name in names)
+    terms = ClusterSettings(members, names[0] if master else "", retry_ms=100)
     configs = [replace(default_config(each.name, each.address.port), cluster=terms) for each in members]
     if login := of_second.pop("both_terms", None):
         configs[0] = replace(configs[0], cluster=replace(terms, **login))
@@ -127,8 +127,8 @@ def test_a_master_that_is_linked_again_tells_what_was_missed_meanwhile(store):
 def over_tls(store, *stores: TlsStores) -> Iterator[list[RunningNode]]:
     """Two brokers that listen, and are linked, over TLS only, each with what it shows and believes."""
     names = [f"joining-{next(_numbers)}" for _ in stores]
-    members = tuple(Member(name, Address("127.0.0.1", free_port(), tls=True)) for name in names)
-    terms = ClusterTerms(members, names[0], retry_ms=100)
+    members = tuple(ClusterMember(name, BrokerAddress("127.0.0.1", free_port(), tls=True)) for name in names)
+    terms = ClusterSettings(members, names[0], retry_ms=100)
     nodes: list[RunningNode] = []
     try:
         for each, tls in zip(members, stores, strict=True):

@@ -4,17 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.cluster.settings import ClusterTerms, Member
+from brokerapp.cluster.settings import ClusterMember, ClusterSettings
 from brokerapp.config import default_config
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.options.options import Address
-from brokerapp.nodes.membership.compatibility import CLUSTERED, check_company
+from brokerapp.network.options.address import BrokerAddress
+from brokerapp.nodes.membership.compatibility import CLUSTERED, check_compatibility
 from brokerapp.runtime.bootstrap import node_config
 from brokerapp.runtime.node import Node
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.running_node import RunningNode
 
-TERMS = ClusterTerms((Member("W", Address("127.0.0.1", 1)), Member("X", Address("127.0.0.1", 2))))
+TERMS = ClusterSettings(
+    (ClusterMember("W", BrokerAddress("127.0.0.1", 1)), ClusterMember("X", BrokerAddress("127.0.0.1", 2)))
+)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ TERMS = ClusterTerms((Member("W", Address("127.0.0.1", 1)), Member("X", Address(
     [(False, True, {}), (True, False, {}), (True, False, {"b": {"link": "b:1"}, "c": {CLUSTERED: False}})],
 )
 def test_one_node_of_a_cluster_and_several_of_a_broker_that_is_in_none_may_be(is_named, clustered, others):
-    check_company("a", is_named, clustered, others)
+    check_compatibility("a", is_named, clustered, others)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,7 @@ def test_one_node_of_a_cluster_and_several_of_a_broker_that_is_in_none_may_be(is
 )
 def test_several_of_a_broker_that_is_in_one_may_not_be(is_named, clustered, others, why):
     with pytest.raises(ConfigurationRefused, match=why):
-        check_company("a", is_named, clustered, others)
+        check_compatibility("a", is_named, clustered, others)
 
 
 def test_a_node_that_is_told_of_no_cluster_does_not_join_one_whose_broker_is_in_one(tmp_path):

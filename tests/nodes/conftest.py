@@ -20,7 +20,7 @@ import pytest
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.runtime.bootstrap import authenticator, node_config
 from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
@@ -135,7 +135,7 @@ class SeveralNodes:
     def queue_at(self, node: str, prefix: str) -> str:
         """A queue that is at home there now: its name begins so, or has a number in place of `{}`."""
         epoch, found = self.ask(lambda store: store.nodes.members())
-        members = Members(epoch, [Member.from_record(*each) for each in found.items()], "")
+        members = NodeMembers(epoch, [NodeMember.from_record(*each) for each in found.items()], "")
         session = found[node]["session"]
         pattern = prefix if "{}" in prefix else f"{prefix}.{{}}"
         names = (pattern.format(number) for number in itertools.count())

@@ -80,9 +80,9 @@ def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_th
     def meanwhile():
         """Between losing the link and having it again b's client does as it likes."""
         links = broker["b"].node.membership._links
-        for link in list(links._up.values()):
+        for link in list(links._links.values()):
             link.close()
-            links.went_down(link)
+            links.on_link_down(link)
         client_here = next(each for each in broker["b"].node.broker.clients.values() if "goes" in each.subscriptions)
         broker["b"].node.broker.subscriptions.end(client_here, client_here.subscriptions["goes"])
 

@@ -3,20 +3,20 @@
 import pytest
 
 from brokerapp.model.network_stats import BridgeConnectionState
-from brokerapp.nodes.membership.ownership import NETWORK, Member, Members
-from brokerapp.nodes.membership.request_owner import other_concerned
+from brokerapp.nodes.membership.ownership import NETWORK, NodeMember, NodeMembers
+from brokerapp.nodes.membership.request_owner import other_node_for
 from tests.nodes.conftest import OneNode, several_nodes
 from tests.protocol.networking import to
 from tests.protocol.running_node import until
 
-MEMBERS = [Member(name, f"session-{name}") for name in "abc"]
+MEMBERS = [NodeMember(name, f"session-{name}") for name in "abc"]
 
 
 def test_all_members_agree_who_has_the_network_connectors_and_hand_requests_there():
-    views = {each.name: Members(1, MEMBERS, each.session) for each in MEMBERS}
+    views = {each.name: NodeMembers(1, MEMBERS, each.session) for each in MEMBERS}
     [keeper] = {each.keeper(NETWORK) for each in views.values()}
     for name, view in views.items():
-        other = other_concerned(view, "network_put", {"definition": {}})
+        other = other_node_for(view, "network_put", {"definition": {}})
         assert other == (None if view.me == keeper else keeper.removeprefix("session-")), name
 
 

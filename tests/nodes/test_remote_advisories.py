@@ -7,8 +7,8 @@ import pytest
 from brokerapp.core.advisories import remote_advisories as module
 from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.propagation import Known
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.protocol import PeerMessageType
 
 TOPIC = "ActiveMQ.Advisory.Consumer.Queue.q"
 OF_QUEUE, OF_ALL = Destination.topic(TOPIC), Destination.topic("ActiveMQ.Advisory.>")
@@ -24,7 +24,7 @@ def node():
     """One that knows of another, b, and what it said to that."""
     said, told = [], []
     homes = SimpleNamespace(others=["b"], tell=lambda _session, word, *facts: said.append((word, *facts)))
-    homes.known, homes.wanted = Known(None, homes), None
+    homes.known, homes.wanted = Propagation(None, homes), None
     here = [consumer(number) for number in range(5)]
     elsewhere = RemoteAdvisories(
         SimpleNamespace(placement=homes), lambda: here, lambda topic, document: told.append(document)
@@ -34,12 +34,12 @@ def node():
 
 def asked(node):
     """The number of what it asked the other node for last, if that is its consumers."""
-    return next((facts[0] for word, *facts in node.said if word is Word.CONSUMERS_WANTED), None)
+    return next((facts[0] for word, *facts in node.said if word is PeerMessageType.GET_CONSUMERS), None)
 
 
 def test_who_listens_knows_all_consumers_when_all_nodes_have_told_of_theirs(node):
     done = []
-    node.known.listens(OF_QUEUE)
+    node.known.add_listener(OF_QUEUE)
     node.elsewhere.listen([OF_QUEUE], lambda: done.append(len(node.told)))
     node.known.answered("b", 1, "")  # that somebody listens
     node.elsewhere.heard_all("b", [consumer(1)], last=False)
@@ -53,11 +53,11 @@ def test_who_listens_knows_all_consumers_when_all_nodes_have_told_of_theirs(node
     ("topic", "asks"), [(OF_QUEUE, True), (OF_ALL, True), (Destination.topic("ActiveMQ.Advisory.Connection"), False)]
 )
 def test_others_are_asked_for_consumers_when_one_begins_to_listen_to_them_and_not_again_for_the_next(node, topic, asks):
-    node.known.listens(topic)
+    node.known.add_listener(topic)
     node.elsewhere.listen([topic], lambda: None)
     assert (asked(node) is not None) == asks
     node.said.clear()
-    node.known.listens(topic)
+    node.known.add_listener(topic)
     node.elsewhere.listen([topic], lambda: None)
     assert asked(node) is None
 
@@ -67,7 +67,7 @@ def test_consumers_are_told_in_parts(node, monkeypatch):
     node.elsewhere.wanted("b", 7)
     *parts, known = node.said
     assert [(len(rows), last) for _, rows, last in parts] == [(2, False), (2, False), (1, True)]
-    assert known == (Word.KNOWN, 7, "")
+    assert known == (PeerMessageType.CONFIRMED, 7, "")
 
 
 def test_of_a_list_that_broke_off_nothing_counts(node):

@@ -172,7 +172,11 @@ def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_
     until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
     homes = leave(broker, queue)
     [subscription] = homes.abroad.consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
-    assert broker["a"].look(lambda: homes.abroad._facts(subscription, homes.me))["credit"] == subscription.credit == 0
+    assert (
+        broker["a"].look(lambda: homes.abroad._attach_arguments(subscription, homes.me))["credit"]
+        == subscription.credit
+        == 0
+    )
     broker["a"].look(homes.coming.take)
     other = client("a")
     other.subscribe(f"/queue/{queue}")
@@ -199,7 +203,7 @@ def leave(broker, queue, home="a"):
     homes, log = broker[home].node.broker.placement, broker[home].node.broker.queues[f"queue://{queue}"]
 
     def vacate():
-        homes.abroad.move_out(log)
+        homes.abroad.on_handed_off(log)
         log.away = True
         log.vacate()
 
@@ -220,7 +224,7 @@ def test_what_consumers_hold_is_left_alone_while_the_home_of_a_queue_has_not_tak
 
 def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_again(broker, queue, held, monkeypatch):
     homes = broker["a"].node.broker.placement
-    monkeypatch.setattr(homes.coming, "awaits", lambda _log: False)  # asked a moment before
+    monkeypatch.setattr(homes.coming, "is_pending", lambda _log: False)  # asked a moment before
     leave(broker, queue)
     for ask in (
         lambda admin: admin.purge(Destination.queue(queue)),
@@ -243,8 +247,8 @@ def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_wa
         client(home).send(f"/queue/{queue}", "x", persistent="true")
         homes[home] = one = leave(broker, queue, home)
         broker[home].look(lambda one=one: one.coming.forget(*one.others))  # it may take nothing for now
-        awaits = one.coming.awaits
-        monkeypatch.setattr(one.coming, "awaits", lambda log, awaits=awaits: awaits(log) and not waiting.add(log))
+        awaits = one.coming.is_pending
+        monkeypatch.setattr(one.coming, "is_pending", lambda log, awaits=awaits: awaits(log) and not waiting.add(log))
 
     async def ask(admin):
         async with asyncio.timeout(20):

@@ -112,7 +112,7 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
     home = broker["a"].node.broker.placement
     [log] = [each for each in home._broker.queues if name in each.name]
     at = next(each for each in "ab" if not broker[each].look(lambda each=each: _log(broker[each], log.name).away))
-    homes, guests = broker[at].node.broker.placement, broker[at].node.broker.placement.guests
+    homes, guests = broker[at].node.broker.placement, broker[at].node.broker.placement.inbound_consumers
 
     def come_and_go() -> list:
         """The log is about to be at home here, and is not taken yet."""
@@ -124,7 +124,7 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
         here.away = True
         try:
             guests.consume(other, 0, 999, log.name, facts)
-            guests.cease(other, 999, log.name)
+            guests.remove(other, 999, log.name)
         finally:
             here.away = False
         return here.consumers

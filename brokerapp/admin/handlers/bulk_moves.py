@@ -33,13 +33,13 @@ from brokerapp.tracing.schema import MOVE, REMOVE
 #: Where a message goes, None: nowhere (it is left alone). Raises RequestRefused.
 Target = Callable[[LogEntry], Destination | None]
 #: A message with the way it will take; None when it is to go.
-Way = tuple[LogEntry, RoutedMessage | None]
+Move = tuple[LogEntry, RoutedMessage | None]
 #: No headers changed.
 NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
 @dataclass
-class Selection:
+class MessageSelection:
     """Which messages of a queue: of those that match all that is given, the first `limit`."""
 
     selector: str | None = None
@@ -62,7 +62,7 @@ class Selection:
         return self._wanted is None or self._wanted.matches(selector_headers(entry, queue))
 
 
-class Transfers:
+class BulkMoves:
     """What operators do to the messages of queues."""
 
     def __init__(self, broker: Broker) -> None:
@@ -125,7 +125,9 @@ class Transfers:
 
     # -- page by page
 
-    async def _each_page(self, log: MessageLog, selection: Selection, deal, target: Target | None = None, seize=True):
+    async def _each_page(
+        self, log: MessageLog, selection: MessageSelection, deal, target: Target | None = None, seize=True
+    ):
         last, after = await self._last(), 0
         while selection.room != 0:
             found, work = await self._page(log, selection, after, last, deal, target, seize)
@@ -144,7 +146,9 @@ class Transfers:
         self._broker.commits.ask(lambda store: store.logs.last_seq(), answer.set_result)
         return await answer
 
-    async def _page(self, log: MessageLog, selection: Selection, after: int, last: int, deal, target, seize: bool):
+    async def _page(
+        self, log: MessageLog, selection: MessageSelection, after: int, last: int, deal, target, seize: bool
+    ):
         """Deal with what is wanted of the next page, in the very moment in which the store's answer comes.
 
         Later consumers may hold other messages.
@@ -174,11 +178,11 @@ class Transfers:
                 return page
 
     def _chosen(
-        self, log: MessageLog, selection: Selection, entries: list[LogEntry], target: Target | None
-    ) -> list[Way]:
+        self, log: MessageLog, selection: MessageSelection, entries: list[LogEntry], target: Target | None
+    ) -> list[Move]:
         """Those of these messages that are wanted, with their ways. Raises RequestRefused, before anything is taken."""
 
-        def ways() -> Iterator[Way]:
+        def ways() -> Iterator[Move]:
             for entry in entries:
                 if not selection.takes(entry, log.destination):
                     continue
@@ -189,7 +193,7 @@ class Transfers:
 
         return list(islice(ways(), selection.room))
 
-    def _remove(self, log: MessageLog, ways: list[Way]) -> None:
+    def _remove(self, log: MessageLog, ways: list[Move]) -> None:
         entries = [entry for entry, _ in ways]
         self.leave(log, entries, REMOVE, "removed by an operator")
         self._broker.commits.settle(entries)
@@ -203,12 +207,12 @@ class Transfers:
         log.counts.left([entry.message for entry in entries])
         self._broker.counters.changed.add(log.counts)
 
-    def _forward(self, log: MessageLog, ways: list[Way]) -> asyncio.Future[str]:
+    def _forward(self, log: MessageLog, ways: list[Move]) -> asyncio.Future[str]:
         entries = [entry for entry, _ in ways]
         self.leave(log, entries, MOVE, "moved by an operator")
         return self.submit([placed for _, placed in ways], entries)
 
-    def _copy(self, ways: list[Way]) -> asyncio.Future[str]:
+    def _copy(self, ways: list[Move]) -> asyncio.Future[str]:
         return self.submit([placed for _, placed in ways], ())
 
     def placed(
@@ -256,6 +260,6 @@ def check_here(log: MessageLog) -> None:
         raise StoreUnavailable(f"{log.destination} has just moved to another node: ask again")
 
 
-def _selection(which: dict) -> Selection:
+def _selection(which: dict) -> MessageSelection:
     ids = which.get("ids")
-    return Selection(which.get("selector"), None if ids is None else frozenset(ids), which.get("limit"))
+    return MessageSelection(which.get("selector"), None if ids is None else frozenset(ids), which.get("limit"))

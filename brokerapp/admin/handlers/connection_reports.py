@@ -23,7 +23,7 @@ MAX_PRODUCING = 100
 #: Destinations it consumes that are named where a connection is told of in brief, as all are every second.
 MAX_NAMED = 20
 #: Milliseconds a client has to read why its connection ends.
-FAREWELL_MS = 5_000
+CLOSE_GRACE_MS = 5_000
 
 
 def connection_of(client: Client) -> ConnectionStats:
@@ -44,7 +44,7 @@ def connection_of(client: Client) -> ConnectionStats:
     )
 
 
-def connected(clients: Collection[Client]) -> dict[str, int]:
+def connection_counts(clients: Collection[Client]) -> dict[str, int]:
     """How many connections there are, of how many a send waits for room, and how many do not keep up."""
     return {
         "all": len(clients),
@@ -61,7 +61,7 @@ def _consumed(client: Client) -> Iterator[str]:
     return (each.stomp for subscription in client.subscriptions.values() for each in subscription.destinations)
 
 
-def peer_of(client: Client) -> ConnectionDetails:
+def details_of(client: Client) -> ConnectionDetails:
     """A connection in full."""
     pulse = client.sink.pulse()
     return ConnectionDetails(
@@ -99,7 +99,7 @@ def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
     )
 
 
-class PeersDesk:
+class ConnectionReports:
     """What operators ask about connections, and do to them."""
 
     def __init__(self, broker: Broker, pump: Callable[[], None]) -> None:
@@ -109,7 +109,7 @@ class PeersDesk:
         """Connections in full: those of these ids, or all, of which there may be more than are told of."""
         found, consumers = [], 0
         for client in islice(self._asked(ids), MAX_PEERS):
-            found.append(peer_of(client).to_json())
+            found.append(details_of(client).to_json())
             consumers += len(client.subscriptions)
             if consumers >= MAX_CONSUMERS:
                 break
@@ -128,7 +128,7 @@ class PeersDesk:
         client.sink.refuse(RequestRefused("an operator closed this connection"), None)
         self._broker.connections.disconnect(client)  # now: a client that reads nothing may not even take this in
         client.sink.close()
-        self._broker.timers.at(clock.now_ms() + FAREWELL_MS, client.sink.abort)
+        self._broker.timers.at(clock.now_ms() + CLOSE_GRACE_MS, client.sink.abort)
         self._pump()
 
     def _asked(self, ids: list[str] | None) -> Iterator[Client]:

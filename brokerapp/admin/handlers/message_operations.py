@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from brokerapp.admin.handlers.bulk_moves import NOTHING, Transfers, check_here
+from brokerapp.admin.handlers.bulk_moves import NOTHING, BulkMoves, check_here
 from brokerapp.core.broker import Broker
 from brokerapp.core.redelivery.dead_lettering import DAMAGED
 from brokerapp.engine.clients.client import RoutedMessage
@@ -52,18 +52,18 @@ DONE, HELD, GONE, REFUSED = "done", "held", "gone", "refused"
 
 
 #: What takes the place of a message that goes there.
-Anew = Callable[[LogEntry, Destination], OperatorMessage]
+EditMessage = Callable[[LogEntry, Destination], OperatorMessage]
 
 
 @dataclass
-class Deal:
+class StepPlan:
     """What becomes of the messages of one step."""
 
     log: MessageLog
     action: str
     target: Callable[[LogEntry], Destination | None] | None
     actor: str
-    anew: Anew | None = None  #: of an edit
+    anew: EditMessage | None = None  #: of an edit
     takes: bool = True  #: whether messages leave the queue
     page: int = PAGE  #: messages that are dealt with in one unit of the store, at most
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
@@ -76,11 +76,11 @@ class Deal:
         return self.edited[seq].message.id if seq in self.edited else ""
 
 
-class Steps:
+class MessageOperations:
     """What operators do to messages whose numbers they know."""
 
     def __init__(self, broker: Broker) -> None:
-        self._broker, self._transfers = broker, Transfers(broker)
+        self._broker, self._transfers = broker, BulkMoves(broker)
 
     async def step(
         self,
@@ -97,7 +97,7 @@ class Steps:
         if len(seqs) > MAX_STEP:
             raise RequestRefused(f"{len(seqs)} messages are more than the {MAX_STEP} of one step")
         log, wanted = self._transfers.log_of(queue), _edit(action, edit)
-        deal = Deal(log, action, self._target(log, action, target), actor, takes=action != COPY)
+        deal = StepPlan(log, action, self._target(log, action, target), actor, takes=action != COPY)
         if wanted is not None:
             deal.anew, deal.takes, deal.page = _edited_by(wanted), not wanted.keeps, wanted.portion(PAGE)
         await self._carry_out(deal, sorted(set(seqs)))
@@ -111,7 +111,7 @@ class Steps:
         wanted = OperatorMessage.from_json(message)
         check(wanted.properties)
         log = self._transfers.log_of(queue)
-        deal = Deal(log, EDIT, self._edited_target(log, wanted.destination), actor, lambda *_: wanted)
+        deal = StepPlan(log, EDIT, self._edited_target(log, wanted.destination), actor, lambda *_: wanted)
         await self._carry_out(deal, [seq])
         outcome, why = deal.outcomes.get(seq, (GONE, ""))
         if outcome == GONE:
@@ -120,7 +120,7 @@ class Steps:
             raise RequestRefused(f"message {seq} stays in {log.destination}: {why}")
         return {"id": deal.new_id(seq), "places": _places(deal.edited[seq])}
 
-    async def _carry_out(self, deal: Deal, seqs: list[int]) -> None:
+    async def _carry_out(self, deal: StepPlan, seqs: list[int]) -> None:
         if deal.anew is not None and deal.takes:
             answer = asyncio.get_running_loop().create_future()
             self._broker.commits.ask(lambda store: store.logs.used_bytes(), answer.set_result)
@@ -159,7 +159,7 @@ class Steps:
 
     # -- pages: what is found is dealt with in the very moment in which the store's answer comes
 
-    async def _each_page(self, deal: Deal, left: list[int]) -> None:
+    async def _each_page(self, deal: StepPlan, left: list[int]) -> None:
         """Deal with what is found of these numbers. As they may be far apart, a short page follows one with few."""
         count = min(len(left), deal.page)
         while left:
@@ -174,7 +174,7 @@ class Steps:
             left = [seq for seq in left if seq > last]
             count = min(len(left), deal.page, max(1, 2 * hits))
 
-    async def _page(self, deal: Deal, wanted: set[int], after: int, count: int):
+    async def _page(self, deal: StepPlan, wanted: set[int], after: int, count: int):
         log = deal.log
         while True:
             window, answer = log.window, asyncio.get_running_loop().create_future()
@@ -184,7 +184,7 @@ class Steps:
                     answer.set_result(None)
                     return
                 try:
-                    answer.set_result((found, self._done_with(deal, [each for each in found if each.seq in wanted])))
+                    answer.set_result((found, self._apply(deal, [each for each in found if each.seq in wanted])))
                 except Exception as error:  # whoever reads must not fail; who asked is told
                     answer.set_exception(error)
 
@@ -194,7 +194,7 @@ class Steps:
 
     # -- one page
 
-    def _done_with(self, deal: Deal, found: Iterable[StoredLogEntry]) -> asyncio.Future | None:
+    def _apply(self, deal: StepPlan, found: Iterable[StoredLogEntry]) -> asyncio.Future | None:
         """Take what can be taken, and let it be stored where it goes."""
         entries = [entry_of(deal.log.name, each) for each in found]
         deal.ids |= {entry.seq: entry.message.id for entry in entries}
@@ -203,11 +203,11 @@ class Steps:
             free = deal.log.free(entries)
             deal.outcomes |= {each.seq: (HELD, "a consumer holds it") for each in entries if each.seq not in free}
             entries = [each for each in entries if each.seq in free]
-        ways = self._ways(deal, entries)
+        ways = self._routes(deal, entries)
         taken = [entry for entry in entries if entry.seq in ways]
         if not taken:
             return None
-        if deal.anew is not None and deal.takes and (full := self._full_by(deal, taken, ways)):
+        if deal.anew is not None and deal.takes and (full := self._limit_reached(deal, taken, ways)):
             deal.outcomes |= dict.fromkeys(ways, (REFUSED, full))
             return None
         if deal.takes:
@@ -220,17 +220,17 @@ class Steps:
         placed = {seq: place for seq, place in ways.items() if place is not None}
         return asyncio.ensure_future(self._stored(deal, placed, taken if deal.takes else ()))
 
-    def _ways(self, deal: Deal, entries: Iterable[LogEntry]) -> dict[int, RoutedMessage | None]:
+    def _routes(self, deal: StepPlan, entries: Iterable[LogEntry]) -> dict[int, RoutedMessage | None]:
         """By number, the way each takes; what has none is refused."""
         ways: dict[int, RoutedMessage | None] = {}
         for entry in entries:
             try:
-                ways[entry.seq] = self._way(deal, entry)
+                ways[entry.seq] = self._route(deal, entry)
             except RequestRefused as error:
                 deal.outcomes[entry.seq] = REFUSED, str(error)
         return ways
 
-    def _way(self, deal: Deal, entry: LogEntry) -> RoutedMessage | None:
+    def _route(self, deal: StepPlan, entry: LogEntry) -> RoutedMessage | None:
         """The way a message takes; raises RequestRefused when it has none."""
         if deal.target is None:
             return None
@@ -240,11 +240,13 @@ class Steps:
         if target is None:
             raise RequestRefused("it does not say where it failed: name a target")
         if deal.anew is not None:
-            return self._transfers.on_its_way(self._anew(entry, deal.anew(entry, target), deal.actor), target)
+            return self._transfers.on_its_way(self._edited(entry, deal.anew(entry, target), deal.actor), target)
         headers = self._resubmitted(entry, deal.actor) if deal.action == RETRY else NOTHING
         return self._transfers.placed(deal.log, entry, target, headers)
 
-    def _full_by(self, deal: Deal, taken: Sequence[LogEntry], ways: Mapping[int, RoutedMessage | None]) -> str:
+    def _limit_reached(
+        self, deal: StepPlan, taken: Sequence[LogEntry], ways: Mapping[int, RoutedMessage | None]
+    ) -> str:
         """Why these cannot be stored in the place of what they are made of, which no limit stands in the way of; "".
 
         What is moved takes the room that it had. What is edited may take more: of the store, and of each queue that its
@@ -267,7 +269,7 @@ class Steps:
             deal.used[name] = deal.used.get(name, 0) + size
         return ""
 
-    def _anew(self, entry: LogEntry, wanted: OperatorMessage, actor: str) -> Message:
+    def _edited(self, entry: LogEntry, wanted: OperatorMessage, actor: str) -> Message:
         """The edited message, under an id of its own: it says of which one it was made, and who sent that."""
         said = {name: value for name, value in entry.message.headers.items() if name in NOT_SET}
         marks = {**said, **self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
@@ -282,12 +284,14 @@ class Steps:
         marks = {COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
         return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
-    def _remove(self, deal: Deal, entries: list[LogEntry]) -> None:
+    def _remove(self, deal: StepPlan, entries: list[LogEntry]) -> None:
         self._broker.commits.settle(entries)
         for entry in entries:
             deal.outcomes[entry.seq] = DONE, ""
 
-    async def _stored(self, deal: Deal, placed: dict[int, RoutedMessage], settles: list[LogEntry] | tuple[()]) -> None:
+    async def _stored(
+        self, deal: StepPlan, placed: dict[int, RoutedMessage], settles: list[LogEntry] | tuple[()]
+    ) -> None:
         is_edit = deal.anew is not None
         refused = await self._transfers.submit(list(placed.values()), settles, are_new=is_edit)
         for seq, place in placed.items():
@@ -296,7 +300,7 @@ class Steps:
             deal.edited |= placed
 
 
-def _edited_by(edit: MessageEdit) -> Anew:
+def _edited_by(edit: MessageEdit) -> EditMessage:
     """What this edit makes of messages."""
 
     def anew(entry: LogEntry, target: Destination) -> OperatorMessage:

@@ -24,16 +24,16 @@ from brokerapp.model.destination import Destination, list_of
 #: Messages alike that one request may send.
 MAX_COUNT = 10_000
 #: Sent before the first of them must be confirmed: bounds what is under way.
-AT_ONCE = 500
+BATCH_SIZE = 500
 #: Steps of a route that are told.
-MAX_HOPS_TOLD = 200
+MAX_HOPS_REPORTED = 200
 #: Messages of which it can be asked at once where they would come.
 MAX_ROUTES = 500
 #: Seconds a message waits for room before who sent it is told that there is none: other requests wait behind.
-PATIENCE = 3.0
+TIMEOUT_SECONDS = 3.0
 
 
-class Sending:
+class TestSender:
     """Sends what operators want sent. It is the inner client's sink."""
 
     def __init__(self, broker: Broker) -> None:
@@ -51,7 +51,7 @@ class Sending:
         if not 0 < count <= MAX_COUNT:
             raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
         first, sent, send = "", 0, wanted.send({SENT_BY: actor} if actor else {})
-        at_once = portion(AT_ONCE, weight(wanted.properties, wanted.body))
+        at_once = portion(BATCH_SIZE, weight(wanted.properties, wanted.body))
         try:
             while sent < count:
                 size = min(at_once, count - sent)
@@ -87,7 +87,7 @@ class Sending:
         return done
 
     async def _confirmed(self, under_way: list[asyncio.Future[None]], before: int) -> None:
-        done, waiting = await asyncio.wait(under_way, timeout=PATIENCE)
+        done, waiting = await asyncio.wait(under_way, timeout=TIMEOUT_SECONDS)
         if waiting:
             raise LimitExceeded(
                 f"{before + len(done)} were sent, {len(waiting)} wait for room and go when there is some"
@@ -107,7 +107,7 @@ class Sending:
             "hops": [
                 [str(hop.at), hop.definition, str(hop.target), hop.selector, hop.outcome]
                 for _, hops in explained
-                for hop in hops[:MAX_HOPS_TOLD]
+                for hop in hops[:MAX_HOPS_REPORTED]
             ],
             "queues": [str(copy.destination) for found in routes for copy in found.queues],
             "topics": [

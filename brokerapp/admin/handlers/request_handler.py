@@ -8,12 +8,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from brokerapp.admin.handlers.bulk_moves import Transfers, check_here
-from brokerapp.admin.handlers.connection_reports import PeersDesk
-from brokerapp.admin.handlers.message_operations import Steps
-from brokerapp.admin.handlers.operator_send import Sending
-from brokerapp.admin.handlers.route_explainer import Explaining
-from brokerapp.cluster.record import Change
+from brokerapp.admin.handlers.bulk_moves import BulkMoves, check_here
+from brokerapp.admin.handlers.connection_reports import ConnectionReports
+from brokerapp.admin.handlers.message_operations import MessageOperations
+from brokerapp.admin.handlers.operator_send import TestSender
+from brokerapp.admin.handlers.route_explainer import RouteExplainer
+from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.broker import Broker
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -34,7 +34,7 @@ DELETE_ATTEMPTS = 100
 PURGING = "purging"
 
 
-class Desk:
+class AdminRequests:
     """Carries out one kind of request after the other for a node."""
 
     def __init__(
@@ -138,7 +138,7 @@ class Desk:
             raise RequestRefused(f"{wanted} is the log of a subscription: create that by its topic and name")
         self._broker.creation.check_named(wanted)
         is_new = not self._broker.creation.exists(wanted)
-        await self._record(Change.of_destination(wanted))
+        await self._record(ClusterChange.of_destination(wanted))
         self._broker.creation.declare(wanted)
         await self._committer.barrier()
         return is_new
@@ -149,7 +149,7 @@ class Desk:
         if not wanted.durable:
             raise RequestRefused(f"a {wanted} is there while it has consumers")
         self._broker.durables.check_free(wanted)
-        await self._record(Change.of_subscription(wanted))
+        await self._record(ClusterChange.of_subscription(wanted))
         durable = self._broker.durables.known_as(wanted) or self._broker.durables.create(wanted)
         await self._committer.barrier()
         return durable.log.name
@@ -176,7 +176,7 @@ class Desk:
         return await self._delete_queue(log)
 
     async def _delete_topic(self, topic: Destination) -> int:
-        if self._broker.dispatcher.subscribers(topic) or self._broker.placement.known.listeners_elsewhere(topic):
+        if self._broker.dispatcher.subscribers(topic) or self._broker.placement.known.sessions_listening(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
@@ -188,7 +188,7 @@ class Desk:
         check_here(log)
         durable = self._broker.durables.of_log(log)
         if durable.subscription.durable and not durable.active:
-            await self._record(Change.of_subscription(durable.subscription, False))
+            await self._record(ClusterChange.of_subscription(durable.subscription, False))
         if self._broker.queues.holds(log):
             self._broker.durables.remove(durable)
         await self._committer.barrier()
@@ -218,7 +218,7 @@ class Desk:
 
     # -- what is so everywhere in a cluster
 
-    async def _record(self, change: Change) -> None:
+    async def _record(self, change: ClusterChange) -> None:
         """Let the record of the broker's cluster say so first, if it is in one. Raises RequestRefused."""
         if self._broker.cluster is None:
             return
@@ -230,9 +230,9 @@ class Desk:
     async def _record_end(self, destination: Destination) -> None:
         """The same for a destination that is to go; one that no operator made is in no record: the others are told."""
         if self._broker.cluster is not None and not self._broker.creation.is_declared(destination):
-            self._broker.cluster.destroyed(destination)
+            self._broker.cluster.on_destroyed(destination)
             return
-        await self._record(Change.of_destination(destination, False))
+        await self._record(ClusterChange.of_destination(destination, False))
 
     async def destroy(self, destination: Destination) -> None:
         """Remove a destination with all it holds, whoever consumes from it: it is gone in the whole cluster."""
@@ -270,8 +270,8 @@ async def answer(
     others: Mapping[str, Callable[..., Awaitable[Any]]],
 ) -> dict[str, Any]:
     """The reply to a request: {"result": ...} or {"error": sentence, "code": code}. `others` are further verbs."""
-    desk, peers = Desk(broker, committer, pump, refresh), PeersDesk(broker, pump)
-    transfers, steps = Transfers(broker), Steps(broker)
+    desk, peers = AdminRequests(broker, committer, pump, refresh), ConnectionReports(broker, pump)
+    transfers, steps = BulkMoves(broker), MessageOperations(broker)
     verbs: dict[str, Callable[..., Awaitable[Any]]] = {
         "purge": desk.purge,
         "create": desk.create,
@@ -294,10 +294,10 @@ async def answer(
         "remove": transfers.remove,
         "step": steps.step,
         "edit": steps.edit,
-        "send": Sending(broker).send,
-        "routes": Sending(broker).routes,
-        "explain": Explaining(broker).explain,
-        "circumstances": Explaining(broker).circumstances,
+        "send": TestSender(broker).send,
+        "routes": TestSender(broker).routes,
+        "explain": RouteExplainer(broker).explain,
+        "circumstances": RouteExplainer(broker).circumstances,
         **others,
     }
     verb = verbs.get(request["verb"])

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.nodes.membership.request_owner import log_concerned, other_concerned
+from brokerapp.nodes.membership.request_owner import log_of_request, other_node_for
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.store.requests import RequestStore
 
 #: Seconds that the store is asked for the next request at a time.
 WAIT_SECONDS = 1.0
 #: Requests that wait aside at a time, with a message each at most. A console asks a few a second, and waits a minute.
-MAX_ASIDE = 200
+MAX_DEFERRED = 200
 
 #: What one is told of whom there is no room for.
 TOO_MANY = {
@@ -30,19 +30,19 @@ TOO_MANY = {
 Request = dict[str, Any]
 
 
-class Serving:
+class RequestRouter:
     """That of the node of this name. `asked` is where it waits for requests: it blocks connections of that."""
 
     def __init__(
         self,
-        homes: Homes,
+        ownership: Homes,
         node: str,
         asked: RequestStore,
         store: RequestStore,
         answer: Callable[[Request], Awaitable[Request]],
     ) -> None:
-        self._homes, self._node, self._asked, self._store, self._answer = homes, node, asked, store, answer
-        self._aside: deque[Request] = deque()
+        self._ownership, self._node, self._asked, self._store, self._answer = ownership, node, asked, store, answer
+        self._deferred: deque[Request] = deque()
         self._taken = asyncio.Event()
 
     async def run(self) -> None:
@@ -52,30 +52,30 @@ class Serving:
             if request is not None:
                 await self._serve(request)
 
-    async def run_again(self) -> None:
+    async def run_deferred(self) -> None:
         """Have what waited aside served as anew, once that may be, until cancelled."""
         while True:
             await self._taken.wait()
-            while self._aside:
-                await self._store.forward(self._aside.popleft(), self._node)
+            while self._deferred:
+                await self._store.forward(self._deferred.popleft(), self._node)
             self._taken.clear()
 
     async def _serve(self, request: Request) -> None:
-        other = other_concerned(self._homes.members, request["verb"], request["args"])
+        other = other_node_for(self._ownership.members, request["verb"], request["args"])
         if other is not None:
             await self._store.forward(request, other)
-        elif self._homes.coming.awaits(log_concerned(request["args"])):
-            await self._put_aside(request)
+        elif self._ownership.coming.is_pending(log_of_request(request["args"])):
+            await self._defer(request)
         else:
             await self._store.reply(request["id"], await self._answer(request))
 
-    async def _put_aside(self, request: Request) -> None:
+    async def _defer(self, request: Request) -> None:
         """Keep it until all is taken home; what nobody waits for any more is kept no longer."""
         now = time.time()
-        self._aside = deque(each for each in self._aside if each["until"] > now)
-        if len(self._aside) >= MAX_ASIDE:
+        self._deferred = deque(each for each in self._deferred if each["until"] > now)
+        if len(self._deferred) >= MAX_DEFERRED:
             await self._store.reply(request["id"], TOO_MANY)
             return
-        if not self._aside:
-            self._homes.coming.when_taken(self._taken.set)
-        self._aside.append(request)
+        if not self._deferred:
+            self._ownership.coming.when_taken_over(self._taken.set)
+        self._deferred.append(request)

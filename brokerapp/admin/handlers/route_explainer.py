@@ -15,10 +15,10 @@ from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
 
 #: Hops and places that are told of: what a person reads, and what fits into an answer.
-MAX_TOLD = 500
+MAX_PLACES = 500
 
 
-class Explaining:
+class RouteExplainer:
     """Asks the way of messages that nobody sends: nothing is stored, counted or given to anybody."""
 
     def __init__(self, broker: Broker) -> None:
@@ -34,9 +34,9 @@ class Explaining:
         topology = self._topology(definitions)
         found, hops, problem = examine(headers, Destination.parse(destination), topology, body.encode())
         return {
-            "hops": [_told(each) for each in hops[:MAX_TOLD]],
-            "places": _places(found)[:MAX_TOLD],
-            "untold": max(0, len(hops) - MAX_TOLD),
+            "hops": [_told(each) for each in hops[:MAX_PLACES]],
+            "places": _places(found)[:MAX_PLACES],
+            "untold": max(0, len(hops) - MAX_PLACES),
             "problem": problem,
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lxml import etree
 
-from brokerapp.cluster.settings import RETRY_MS, ClusterTerms, Member, check, read_members, write_members
+from brokerapp.cluster.settings import RETRY_MS, ClusterMember, ClusterSettings, check, read_members, write_members
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import EXTENSION, Element
 from brokerapp.errors import ConfigurationRefused
@@ -13,7 +13,7 @@ _BROKERS, _MASTER, _RETRY = "clusterBrokers", "clusterMaster", "clusterRetry"
 _USER, _PASSWORD = "clusterUser", "clusterPassword"
 
 
-def read_cluster(broker: Element, name: str | None) -> ClusterTerms | None:
+def read_cluster(broker: Element, name: str | None) -> ClusterSettings | None:
     """The cluster that a broker of this name is in; None: in none. Raises ConfigurationRefused."""
     given = _take(broker, _BROKERS)
     master, user, password = (_take(broker, each) for each in (_MASTER, _USER, _PASSWORD))
@@ -22,7 +22,7 @@ def read_cluster(broker: Element, name: str | None) -> ClusterTerms | None:
         if master is not None:
             broker.note(ImportOutcome.IGNORED, f"there is no {_BROKERS}: the broker is in no cluster", _MASTER)
         return None
-    terms = ClusterTerms(
+    terms = ClusterSettings(
         _members(broker, given), (master or "").strip(), user, password, RETRY_MS if retry is None else retry
     )
     if name is not None:
@@ -36,7 +36,7 @@ def read_cluster(broker: Element, name: str | None) -> ClusterTerms | None:
     return terms
 
 
-def _members(broker: Element, given: str) -> tuple[Member, ...]:
+def _members(broker: Element, given: str) -> tuple[ClusterMember, ...]:
     try:
         return read_members(given)
     except ConfigurationRefused as wrong:
@@ -47,7 +47,7 @@ def _take(broker: Element, attribute: str) -> str | None:
     return broker.take(EXTENSION + attribute)
 
 
-def write_cluster(broker: etree._Element, terms: ClusterTerms) -> None:
+def write_cluster(broker: etree._Element, terms: ClusterSettings) -> None:
     """Put its attributes into `<broker>`."""
     said = {_BROKERS: write_members(terms.members), _MASTER: terms.master, _USER: terms.user, _PASSWORD: terms.password}
     for name, value in said.items():

@@ -23,9 +23,9 @@ from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCA
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import TRANSPORTS
-from brokerapp.network.options.definition import written
-from brokerapp.network.options.destination_filter import twice
-from brokerapp.network.options.options import terms_of, without_effect
+from brokerapp.network.options.definition import write_destination
+from brokerapp.network.options.destination_filter import duplicate_warnings
+from brokerapp.network.options.options import options_of, unsupported_options
 
 #: A link as Markdown writes it, `[text](address)`, both being the same: a slip of web pages that quote configurations.
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
@@ -122,12 +122,12 @@ def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
 
 def _report(element: Element, connector: NetworkConnector) -> None:
     try:
-        _, unused = terms_of(connector)
+        _, unused = options_of(connector)
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
         element.note(ImportOutcome.UNKNOWN, "no network connector has this", attribute)
-    for attribute, why in without_effect(connector):
+    for attribute, why in unsupported_options(connector):
         element.note(ImportOutcome.IGNORED, why, attribute)
     element.note(ImportOutcome.TAKEN, _taken(connector))
 
@@ -143,7 +143,7 @@ def bridged_twice(config: BrokerConfig, report: Sequence[ImportFinding]) -> list
         replace(found[_taken(connector)], what=ImportOutcome.ADAPTED, why=f"{connector.name}: {warning}")
         for connector in config.network_connectors
         if _taken(connector) in found
-        for warning in twice(terms_of(connector)[0], config.definitions.virtual_destinations)
+        for warning in duplicate_warnings(options_of(connector)[0], config.definitions.virtual_destinations)
     ]
 
 
@@ -185,6 +185,6 @@ def write_network_connectors(connectors: tuple[NetworkConnector, ...]) -> etree.
             if destinations := getattr(each, field):
                 group = etree.SubElement(connector, tag)
                 for destination in destinations:
-                    name = written(destination).partition("://")[2]
+                    name = write_destination(destination).partition("://")[2]
                     etree.SubElement(group, destination.kind.value, physicalName=name)
     return element

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
 
-from brokerapp.cluster.settings import ClusterTerms
+from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.engine.policy.life_cycles import RECONNECT_WINDOW_MS
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
@@ -162,7 +162,7 @@ class BrokerConfig:
     schedule_period_for_destination_purge: int = 0  #: milliseconds; 0: never
     max_purged_destinations_per_sweep: int = 0  #: 0: any number
     delete_all_messages_on_startup: bool = False
-    cluster: ClusterTerms | None = None  #: None: it serves alone
+    cluster: ClusterSettings | None = None  #: None: it serves alone
     auto_destroy_after: int | None = None  #: milliseconds; 0: never; None: as clusters have it, and never without one
     reconnect_window: int = RECONNECT_WINDOW_MS  #: milliseconds
     report: tuple[ImportFinding, ...] = ()

@@ -17,7 +17,7 @@ from brokerapp.core.advisories.documents import Document
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.destination_trie import overlap
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -56,23 +56,23 @@ class RemoteAdvisories:
         """
         homes = self._broker.placement
         about = (each for each in wanted if any(overlap(each.name, f"{family}>") for family in _ABOUT_CONSUMERS))
-        if any(homes.known.listeners_here(each) <= 1 for each in about):
+        if any(homes.known.local_listener_count(each) <= 1 for each in about):
             self._listening = True
-            homes.known.ask(homes.others, Word.CONSUMERS_WANTED, (), lambda _: None)
-        homes.known.when_known(then)
+            homes.known.ask(homes.others, PeerMessageType.GET_CONSUMERS, (), lambda _: None)
+        homes.known.when_propagated(then)
 
     def ask(self, session: str) -> None:
         """A node hears us, again perhaps."""
         self._coming.pop(session, None)
         if self._listening:
-            self._broker.placement.known.ask([session], Word.CONSUMERS_WANTED, (), lambda _: None)
+            self._broker.placement.known.ask([session], PeerMessageType.GET_CONSUMERS, (), lambda _: None)
 
     def wanted(self, session: str, id: int) -> None:
         """A node asks."""
         homes, rows = self._broker.placement, [list(each) for each in self._here()]
         for start in range(0, len(rows) or 1, AT_ONCE):
-            homes.tell(session, Word.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
-        homes.tell(session, Word.KNOWN, id, "")
+            homes.tell(session, PeerMessageType.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
+        homes.tell(session, PeerMessageType.CONFIRMED, id, "")
 
     # -- what is heard
 

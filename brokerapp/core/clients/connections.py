@@ -39,7 +39,7 @@ class ClientRegistry:
             self._broker.reconnect_window.returned(client)
             self._broker.temporaries.strangers.returned(client)
             if self._broker.cluster is not None:
-                self._broker.cluster.lodging.returned(client)
+                self._broker.cluster.remote_temporaries.returned(client)
         client.share = self._broker.quotas.share
         self._broker.quotas.divide(len(self._broker.clients))
         self._broker.advisories.connected(client)
@@ -95,7 +95,7 @@ class ClientRegistry:
             if client.waiting:
                 self._broker.flow_control.when_clear(client, again)
                 return
-            if self._broker.placement.waits.holds_up(client, again):
+            if self._broker.placement.waits.defer(client, again):
                 return
             self._broker.confirm(client, receipt)
             self.disconnect(client)

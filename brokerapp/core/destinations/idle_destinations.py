@@ -128,7 +128,7 @@ class IdleDestinations:
             return False
         if destination.kind is DestinationKind.TOPIC:
             subscribers = self._broker.dispatcher.subscribers(destination)
-            subscribers = subscribers or self._broker.placement.known.listeners_elsewhere(destination)
+            subscribers = subscribers or self._broker.placement.known.sessions_listening(destination)
             return not (subscribers or self._broker.topology.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False

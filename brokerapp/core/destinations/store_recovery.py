@@ -11,7 +11,7 @@ from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORA
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SUBSCRIPTION
-from brokerapp.nodes.membership.ownership import owner_of
+from brokerapp.nodes.membership.ownership import session_of_temporary
 from brokerapp.store import DISCARDED, LogState
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class StoreRecovery:
     def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
         """One that another node has, or whose client may reconnect; the others went with their clients."""
         at = _node_that_has(destination, state.attributes)
-        if BELONGS not in state.attributes and not self._broker.placement.lives_elsewhere(at):
+        if BELONGS not in state.attributes and not self._broker.placement.is_other_member(at):
             self._broker.commits.discard(state.name)
             return
         if destination.is_queue:
@@ -64,7 +64,7 @@ class StoreRecovery:
         if at == self._broker.session:
             return
         belongs = TemporaryOwner.from_json(whose) if whose else None
-        if belongs is None or homes.lives_elsewhere(at) or not homes.is_here(str(destination)):
+        if belongs is None or homes.is_other_member(at) or not homes.is_here(str(destination)):
             self._broker.temporaries.learn(destination, at, belongs)
         else:
             self._broker.reconnect_window.recover(destination, belongs)
@@ -111,4 +111,4 @@ class StoreRecovery:
 
 def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:
     """The session of the node whose client a temporary destination belongs to, or for whose client it waits."""
-    return attributes.get(AT) or owner_of(str(temporary))
+    return attributes.get(AT) or session_of_temporary(str(temporary))

@@ -16,8 +16,8 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind, check_name
-from brokerapp.nodes.membership.ownership import owner_of
-from brokerapp.nodes.ownership.orphaned_temporaries import Strangers
+from brokerapp.nodes.membership.ownership import session_of_temporary
+from brokerapp.nodes.ownership.orphaned_temporaries import OrphanedTemporaries
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -36,7 +36,7 @@ class TemporaryDestinations:
         self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
-        self.strangers = Strangers(broker)  #: those of other nodes
+        self.strangers = OrphanedTemporaries(broker)  #: those of other nodes
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._producers
@@ -67,7 +67,7 @@ class TemporaryDestinations:
         client.own_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
         self._belonging[destination] = belongs
         if self._broker.cluster is not None:
-            self._broker.cluster.temporary_is_here(destination, belongs)
+            self._broker.cluster.on_temporary_added(destination, belongs)
 
     def adopt(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
@@ -146,7 +146,9 @@ class TemporaryDestinations:
         if not destination.is_temporary or destination in self._producers:
             return False
         # of queues all nodes are told; topics of other nodes' clients are known by their name
-        return destination.is_queue or not self._broker.placement.lives_elsewhere(owner_of(str(destination)))
+        return destination.is_queue or not self._broker.placement.is_other_member(
+            session_of_temporary(str(destination))
+        )
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination is gone, or never was."""
@@ -184,7 +186,7 @@ class TemporaryDestinations:
         was_at_home = self._belonging.pop(destination, None) is not None
         self.strangers.forget(destination)
         if was_at_home and self._broker.cluster is not None:
-            self._broker.cluster.temporary_is_gone(destination)
+            self._broker.cluster.on_temporary_removed(destination)
         if not destination.is_queue and was_at_home:
             self._broker.commits.remove(str(destination))
         for producer in self._producers.pop(destination):

@@ -34,7 +34,7 @@ from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
 
 if TYPE_CHECKING:
     from brokerapp.core.advisories import Advisories
-    from brokerapp.nodes.links.protocol import Consumer
+    from brokerapp.nodes.links.protocol import ConsumerIdentity
     from brokerapp.nodes.ownership.coordinator import Homes
 
 #: Topics whose subscribers are remembered: their names come from clients.
@@ -161,7 +161,7 @@ class Dispatcher:
         self.acked(log, entries, client, time.time_ns() // 1000)
         self._committer.settle(entries)
 
-    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | Consumer, now_us: int) -> None:
+    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | ConsumerIdentity, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
         self.count_acked(log, entries)
         self.told_acked(log, entries, client, now_us)
@@ -171,7 +171,9 @@ class Dispatcher:
         log.counts.left([entry.message for entry in entries])
         self._stats.changed.add(log.counts)
 
-    def told_acked(self, log: MessageLog, entries: list[LogEntry], client: Client | Consumer, now_us: int) -> None:
+    def told_acked(
+        self, log: MessageLog, entries: list[LogEntry], client: Client | ConsumerIdentity, now_us: int
+    ) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
         log.settled(entries)
         self._stats.changed.add(log.counts)
@@ -209,14 +211,14 @@ class Dispatcher:
         if not subscription.client.internal:
             self.consumers.began(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
-        self.homes.known.listens(topic)
+        self.homes.known.add_listener(topic)
 
     def part(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self.consumers.ended(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
-        self.homes.known.listens_no_more(topic)
+        self.homes.known.remove_listener(topic)
         self.waiting.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
@@ -233,14 +235,14 @@ class Dispatcher:
 
     def is_heard(self, topic: Destination) -> bool:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
-        return bool(self._topics[topic.kind].find(topic.name) or self.homes.known.listeners_elsewhere(topic))
+        return bool(self._topics[topic.kind].find(topic.name) or self.homes.known.sessions_listening(topic))
 
     def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._stats.of(copy.destination)
         stats.arrived(BodySizes.of((message,)))
         self._stats.changed.add(stats)
-        self.homes.known.pass_on(message, copy, bringer(message, sender))
+        self.homes.known.publish_to_listeners(message, copy, bringer(message, sender))
         self.spread(message, copy, sender)
 
     def spread(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:

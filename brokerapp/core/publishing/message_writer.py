@@ -81,7 +81,7 @@ class MessageWriter:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
         found = self._broker.queues.get(log)
         return found is not None and (
-            found.follows or (found.away and self._broker.placement.deposits.is_followed(log))
+            found.follows or (found.away and self._broker.placement.append_notices.wants_entries(log))
         )
 
     def finish(self, request: ClientWrite, seq: int, refused: str) -> None:
@@ -198,13 +198,13 @@ class MessageWriter:
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
         touched, before = self._broker.dispatcher.touched, self._broker.commits.before
-        deposits = self._broker.placement.deposits
+        deposits = self._broker.placement.append_notices
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
                 self._broker.concurrent.stored(log, given[name], numbers, payloads)
                 continue
             entries = ()
-            if deposits.is_followed(name) if log.away else log.consumers:
+            if deposits.wants_entries(name) if log.away else log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
                 entries = [LogEntry(name, *each, original, shown, deliveries) for each in facts]
             if log.away:

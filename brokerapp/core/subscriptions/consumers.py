@@ -24,7 +24,7 @@ from brokerapp.system import clock
 from brokerapp.system.timers import Timers
 
 if TYPE_CHECKING:
-    from brokerapp.nodes.delivery.outbound_consumers import Abroad
+    from brokerapp.nodes.delivery.outbound_consumers import OutboundConsumers
 
 #: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
 GATHERING = "gathering"
@@ -46,7 +46,7 @@ class Consumers:
         self._may, self._timers = may, timers
         self._patterns: DestinationTrie[Subscription] = DestinationTrie()
         queues.came = self._welcome
-        self.abroad: Abroad  #: the broker's
+        self.abroad: OutboundConsumers  #: the broker's
         self.holders: Callable[[str], Iterable[str]] = lambda _log: ()  #: other nodes whose clients hold some of a log
         #: Told when consumers of a log came or went that are clients of ours.
         self.changed: Callable[[MessageLog], None] = lambda _log: None
@@ -183,7 +183,7 @@ class Consumers:
             del subscription.unacked[key]
         subscription.credit += len(held)
         if log.away:
-            self.abroad.go_on_without(subscription, log.name)
+            self.abroad.drop_consumer(subscription, log.name)
         self.take_back(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)

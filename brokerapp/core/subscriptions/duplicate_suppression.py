@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -133,7 +133,7 @@ class DuplicateSuppression:
         homes = self._broker.placement
         if homes.others:
             row = (str(target), bid.key, None if gone else bid.told())
-            homes.known.ask(homes.others, Word.RIVALS, (False, [row]), lambda _: None)
+            homes.known.ask(homes.others, PeerMessageType.BRIDGE_BIDS, (False, [row]), lambda _: None)
 
     def say_all(self, session: str) -> None:
         """Let a node know all of ours."""
@@ -142,7 +142,7 @@ class DuplicateSuppression:
             for target, known in self._here.items()
             for each in known.values()
         ]
-        self._broker.placement.tell(session, Word.RIVALS, 0, True, rows)
+        self._broker.placement.tell(session, PeerMessageType.BRIDGE_BIDS, 0, True, rows)
 
     def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
         """What consumers of bridges another node has; `anew`: those are all."""
@@ -159,7 +159,7 @@ class DuplicateSuppression:
             self._tidy(target, session)
         for target in changed:
             self._follow(target)
-        self._broker.placement.tell(session, Word.KNOWN, id, "")
+        self._broker.placement.tell(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""

@@ -157,7 +157,9 @@ class DurableSubscriptions:
 
     def _add(self, feed: SubscriptionFeed, log: MessageLog) -> DurableSubscription:
         subscription = feed.subscription
-        durable = DurableSubscription(log, feed, clock.now_ms(), self._broker.placement.guests.may_consume)
+        durable = DurableSubscription(
+            log, feed, clock.now_ms(), self._broker.placement.inbound_consumers.maybe_consumed
+        )
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._broker.topology.add_feed(feed)
@@ -255,7 +257,7 @@ class DurableSubscriptions:
 
         def done() -> None:
             self._discarded.discard(log)
-            self._broker.placement.known.tell_removed(log)
+            self._broker.placement.known.announce_removed(log)
 
         self._discarded.add(log)
         self._broker.commits.discard(log, done)

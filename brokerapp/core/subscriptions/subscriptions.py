@@ -80,7 +80,7 @@ class Subscriptions:
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
             self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
-        if wanted and (ask := self._broker.placement.contending.asked_first(wanted)) is not None:
+        if wanted and (ask := self._broker.placement.contending.question_before_claim(wanted)) is not None:
             self._broker.placement.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
             return
         durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
@@ -111,7 +111,7 @@ class Subscriptions:
             self._join(subscription)
             self._broker.retained.subscribed(subscription, retroactive)
         self._started(subscription)
-        self._broker.placement.when_sure(
+        self._broker.placement.when_propagated(
             lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
         )
 
@@ -131,7 +131,7 @@ class Subscriptions:
         """It is served from now on."""
         self._broker.advisories.consumer_started(subscription)
         if self._broker.cluster is not None:
-            self._broker.cluster.consumption.started(subscription)
+            self._broker.cluster.remote_consumers.started(subscription)
 
     def _start(self, subscription: Subscription) -> None:
         subscription.started = True
@@ -250,7 +250,7 @@ class Subscriptions:
             self._part(subscription)
         self._broker.advisories.consumer_stopped(subscription)
         if self._broker.cluster is not None:
-            self._broker.cluster.consumption.stopped(subscription)
+            self._broker.cluster.remote_consumers.stopped(subscription)
 
     def dismiss(self, log: MessageLog, why: RequestRefused) -> None:
         """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""

@@ -20,7 +20,7 @@ from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError
 from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
-from brokerapp.management.operations import telling
+from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, noted, object_of
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
@@ -138,7 +138,7 @@ def _answered(url: str, name: str, args: Namespace) -> Answer:
     verb = VERBS[args.verb]
     if not is_recorded(args, url, name):
         return asyncio.run(_answer(url, name, verb, args))
-    with telling(args.verb, object_of(args)) as operation:
+    with reporting(args.verb, object_of(args)) as operation:
         return asyncio.run(_answer(url, name, partial(noted, operation, verb), args))
 
 

@@ -21,8 +21,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, ImportOutcome, export_config, read_config
 from brokerapp.errors import BrokerError, Fenced, NodeIsolated, StoreUnavailable
-from brokerapp.nodes.links.link_address import Reach, check_reach
-from brokerapp.nodes.membership.restart_backoff import Rejoining
+from brokerapp.nodes.links.link_address import LinkAddress, check_link_address
+from brokerapp.nodes.membership.restart_backoff import RestartBackoff
 from brokerapp.runtime.bootstrap import authenticator, check_exposure, check_served, link_tls, listens, node_config
 from brokerapp.runtime.config_reload import follow, period_ms
 from brokerapp.runtime.listeners import check_free
@@ -119,7 +119,7 @@ class Command(BaseCommand):
             wanted = node_config(
                 config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]
             )
-            reach = Reach.parse(options["link"])
+            reach = LinkAddress.parse(options["link"])
             wanted = replace(
                 wanted,
                 node=options["node"],
@@ -129,10 +129,10 @@ class Command(BaseCommand):
                 link_tls=link_tls(config) if reach.tls else None,
             )
             if options["redis"] and wanted.node != ONLY_NODE:
-                check_reach(wanted.node, reach, url)
+                check_link_address(wanted.node, reach, url)
             data.remember(wanted.broker, options["redis"])
             period = period_ms(config)
-            told, rejoining = _told_to_stop(), Rejoining()
+            told, rejoining = _told_to_stop(), RestartBackoff()
             while not told.is_set():
                 began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
                 beside = [partial(_keep_alive, store)] if store is not None else []

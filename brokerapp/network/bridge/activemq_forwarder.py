@@ -19,8 +19,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from brokerapp.model.broker_path import RECORDS
-from brokerapp.network.bridge.forwarder import PassedOn, nobody_told
-from brokerapp.network.links.bridge_link import CONNECT_SECONDS, Link, LinkLost
+from brokerapp.network.bridge.forwarder import ForwardedMessage, ignore_done
+from brokerapp.network.links.bridge_link import CONNECT_SECONDS, BridgeConnectionLost, BridgeLink
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _BROWSER, _CONSUMER = "records-browser", "records"
 
 
 @dataclass(slots=True)
-class _Record:
+class _ForwardRecord:
     """What one transaction passed on."""
 
     open: set[str]  #: ids that the source may still give again
@@ -42,29 +42,29 @@ class _Record:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _ForwardTransaction:
     """A transaction that is being filled, or committed."""
 
     name: str
-    messages: dict[str, PassedOn] = field(default_factory=dict)  #: by ack
+    messages: dict[str, ForwardedMessage] = field(default_factory=dict)  #: by ack
     unanswered: set[str] = field(default_factory=set)  #: acks of those that ActiveMQ may still refuse
 
 
-class Batches:
+class TransactionalForwarder:
     """Passes on in transactions, one at a time."""
 
     answers_all = True
 
-    def __init__(self, target: Link, prefix: str, broker: str, connector: str) -> None:
-        self.done: Callable[[Sequence[str], str | None], None] = nobody_told
+    def __init__(self, target: BridgeLink, prefix: str, broker: str, connector: str) -> None:
+        self.done: Callable[[Sequence[str], str | None], None] = ignore_done
         self._target, self._prefix = target, prefix
         self._queue = f"/queue/{RECORDS}{quote(broker, safe='')}.{quote(connector, safe='')}"
-        self._waiting: deque[PassedOn] = deque()
-        self._batch: _Batch | None = None
+        self._unsent: deque[ForwardedMessage] = deque()
+        self._transaction: _ForwardTransaction | None = None
         self._scheduled = False
-        self._records: dict[str, _Record] = {}  # by the name of their batch, the oldest first
-        self._committed: dict[str, str] = {}  # id -> record, of what was committed before this bridge began
-        self._forgetting: dict[str, tuple[str, Sequence[str]]] = {}  # receipt -> record, ids
+        self._records: dict[str, _ForwardRecord] = {}  # by the name of their batch, the oldest first
+        self._committed_by_id: dict[str, str] = {}  # id -> record, of what was committed before this bridge began
+        self._pending_acks: dict[str, tuple[str, Sequence[str]]] = {}  # receipt -> record, ids
         self._numbers = itertools.count(1)
 
     async def open(self) -> None:
@@ -75,18 +75,20 @@ class Batches:
             if frame.headers.get("browser") == "end":
                 ended.set_result("")
             else:
-                self._read(frame)
+                self._read_record(frame)
 
         self._target.refused = lambda frame: ended.done() or ended.set_result(frame.headers.get("message", "refused"))
         self._target.subscribe(_BROWSER, self._queue, browsed, {"ack": "auto", "browser": "true"})
         await asyncio.wait({ended, self._target.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done() or ended.result():
             why = ended.result() if ended.done() else "no answer"
-            raise LinkLost(f"{self._queue}, where the bridge records what it passed on, cannot be read: {why}")
+            raise BridgeConnectionLost(
+                f"{self._queue}, where the bridge records what it passed on, cannot be read: {why}"
+            )
         self._target.unsubscribe(_BROWSER)
-        self._target.subscribe(_CONSUMER, self._queue, self._read, {"ack": "client-individual"})
+        self._target.subscribe(_CONSUMER, self._queue, self._read_record, {"ack": "client-individual"})
 
-    def _read(self, frame: Frame) -> None:
+    def _read_record(self, frame: Frame) -> None:
         """A record, as browsed or to be taken away."""
         try:
             told = json.loads(frame.body)
@@ -95,31 +97,31 @@ class Batches:
             logger.warning("%s: what is in %s is no record of this bridge", self._target.name, self._queue)
             return
         if name not in self._records:
-            self._records[name] = _Record(set(ids))
-            self._committed.update(dict.fromkeys(ids, name))
+            self._records[name] = _ForwardRecord(set(ids))
+            self._committed_by_id.update(dict.fromkeys(ids, name))
         self._records[name].ack = frame.headers.get("ack", "")
 
-    def send(self, message: PassedOn) -> None:
+    def send(self, message: ForwardedMessage) -> None:
         """With what else comes in this tick; what was committed before is done with."""
-        record = self._committed.pop(message.id, None)
+        record = self._committed_by_id.pop(message.id, None)
         if record is not None:
-            self._forget([message.ack], record, [message.id])
+            self._acknowledge([message.ack], record, [message.id])
             return
-        self._waiting.append(message)
+        self._unsent.append(message)
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._waiting and self._batch is None and not self._scheduled:
+        if self._unsent and self._transaction is None and not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._commit)
+            asyncio.get_running_loop().call_soon(self._begin_transaction)
 
-    def _commit(self) -> None:
+    def _begin_transaction(self) -> None:
         """Pass on what waits, as much as fits into a transaction."""
         self._scheduled = False
-        batch = self._batch = _Batch(uuid4().hex)
+        batch = self._transaction = _ForwardTransaction(uuid4().hex)
         size = 0
-        while self._waiting and len(batch.messages) < MAX_MESSAGES and size < MAX_BYTES:
-            message = self._waiting.popleft()
+        while self._unsent and len(batch.messages) < MAX_MESSAGES and size < MAX_BYTES:
+            message = self._unsent.popleft()
             batch.messages[message.ack] = message
             size += len(message.body)
         within = {"transaction": batch.name}
@@ -128,21 +130,21 @@ class Batches:
         for each in batch.messages.values():
             self._target.send("SEND", {**each.headers, **within, "receipt": self._prefix + each.ack}, each.body)
 
-    def _answered(self, batch: _Batch, ack: str) -> None:
+    def _on_answer(self, batch: _ForwardTransaction, ack: str) -> None:
         """ActiveMQ took a message, or not. The record must name none that it refused: commit when all are answered."""
         batch.unanswered.discard(ack)
         if batch.unanswered:
             return
         within = {"transaction": batch.name}
-        ids = [each.id for each in batch.messages.values() if each.sure]
+        ids = [each.id for each in batch.messages.values() if each.needs_receipt]
         if ids:
-            self._take_away(within)
+            self._remove_records(within)
             record = json.dumps({"batch": batch.name, "ids": ids}).encode()
-            self._records[batch.name] = _Record(set(ids))
+            self._records[batch.name] = _ForwardRecord(set(ids))
             self._target.send("SEND", {"destination": self._queue, "persistent": "true", **within}, record)
         self._target.send("COMMIT", {**within, "receipt": self._prefix + batch.name})
 
-    def _take_away(self, within: dict[str, str]) -> None:
+    def _remove_records(self, within: dict[str, str]) -> None:
         """Remove records that nobody needs any more, and the oldest when they are too many."""
         surplus = len(self._records) - MAX_RECORDS
         for number, (name, record) in enumerate(list(self._records.items())):
@@ -152,30 +154,30 @@ class Batches:
 
     def confirmed(self, receipt: str) -> None:
         """Of a SEND: ActiveMQ took it. Of a COMMIT: all in it is done with. Of an ACK at the source: that is stored."""
-        if receipt in self._forgetting:
-            name, ids = self._forgetting.pop(receipt)
+        if receipt in self._pending_acks:
+            name, ids = self._pending_acks.pop(receipt)
             if (record := self._records.get(name)) is not None:
                 record.open.difference_update(ids)
-        elif self._batch is not None and receipt in self._batch.unanswered:
-            self._answered(self._batch, receipt)
-        elif self._batch is not None and receipt == self._batch.name:
-            batch, self._batch = self._batch, None
-            ids = [each.id for each in batch.messages.values() if each.sure]
-            self._forget(list(batch.messages), batch.name, ids)
+        elif self._transaction is not None and receipt in self._transaction.unanswered:
+            self._on_answer(self._transaction, receipt)
+        elif self._transaction is not None and receipt == self._transaction.name:
+            batch, self._transaction = self._transaction, None
+            ids = [each.id for each in batch.messages.values() if each.needs_receipt]
+            self._acknowledge(list(batch.messages), batch.name, ids)
             self._schedule()
 
-    def _forget(self, acks: Sequence[str], record: str, ids: Sequence[str]) -> None:
+    def _acknowledge(self, acks: Sequence[str], record: str, ids: Sequence[str]) -> None:
         """The source may forget these; when it has stored that, their record is not needed for them."""
         if not acks:
             return
         receipt = f"forgotten-{next(self._numbers)}"
-        self._forgetting[receipt] = record, ids
+        self._pending_acks[receipt] = record, ids
         self.done(acks, self._prefix + receipt)
 
     def refused(self, receipt: str) -> str | None:
         """One message of the transaction, which is committed without it, or the transaction."""
-        if self._batch is None or receipt not in self._batch.unanswered:
+        if self._transaction is None or receipt not in self._transaction.unanswered:
             return None
-        ack = self._batch.messages.pop(receipt).ack
-        self._answered(self._batch, ack)
+        ack = self._transaction.messages.pop(receipt).ack
+        self._on_answer(self._transaction, ack)
         return ack

@@ -9,17 +9,17 @@ from typing import Any
 
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.transformations import ADVISORY_JSON
-from brokerapp.network.bridge.demand import Change, Demand
-from brokerapp.network.links.bridge_link import Link
-from brokerapp.network.options.options import Terms
+from brokerapp.network.bridge.demand import Demand, DemandChange
+from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)
 
 #: Seconds that a consumer has to be back after a broken link, where any is served as a durable one (forceDurable).
-FORCED_SECONDS = 60.0
+FORCED_DURABLE_GRACE_SECONDS = 60.0
 #: The subscription by which a bridge hears of consumers.
-DEMAND = "demand"
+SUBSCRIPTION_ID = "demand"
 _CONSUMERS = "ActiveMQ.Advisory.Consumer."
 _VIRTUAL_CONSUMERS = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 #: Where a Sluice tells that bridges there are for others than when they began.
@@ -27,25 +27,25 @@ _BRIDGE_CONSUMERS = "ActiveMQ.Advisory.BridgeConsumer."
 _WORDS = {DestinationKind.QUEUE: "Queue", DestinationKind.TOPIC: "Topic"}
 
 
-class Advised:
+class AdvisoryListener:
     """Of the bridge of this name. `follow` is told how demand changes, `all_known` when all of it is known.
 
     How all begins that is the bridge's on its links is `prefix`.
     """
 
     def __init__(
-        self, name: str, target: Link, prefix: str, terms: Terms, demand: Demand,
-        follow: Callable[[Change], None], all_known: Callable[[], None],
+        self, name: str, target: BridgeLink, prefix: str, terms: ConnectorOptions, demand: Demand,
+        follow: Callable[[DemandChange], None], all_known: Callable[[], None],
     ) -> None:  # fmt: skip
         self._name, self._target, self._prefix, self._terms, self._demand = name, target, prefix, terms, demand
-        self._follow, self._all_known = follow, all_known
-        self._heard_of = 0  # advisories
+        self._on_demand_change, self._on_complete = follow, all_known
+        self._advisory_count = 0  # advisories
 
     def start(self) -> None:
         """Hear of who consumes there."""
         headers = {"transformation": ADVISORY_JSON, "ack": "auto"}
         topics = ",".join(f"/topic/{each}" for each in self._topics())
-        self._target.subscribe(self._prefix + DEMAND, topics, self._heard, headers)
+        self._target.subscribe(self._prefix + SUBSCRIPTION_ID, topics, self._on_advisory, headers)
 
     def _topics(self) -> list[str]:
         """Those that tell of the consumers this bridge cares for."""
@@ -67,33 +67,33 @@ class Advised:
             topics += [_BRIDGE_CONSUMERS + each for each in said]
         return topics
 
-    def _heard(self, frame: Frame) -> None:
+    def _on_advisory(self, frame: Frame) -> None:
         try:
             document = json.loads(frame.body)
         except ValueError:
             logger.warning("%s: an advisory of %s is no JSON", self._name, self._target.remote)
             return
         if "AllConsumers" in document:
-            self._all_heard(document["AllConsumers"])
+            self._on_all_consumers(document["AllConsumers"])
             return
-        self._heard_of += 1
+        self._advisory_count += 1
         if "ConsumerInfo" in document:
-            self._follow(self._demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
+            self._on_demand_change(self._demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
         elif "BridgeConsumerInfo" in document:
-            self._follow(self._demand.is_for(document["BridgeConsumerInfo"]))
+            self._on_demand_change(self._demand.is_for(document["BridgeConsumerInfo"]))
         elif "RemoveInfo" in document:
-            self._follow(self._demand.stopped(document["RemoveInfo"]))
+            self._on_demand_change(self._demand.stopped(document["RemoveInfo"]))
         elif "RemoveSubscriptionInfo" in document:
-            self._follow(self._demand.forgotten(document["RemoveSubscriptionInfo"]))
+            self._on_demand_change(self._demand.forgotten(document["RemoveSubscriptionInfo"]))
 
-    def _all_heard(self, said: Mapping[str, Any]) -> None:
+    def _on_all_consumers(self, said: Mapping[str, Any]) -> None:
         """All consumers and durable subscriptions there are known now.
 
         Consumers that are served as durable ones, and are none, get some time to come back.
         """
-        if self._heard_of < said.get("told", 0):
+        if self._advisory_count < said.get("told", 0):
             logger.warning("%s: %s told of more consumers than were heard of", self._name, self._target.remote)
         elif self._terms.forced_durable:
-            self._target.later(FORCED_SECONDS, self._all_known)
+            self._target.later(FORCED_DURABLE_GRACE_SECONDS, self._on_complete)
         else:
-            self._all_known()
+            self._on_complete()

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from brokerapp.engine.policy.broker_headers import CAUSE
 from brokerapp.model.broker_path import HELD_HEADER, REASON_HEADER, UNLIMITED, read_path, write_path
 from brokerapp.model.destination import Destination
-from brokerapp.network.bridge.advisory_listener import Advised
-from brokerapp.network.bridge.demand import Change, Demand, Wanted
-from brokerapp.network.bridge.forwarder import Outbox, PassedOn
-from brokerapp.network.bridge.refused_messages import Passing, Trials
-from brokerapp.network.bridge.source_consumers import Intake
-from brokerapp.network.links.bridge_link import Link
-from brokerapp.network.options.destination_filter import held_for, listed
-from brokerapp.network.options.options import Terms
+from brokerapp.network.bridge.advisory_listener import AdvisoryListener
+from brokerapp.network.bridge.demand import Demand, DemandChange, DemandSubscription
+from brokerapp.network.bridge.forwarder import ForwardedMessage, Forwarder
+from brokerapp.network.bridge.refused_messages import MessageInTransit, RefusedMessages
+from brokerapp.network.bridge.source_consumers import SourceConsumers
+from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.options.destination_filter import is_listed, queues_held_for
+from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.stomp.compression import packed
 from brokerapp.stomp.frames import Frame
 
@@ -32,16 +32,16 @@ logger = logging.getLogger(__name__)
 _REFUSED = "the other broker refuses it, for now"
 #: Headers of a MESSAGE that are about its delivery, not of the message.
 #: That somebody may have got it already stays true wherever it goes.
-_OF_DELIVERY = frozenset({"subscription", "ack", "JMSXDeliveryCount", "destination"})
+_DELIVERY_HEADERS = frozenset({"subscription", "ack", "JMSXDeliveryCount", "destination"})
 
 
-def prefix_of(bridge: str) -> str:
+def id_prefix_of(bridge: str) -> str:
     """How all begins that is this bridge's on links it shares with another: subscriptions, receipts."""
     return f"{bridge}:"
 
 
 @dataclass(slots=True)
-class BridgeNumbers:
+class BridgeCounters:
     """What the bridges of one direction did, one after the other."""
 
     forwarded: int = 0
@@ -50,77 +50,86 @@ class BridgeNumbers:
     refused: int = 0  #: messages that the target did not take
 
 
-def _named(id: str) -> str:
+def _describe_message(id: str) -> str:
     """A message, to people."""
     destination, _, message = id.rpartition(" ")
     return f"message {message} of {destination}"
 
 
-def _of_one(aside: Passing) -> str:
-    return f"{_REFUSED} ({_named(aside.message.id)}): {aside.refused}"
+def _describe_refusal(aside: MessageInTransit) -> str:
+    return f"{_REFUSED} ({_describe_message(aside.message.id)}): {aside.refused}"
 
 
 class Bridge:
     """Moves messages from `source` to `target`; `here` and `there` are the names of the brokers at them."""
 
     def __init__(
-        self, name: str, source: Link, target: Link, here: str, there: str, terms: Terms, outbox: Outbox,
-        numbers: BridgeNumbers,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        source: BridgeLink,
+        target: BridgeLink,
+        here: str,
+        there: str,
+        terms: ConnectorOptions,
+        outbox: Forwarder,
+        numbers: BridgeCounters,
+    ) -> None:
         self.name, self.terms, self.here, self.there = name, terms, here, there
         self._source, self._target, self._outbox = source, target, outbox
-        outbox.done = self._done
+        outbox.done = self._on_forwarded
         self.demand = Demand(terms, here, there)
         self.numbers = numbers
-        self._prefix = prefix_of(name)
-        self._given = itertools.count()
-        self._under_way: dict[str, Passing] = {}  # by ack id: what the target has not answered yet
-        self._trials = Trials(self._pass_on, source.later, terms.prefetch_size)
-        self._advised = Advised(name, target, self._prefix, terms, self.demand, self._follow, self._all_known)
-        self.intake = Intake(source, here, there, terms, self._prefix, self._forward)
+        self._prefix = id_prefix_of(name)
+        self._sequence = itertools.count()
+        self._unconfirmed: dict[str, MessageInTransit] = {}  # by ack id: what the target has not answered yet
+        self._refused_messages = RefusedMessages(self._forward, source.later, terms.prefetch_size)
+        self._advisory_listener = AdvisoryListener(
+            name, target, self._prefix, terms, self.demand, self._apply_demand_change, self._on_demand_complete
+        )
+        self.consumers = SourceConsumers(source, here, there, terms, self._prefix, self._on_message)
         #: Told of what the target refused: the message and the reason, where that is wished for; a sentence, always.
-        self.told_refused: Callable[[Frame, str], None] = lambda _message, _why: None
-        self.complained: Callable[[str], None] = lambda _sentence: None
+        self.on_message_refused: Callable[[Frame, str], None] = lambda _message, _why: None
+        self.on_complaint: Callable[[str], None] = lambda _sentence: None
 
     def start(self) -> None:
         """Consume what is wanted anyway, and hear of who consumes at the target."""
-        self._follow(self.demand.static())
+        self._apply_demand_change(self.demand.static())
         if not self.terms.static_bridge:
-            self._advised.start()
+            self._advisory_listener.start()
 
-    def _all_known(self) -> None:
+    def _on_demand_complete(self) -> None:
         """All consumers and durable subscriptions there are known now: of those that were there before some may be
         gone, and others are not bridged any more. What is kept for them is not needed.
         """
-        self.intake.keep(self.demand.durable)
+        self.consumers.keep(self.demand.durable)
 
     def leave(self) -> None:
         """For good: nothing is to be kept for it any more."""
-        self.intake.leave(list(self.demand.wanted.values()))
+        self.consumers.leave(list(self.demand.wanted.values()))
 
-    def _follow(self, change: Change) -> None:
+    def _apply_demand_change(self, change: DemandChange) -> None:
         """What comes begins before it takes over from what goes."""
         for each in change.begin:
-            self.intake.begin(each)
+            self.consumers.begin(each)
         for each in change.end:
-            self.intake.end(each)
-            self._trials.end(self._prefix + each.id)
+            self.consumers.end(each)
+            self._refused_messages.end(self._prefix + each.id)
         self._unsubscribe_idle()
         if self._source.dialect.knows_rivals:
             for each in change.other:
-                self.intake.begin(each)
+                self.consumers.begin(each)
 
     def _unsubscribe_idle(self) -> None:
-        self.intake.unsubscribe_idle(lambda: {each.subscription for each in self._under_way.values()})
+        self.consumers.unsubscribe_idle(lambda: {each.subscription for each in self._unconfirmed.values()})
 
     # -- messages
 
-    def _forward(self, frame: Frame) -> None:
+    def _on_message(self, frame: Frame) -> None:
         headers, ack = frame.headers, frame.headers["ack"]
-        if self.intake.is_ending(headers["subscription"]):
+        if self.consumers.is_ending(headers["subscription"]):
             return  # it goes back when that is unsubscribed
         path = self._source.dialect.path_of(headers)
-        if self.intake.is_durable(headers["subscription"]) and not self._may_cross(path):
+        if self.consumers.is_durable(headers["subscription"]) and not self._may_cross(path):
             self.numbers.dropped_by_ttl += self.there not in path
             self._source.ack([ack])
             return
@@ -128,9 +137,9 @@ class Bridge:
             self._source.ack([ack])
             return
         own = self._source.dialect.received(headers)
-        own = {name: value for name, value in own.items() if name not in _OF_DELIVERY}
-        goes_to = self._goes_to(headers)
-        if held := held_for(self.terms, read_path(headers.get(HELD_HEADER, "")), path):
+        own = {name: value for name, value in own.items() if name not in _DELIVERY_HEADERS}
+        goes_to = self._target_destination(headers)
+        if held := queues_held_for(self.terms, read_path(headers.get(HELD_HEADER, "")), path):
             own[HELD_HEADER] = write_path(held)
         passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
@@ -139,57 +148,57 @@ class Bridge:
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         sent = {**passed_on, "receipt": self._prefix + ack} if sure else passed_on
-        passing = Passing(
-            next(self._given), headers["subscription"], headers["destination"],
-            PassedOn(ack, id, passed_on, body, sure), len(frame.body),
+        passing = MessageInTransit(
+            next(self._sequence), headers["subscription"], headers["destination"],
+            ForwardedMessage(ack, id, passed_on, body, sure), len(frame.body),
             told=frame if self.terms.advisory_for_failed_forward else None,
             answered=sure or self._outbox.answers_all,
         )  # fmt: skip
-        if too_long := self._target.limits.exceeded(sent, body, len(frame.body)):
-            self._too_long(passing, too_long, is_dead=CAUSE in headers)
-        elif not self._trials.takes(passing):
-            self._pass_on(passing)
+        if too_long := self._target.limits.exceeded_by(sent, body, len(frame.body)):
+            self._reject_too_long(passing, too_long, is_dead=CAUSE in headers)
+        elif not self._refused_messages.takes(passing):
+            self._forward(passing)
 
-    def _pass_on(self, passing: Passing) -> None:
-        self._under_way[passing.ack] = passing
+    def _forward(self, passing: MessageInTransit) -> None:
+        self._unconfirmed[passing.ack] = passing
         self._outbox.send(passing.message)
 
-    def _too_long(self, passing: Passing, why: str, *, is_dead: bool) -> None:
+    def _reject_too_long(self, passing: MessageInTransit, why: str, *, is_dead: bool) -> None:
         """A message can never cross: it becomes a dead letter where it is.
 
         One that is a dead letter already has nowhere to go there, it would be dropped: it is set aside.
         """
-        self._note_refused(passing, why)
-        wanted = self._wanted(passing.subscription)
+        self._record_refusal(passing, why)
+        wanted = self._subscription_of(passing.subscription)
         if wanted is not None and wanted.destination.is_queue and is_dead:
-            self._heed(wanted, passing, holds=self._trials.keep(passing))
+            self._hold_or_suspend(wanted, passing, holds=self._refused_messages.keep(passing))
         else:
             self._reject(passing.ack, passing.message.id, why)
 
-    def _note_refused(self, passing: Passing, why: str) -> None:
+    def _record_refusal(self, passing: MessageInTransit, why: str) -> None:
         was_refused, passing.refused = bool(passing.refused), why
         if was_refused:
             return  # all that it was tried again tells nothing new
         self.numbers.refused += 1
         if passing.told is not None:
-            self.told_refused(passing.told, why)
+            self.on_message_refused(passing.told, why)
 
     def _reject(self, ack: str, id: str, why: str) -> None:
         """A message has nowhere to go at the target."""
-        self._complain(f"{self.there} never takes {_named(id)}, which is rejected here: {why}")
+        self._complain(f"{self.there} never takes {_describe_message(id)}, which is rejected here: {why}")
         self._source.send("NACK", {"id": ack, REASON_HEADER: f"{self.there} never takes it: {why}"})
 
     def _complain(self, said: str) -> None:
         logger.warning("network connector %s: %s", self.terms.name, said)
-        self.complained(said)
+        self.on_complaint(said)
 
-    def _wanted(self, subscription: str) -> Wanted | None:
+    def _subscription_of(self, subscription: str) -> DemandSubscription | None:
         """For whom a subscription is; None: for nobody any more."""
         return self.demand.wanted.get(subscription.removeprefix(self._prefix))
 
-    def _goes_to(self, headers: Mapping[str, str]) -> str:
+    def _target_destination(self, headers: Mapping[str, str]) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
-        wanted = self._wanted(headers["subscription"])
+        wanted = self._subscription_of(headers["subscription"])
         if wanted is not None and wanted.destination.address:
             return wanted.destination.stomp
         return headers["destination"]
@@ -204,20 +213,20 @@ class Bridge:
 
     def _is_excluded(self, headers: Mapping[str, str]) -> bool:
         """Whether a durable subscription by a pattern holds what is excluded: others leave that where it is."""
-        wanted = self._wanted(headers["subscription"])
+        wanted = self._subscription_of(headers["subscription"])
         if wanted is None or wanted.static or not wanted.durable:
             return False
-        return listed(Destination.parse(headers["destination"]), self.terms.excluded)
+        return is_listed(Destination.parse(headers["destination"]), self.terms.excluded)
 
-    def _done(self, acks: Sequence[str], receipt: str | None) -> None:
+    def _on_forwarded(self, acks: Sequence[str], receipt: str | None) -> None:
         """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
         for each in acks:
             self.numbers.forwarded += 1
-            if (sent := self._under_way.pop(each, None)) is not None:
+            if (sent := self._unconfirmed.pop(each, None)) is not None:
                 self.numbers.forwarded_bytes += sent.size
-                if (wanted := self._wanted(sent.subscription)) is not None:
+                if (wanted := self._subscription_of(sent.subscription)) is not None:
                     wanted.forwarded += 1
-                self._trials.taken(sent)
+                self._refused_messages.taken(sent)
         self._source.ack(acks, receipt)
         self._unsubscribe_idle()
 
@@ -226,8 +235,8 @@ class Bridge:
         if not receipt.startswith(self._prefix):
             return False
         name = receipt.removeprefix(self._prefix)
-        if self.intake.is_of_subscription(name):
-            self.intake.has_begun(name)
+        if self.consumers.is_subscription_receipt(name):
+            self.consumers.on_subscribed(name)
         else:
             self._outbox.confirmed(name)
         return True
@@ -245,74 +254,80 @@ class Bridge:
         if not receipt.startswith(self._prefix):
             return False
         name = receipt.removeprefix(self._prefix)
-        if self.intake.is_of_subscription(name):
-            self._not_given(name, reason)
+        if self.consumers.is_subscription_receipt(name):
+            self._on_subscription_refused(name, reason)
             return True
         ack = self._outbox.refused(name)
         if ack is None:
             self._target.close(f"{self.there} does not take messages: {reason}")
             return True
-        if (sent := self._under_way.pop(ack, None)) is not None:
-            self._not_taken(sent, reason)
+        if (sent := self._unconfirmed.pop(ack, None)) is not None:
+            self._on_message_refused(sent, reason)
         self._unsubscribe_idle()
         return True
 
-    def _not_taken(self, sent: Passing, reason: str) -> None:
+    def _on_message_refused(self, sent: MessageInTransit, reason: str) -> None:
         """The target refuses a message."""
-        self._note_refused(sent, reason)
-        wanted = self._wanted(sent.subscription)
-        if wanted is None or self.intake.is_ending(sent.subscription):
+        self._record_refusal(sent, reason)
+        wanted = self._subscription_of(sent.subscription)
+        if wanted is None or self.consumers.is_ending(sent.subscription):
             return  # it goes back when that is unsubscribed
         if wanted.destination.is_temporary:
             self._reject(sent.ack, sent.message.id, reason)
         else:
-            self._heed(wanted, sent, holds=self._trials.refused(sent, self._under_way.values()))
+            self._hold_or_suspend(wanted, sent, holds=self._refused_messages.refused(sent, self._unconfirmed.values()))
 
-    def _heed(self, wanted: Wanted, refused: Passing, *, holds: bool) -> None:
+    def _hold_or_suspend(self, wanted: DemandSubscription, refused: MessageInTransit, *, holds: bool) -> None:
         """A message waits here, or more than may: then all of its destination does."""
         id, why = refused.message.id, refused.refused
         if not holds:
-            self._trials.end(refused.subscription)
-            self._set_aside(wanted, id, why)
+            self._refused_messages.end(refused.subscription)
+            self._suspend_subscription(wanted, id, why)
             self._unsubscribe_idle()
         elif refused.tries == 1:
-            self._complain(f"{self.there} does not take {_named(id)}, which waits here, for now: {why}")
+            self._complain(f"{self.there} does not take {_describe_message(id)}, which waits here, for now: {why}")
 
-    def _not_given(self, receipt: str, reason: str) -> None:
+    def _on_subscription_refused(self, receipt: str, reason: str) -> None:
         """The source refuses a subscription."""
-        wanted = self.intake.refused(receipt, self.demand.wanted, f"{self.here} refuses it, for now: {reason}")
+        wanted = self.consumers.refused(receipt, self.demand.wanted, f"{self.here} refuses it, for now: {reason}")
         if wanted is not None:
             self._complain(f"{self.here} gives nothing of {wanted.destination}, for now: {reason}")
 
-    def _set_aside(self, wanted: Wanted, id: str, reason: str) -> None:
-        if wanted.id not in self.intake.aside:
-            self._complain(
-                f"{self.there} does not take {_named(id)}: {wanted.destination} stays here, for now: {reason}"
-            )
-        self.intake.set_aside(wanted, f"{_REFUSED} ({_named(id)}): {reason}")
+    def _suspend_subscription(self, wanted: DemandSubscription, id: str, reason: str) -> None:
+        if wanted.id not in self.consumers.aside:
+            message = _describe_message(id)
+            self._complain(f"{self.there} does not take {message}: {wanted.destination} stays here, for now: {reason}")
+        self.consumers.set_aside(wanted, f"{_REFUSED} ({_describe_message(id)}): {reason}")
 
-    def kept_back(self, wanted: Wanted) -> str:
+    def kept_back(self, wanted: DemandSubscription) -> str:
         """What of all that is wanted does not cross for now, and why; ""."""
-        if said := self.intake.aside.get(wanted.id):
+        if said := self.consumers.aside.get(wanted.id):
             return said
-        held = list(self._trials.aside(self._prefix + wanted.id))
+        held = list(self._refused_messages.aside(self._prefix + wanted.id))
         if not held:
             return ""
-        return _of_one(held[0]) + (f", and {len(held) - 1} more" if len(held) > 1 else "")
+        return _describe_refusal(held[0]) + (f", and {len(held) - 1} more" if len(held) > 1 else "")
 
-    def stays(self, wanted: Wanted, destination: Destination) -> str:
+    def stays(self, wanted: DemandSubscription, destination: Destination) -> str:
         """Why nothing of a destination that is wanted crosses for now; ""."""
-        of_all = self._trials.refused_of(self._prefix + wanted.id, destination.stomp)
-        return self.intake.aside.get(wanted.id) or (_of_one(of_all) if of_all is not None else "")
+        of_all = self._refused_messages.first_refused(self._prefix + wanted.id, destination.stomp)
+        return self.consumers.aside.get(wanted.id) or (_describe_refusal(of_all) if of_all is not None else "")
 
     def refusal(self, message_id: str) -> str:
         """Why a message does not cross that the target refuses by itself; ""."""
-        return next((_of_one(each) for each in self._trials.aside() if each.message.id.endswith(f" {message_id}")), "")
+        return next(
+            (
+                _describe_refusal(each)
+                for each in self._refused_messages.aside()
+                if each.message.id.endswith(f" {message_id}")
+            ),
+            "",
+        )
 
     @property
     def under_way(self) -> int:
         """Messages passed on that the target has not confirmed yet."""
-        return len(self._under_way)
+        return len(self._unconfirmed)
 
     @property
     def destinations(self) -> list[Destination]:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 
 from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
 from brokerapp.model.network_stats import BridgeConnectionState
-from brokerapp.network.bridge.activemq_forwarder import Batches
-from brokerapp.network.bridge.bridge import Bridge, BridgeNumbers, prefix_of
-from brokerapp.network.bridge.forwarder import OneByOne, Outbox
+from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
+from brokerapp.network.bridge.bridge import Bridge, BridgeCounters, id_prefix_of
+from brokerapp.network.bridge.forwarder import Forwarder, ReceiptForwarder
 from brokerapp.network.links import loopback
-from brokerapp.network.links.activemq_probe import ask_name
-from brokerapp.network.links.bridge_link import Link, LinkLost, Trust, dial
+from brokerapp.network.links.activemq_probe import read_broker_name
+from brokerapp.network.links.bridge_link import BridgeConnectionLost, BridgeLink, TlsContextFactory, dial
 from brokerapp.network.links.dialect import ACTIVEMQ
-from brokerapp.network.options.address import Address
-from brokerapp.network.options.client_ids import inbound, outbound
-from brokerapp.network.options.options import Terms
+from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.client_ids import inbound_client_id, outbound_client_id
+from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, COPIES_HEADER, DUPLEX_HEADER, WAY_HEADER
 from brokerapp.stomp.transport.connector_state import ConnectorState
@@ -30,35 +30,39 @@ from brokerapp.system.clock import now_ms
 logger = logging.getLogger(__name__)
 
 #: What the two directions are called.
-OUT, IN = "out", "in"
+OUTBOUND, INBOUND = "out", "in"
 
 
 @dataclass(slots=True)
-class Counts:
+class ConnectionCounters:
     """What crossed by one way, in either direction, since it is there: links come and go."""
 
-    out: BridgeNumbers = field(default_factory=BridgeNumbers)
-    back: BridgeNumbers = field(default_factory=BridgeNumbers)
+    outbound: BridgeCounters = field(default_factory=BridgeCounters)
+    inbound: BridgeCounters = field(default_factory=BridgeCounters)
     here: BridgeFilterCounts = field(
         default_factory=BridgeFilterCounts
     )  #: what this broker did not let cross, or had already
 
 
-class Way:
+class BridgeConnection:
     """To the first of these addresses that answers, in turn. `endpoint` is where bridges consume from their own broker.
 
     `told` hears of each pair of links that begins (True) and ends; `trust` is what TLS is spoken with.
     """
 
     def __init__(
-        self, endpoint: ConnectorState, terms: Terms, addresses: Sequence[Address], told: Callable[[Way, bool], None],
-        trust: Trust,
-    ) -> None:  # fmt: skip
+        self,
+        endpoint: ConnectorState,
+        terms: ConnectorOptions,
+        addresses: Sequence[BrokerAddress],
+        told: Callable[[BridgeConnection, bool], None],
+        trust: TlsContextFactory,
+    ) -> None:
         self.terms, self.addresses = terms, addresses
-        self.broker, self._endpoint, self._told, self._trust = endpoint.broker.name, endpoint, told, trust
+        self.broker, self._endpoint, self._on_change, self._trust = endpoint.broker.name, endpoint, told, trust
         self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
-        self.connected_to: Address | None = None
+        self.connected_to: BrokerAddress | None = None
         self.connected_ms = 0
         self.last_error, self.last_error_ms = "", 0
         self.attempts = 0  #: that failed, in a row
@@ -66,11 +70,11 @@ class Way:
         self.connections = 0
         self.bridges: list[Bridge] = []
         self.own: StompConnection | None = None  #: the connection to its own broker
-        self.counts = Counts()
+        self.counts = ConnectionCounters()
         self.tried = asyncio.Event()  #: set when the first attempt has ended, one way or the other
-        self._bridged_at: float | None = None  # in the loop's time, of the last attempt
+        self._connected_at: float | None = None  # in the loop's time, of the last attempt
         self._task: asyncio.Task | None = None
-        self._names: dict[Address, str] = {}  # that brokers had which do not tell them by themselves
+        self._broker_names: dict[BrokerAddress, str] = {}  # that brokers had which do not tell them by themselves
 
     @property
     def running(self) -> bool:
@@ -80,13 +84,13 @@ class Way:
     @property
     def directions(self) -> tuple[str, ...]:
         """In which messages cross, when they do."""
-        return (OUT, IN) if self.terms.duplex else (OUT,)
+        return (OUTBOUND, INBOUND) if self.terms.duplex else (OUTBOUND,)
 
     def start(self) -> None:
         """Have the bridges whenever they can be had."""
         if not self.running:
             self.attempts, self.last_error = 0, ""
-            self._task = asyncio.create_task(self._keep(), name=f"network {self.terms.name}")
+            self._task = asyncio.create_task(self._keep_connected(), name=f"network {self.terms.name}")
 
     async def stop(self, *, for_good: bool = False) -> None:
         """Take the bridges down; what they held goes back. Nothing is kept for them then if it is for good."""
@@ -100,20 +104,20 @@ class Way:
         self.state, self.next_attempt_ms = BridgeConnectionState.STOPPED, 0
         self.tried.set()
 
-    async def _keep(self) -> None:
+    async def _keep_connected(self) -> None:
         terms, loop = self.terms, asyncio.get_running_loop()
         for address in itertools.cycle(self.addresses):
-            self._bridged_at = None
+            self._connected_at = None
             self.state = BridgeConnectionState.CONNECTING
             try:
                 await self._serve(address)
-            except LinkLost as error:
-                self._failed(address, str(error))
+            except BridgeConnectionLost as error:
+                self._record_failure(address, str(error))
             except Exception as error:
                 logger.exception("network connector %s failed", terms.name)
-                self._failed(address, f"a fault of the broker's own: {error}")
+                self._record_failure(address, f"a fault of the broker's own: {error}")
             self.tried.set()
-            lasted_ms = 0 if self._bridged_at is None else (loop.time() - self._bridged_at) * 1000
+            lasted_ms = 0 if self._connected_at is None else (loop.time() - self._connected_at) * 1000
             self.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else self.attempts + 1
             if 0 < terms.reconnecting.max_attempts <= self.attempts:
                 logger.error("network connector %s gives up after %d attempts", terms.name, self.attempts)
@@ -123,114 +127,116 @@ class Way:
             self.state, self.next_attempt_ms = BridgeConnectionState.WAITING, now_ms() + round(delay_ms)
             await asyncio.sleep(delay_ms / 1000)
 
-    def _failed(self, address: Address, why: str) -> None:
+    def _record_failure(self, address: BrokerAddress, why: str) -> None:
         if why != self.last_error:
             logger.warning("network connector %s: %s: %s", self.terms.name, address, why)
         self.last_error, self.last_error_ms = why, now_ms()
 
-    async def _serve(self, address: Address) -> None:
+    async def _serve(self, address: BrokerAddress) -> None:
         """Bridge as long as both links hold. Raises LinkLost when one is lost."""
-        remote = await self._dial(address)
+        remote = await self._connect_remote(address)
         try:
             if remote.remote == self.broker:
-                raise LinkLost(f"{address} is this broker itself")
+                raise BridgeConnectionLost(f"{address} is this broker itself")
             self.remote = remote.remote
-            local = await self._consume()
+            local = await self._connect_local()
             try:
-                self._build(local, remote, await self._outbox(remote))
+                self._start_bridges(local, remote, await self._make_forwarder(remote))
                 self.connected_to, self.connected_ms, self.state = address, now_ms(), BridgeConnectionState.CONNECTED
-                self.next_attempt_ms, self._bridged_at = 0, asyncio.get_running_loop().time()
+                self.next_attempt_ms, self._connected_at = 0, asyncio.get_running_loop().time()
                 self.connections += 1
                 self.tried.set()
-                self._told(self, True)
+                self._on_change(self, True)
                 logger.info("network connector %s: bridge to %s (%s)", self.terms.name, self.remote, address)
                 await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
-                raise LinkLost(remote.lost.result() if remote.lost.done() else f"own broker: {local.lost.result()}")
+                raise BridgeConnectionLost(
+                    remote.lost.result() if remote.lost.done() else f"own broker: {local.lost.result()}"
+                )
             finally:
                 local.close()
-                self._ended()
+                self._on_disconnected()
         finally:
             remote.close()
 
-    def _ended(self) -> None:
+    def _on_disconnected(self) -> None:
         self.bridges, self.own = [], None
         if self.connected_to is not None:
             self.connected_to = None
-            self._told(self, False)
+            self._on_change(self, False)
 
     @property
-    def _name(self) -> str:
+    def _way_name(self) -> str:
         """What tells its connections from those of other ways: a former one, dead perhaps, yields to the next."""
         return " ".join(map(str, self.addresses))
 
-    async def _dial(self, address: Address) -> Link:
+    async def _connect_remote(self, address: BrokerAddress) -> BridgeLink:
         terms = self.terms
         link = await dial(terms.name, address, self._trust)
         login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
-        await link.open({**self._introduced(outbound(terms.name, self.broker)), **duplex, **login})
+        await link.open({**self._hello_headers(outbound_client_id(terms.name, self.broker)), **duplex, **login})
         try:
             if not link.remote:
-                link.remote = await self._named(link, address)
+                link.remote = await self._name_of_activemq(link, address)
         except BaseException:
             link.close()
             raise
         return link
 
-    async def _named(self, link: Link, address: Address) -> str:
+    async def _name_of_activemq(self, link: BridgeLink, address: BrokerAddress) -> str:
         """What an ActiveMQ is known by: its name, also where it no longer tells it; else its address."""
-        name = await ask_name(link) or self._names.get(address)
+        name = await read_broker_name(link) or self._broker_names.get(address)
         if name is None:
             return f"{address.host}:{address.port}"
-        self._names[address] = name
+        self._broker_names[address] = name
         return name
 
-    async def _consume(self) -> Link:
+    async def _connect_local(self) -> BridgeLink:
         """The link to its own broker."""
         name = self.terms.name
-        link = Link(name)
+        link = BridgeLink(name)
         self.own = loopback.connect(link, self._endpoint)
         self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
-        await link.open(self._introduced(inbound(name, self.remote, self.broker)))
+        await link.open(self._hello_headers(inbound_client_id(name, self.remote, self.broker)))
         return link
 
-    def _introduced(self, id: str) -> dict[str, str]:
+    def _hello_headers(self, id: str) -> dict[str, str]:
         """What its links say of themselves to the brokers at their ends."""
         copies = {} if self.terms.conduit_subscriptions else {COPIES_HEADER: "true"}
-        return {BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._name, **copies}
+        return {BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._way_name, **copies}
 
-    async def _outbox(self, remote: Link) -> Outbox:
+    async def _make_forwarder(self, remote: BridgeLink) -> Forwarder:
         if remote.dialect is not ACTIVEMQ:
-            return OneByOne(remote, prefix_of(OUT))
-        batches = Batches(remote, prefix_of(OUT), self.broker, self.terms.name)
+            return ReceiptForwarder(remote, id_prefix_of(OUTBOUND))
+        batches = TransactionalForwarder(remote, id_prefix_of(OUTBOUND), self.broker, self.terms.name)
         await batches.open()
         return batches
 
-    def _refused(self, frame: Frame) -> None:
+    def _on_error(self, frame: Frame) -> None:
         """A broker did not do what it was asked: what is no message's, a subscription's say, somebody must hear of."""
         if not any(each.refused(frame) for each in self.bridges):
             why = frame.headers.get("message", "an ERROR without a message")
-            self._failed(self.connected_to or self.addresses[0], f"refused: {why}")
+            self._record_failure(self.connected_to or self.addresses[0], f"refused: {why}")
 
-    def _complained(self, why: str) -> None:
+    def _record_complaint(self, why: str) -> None:
         self.last_error, self.last_error_ms = why, now_ms()
 
-    def _refused_message(self, message: Frame, why: str) -> None:
+    def _on_message_refused(self, message: Frame, why: str) -> None:
         """Tell of what did not cross (advisoryForFailedForward)."""
         self._endpoint.broker.advisories.forward_failed(message.headers, message.body, why)
 
-    def _build(self, local: Link, remote: Link, outbox: Outbox) -> None:
+    def _start_bridges(self, local: BridgeLink, remote: BridgeLink, outbox: Forwarder) -> None:
         terms, counts = self.terms, self.counts
-        bridges = [Bridge(OUT, local, remote, self.broker, self.remote, terms, outbox, counts.out)]
+        bridges = [Bridge(OUTBOUND, local, remote, self.broker, self.remote, terms, outbox, counts.outbound)]
         if terms.duplex:
-            back = OneByOne(local, prefix_of(IN))
-            bridges.append(Bridge(IN, remote, local, self.remote, self.broker, terms, back, counts.back))
+            back = ReceiptForwarder(local, id_prefix_of(INBOUND))
+            bridges.append(Bridge(INBOUND, remote, local, self.remote, self.broker, terms, back, counts.inbound))
         self.bridges = bridges
         for link in (remote, local):
             link.receipt = lambda id: any(each.confirmed(id) for each in bridges) or None
-            link.refused = self._refused
+            link.refused = self._on_error
         remote.drained = lambda free: local.hold(not free)
         local.drained = lambda free: remote.hold(not free)
         for each in bridges:
-            each.told_refused, each.complained = self._refused_message, self._complained
+            each.on_message_refused, each.on_complaint = self._on_message_refused, self._record_complaint
             each.start()

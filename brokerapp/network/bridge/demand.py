@@ -15,8 +15,8 @@ from brokerapp.engine.routing.destination_trie import covers
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.network.options.destination_filter import crossing_of, listed
-from brokerapp.network.options.options import Terms
+from brokerapp.network.options.destination_filter import included_part, is_listed
+from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.selectors.joining import any_of
 
 Document = Mapping[str, Any]
@@ -36,7 +36,7 @@ MAX_ORIGINS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class DemandOrigin:
     """One of those a subscription is for."""
 
     target: Destination
@@ -47,7 +47,7 @@ class Behind:
 
 
 @dataclass(slots=True, eq=False)
-class Wanted:
+class DemandSubscription:
     """One subscription of the bridge at this end."""
 
     id: str
@@ -57,7 +57,7 @@ class Wanted:
     path: Path  #: from here to the nearest of those who want it
     durable: bool = False
     #: For whom it is: consumers by their ids; of a durable one subscriptions by client and name.
-    consumers: dict[str, Behind] = field(default_factory=dict)
+    consumers: dict[str, DemandOrigin] = field(default_factory=dict)
     static: bool = False  #: wanted whoever consumes
     forwarded: int = 0  #: messages that were passed on for it
 
@@ -69,90 +69,94 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DemandChange:
     """What a bridge is to subscribe to, what no longer, and what is for others from now on."""
 
-    begin: tuple[Wanted, ...] = ()
-    end: tuple[Wanted, ...] = ()
-    other: tuple[Wanted, ...] = ()
+    begin: tuple[DemandSubscription, ...] = ()
+    end: tuple[DemandSubscription, ...] = ()
+    other: tuple[DemandSubscription, ...] = ()
 
     @staticmethod
-    def all_of(changes: Iterable[Change]) -> Change:
+    def merge(changes: Iterable[DemandChange]) -> DemandChange:
         """One of several."""
         several = list(changes)
         parts = ([each for change in several for each in getattr(change, part)] for part in ("begin", "end", "other"))
-        return Change(*map(tuple, parts))
+        return DemandChange(*map(tuple, parts))
 
 
-NOTHING = Change()
+NO_CHANGE = DemandChange()
 
 
 class Demand:
     """What one bridge is to consume here, for the broker `there`."""
 
-    def __init__(self, terms: Terms, here: str, there: str) -> None:
+    def __init__(self, terms: ConnectorOptions, here: str, there: str) -> None:
         self._terms, self._here, self._there = terms, here, there
-        self.wanted: dict[str, Wanted] = {}  #: by id
-        self._numbers = 0
-        self._asleep: set[str] = set()  # topics with durable subscriptions that count when somebody consumes them
+        self.wanted: dict[str, DemandSubscription] = {}  #: by id
+        self._last_id = 0
+        self._inactive_topics: set[str] = (
+            set()
+        )  # topics with durable subscriptions that count when somebody consumes them
 
     @property
     def durable(self) -> set[str]:
         """The topics that are kept for the other broker while the bridge is away."""
-        return {each.destination.name for each in self.wanted.values() if each.durable} | self._asleep
+        return {each.destination.name for each in self.wanted.values() if each.durable} | self._inactive_topics
 
-    def static(self) -> Change:
+    def static(self) -> DemandChange:
         """What is wanted without anybody consuming."""
-        return Change(tuple([
-            self._want(each, None, 0, (self._there,), self._is_forced(each), static=True)
+        return DemandChange(tuple([
+            self._add_subscription(each, None, 0, (self._there,), self._is_forced(each), static=True)
             for each in self._terms.statically_included
-            if not (self._terms.exclude_static and listed(each, self._terms.excluded))
+            if not (self._terms.exclude_static and is_listed(each, self._terms.excluded))
         ]))  # fmt: skip
 
-    def started(self, info: Document) -> Change:
+    def started(self, info: Document) -> DemandChange:
         """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
         if info.get("browser") or not self._is_near(path := self._path_to(info)):
-            return NOTHING
-        targets = [each for target in _destinations(info) for each in crossing_of(self._terms, target)]
+            return NO_CHANGE
+        targets = [each for target in _destinations(info) for each in included_part(self._terms, target)]
         if info.get("active") is False and self._terms.dynamic_only:
-            self._asleep.update(each.name for each in targets)
-            return NOTHING
-        return Change.all_of([self._started_at(target, info, path) for target in targets])
+            self._inactive_topics.update(each.name for each in targets)
+            return NO_CHANGE
+        return DemandChange.merge([self._add_consumer(target, info, path) for target in targets])
 
-    def is_for(self, info: Document) -> Change:
+    def is_for(self, info: Document) -> DemandChange:
         """The consumer of another bridge is there for others than before: nearer ones, or some that are too far."""
-        who, path = _who(info), self._path_to(info)
+        who, path = _origin_key(info), self._path_to(info)
         known = [each for each in self.wanted.values() if who in each.consumers]
         if not known:
             return self.started(info)
         if not self._is_near(path):
-            return self._without(who)
+            return self._remove_consumer(who)
         for each in known:
             each.consumers[who] = replace(each.consumers[who], origins=_origins(info), path=path)
-        return Change.all_of(map(self._narrowed, known))
+        return DemandChange.merge(map(self._update_subscription, known))
 
     def _path_to(self, info: Document) -> Path:
         return (self._there, *_path(info))
 
-    def _started_at(self, target: Destination, info: Document, path: Path) -> Change:
+    def _add_consumer(self, target: Destination, info: Document, path: Path) -> DemandChange:
         named = info.get("subscriptionName") is not None and target.kind is DestinationKind.TOPIC
-        behind = Behind(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
-        return self._serve(_who(info), behind, named or self._is_forced(target))
+        behind = DemandOrigin(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
+        return self._serve(_origin_key(info), behind, named or self._is_forced(target))
 
     def _is_forced(self, target: Destination) -> bool:
         """Whether whoever consumes it is served as a durable subscriber, for as long as it consumes (forceDurable)."""
-        return target.kind is DestinationKind.TOPIC and listed(target, self._terms.forced_durable)
+        return target.kind is DestinationKind.TOPIC and is_listed(target, self._terms.forced_durable)
 
-    def _serve(self, who: str, behind: Behind, durable: bool) -> Change:
+    def _serve(self, who: str, behind: DemandOrigin, durable: bool) -> DemandChange:
         """By what there is, or by a subscription of its own."""
-        known = self._conduit(behind.target, behind.path, durable)
+        known = self._find_shared(behind.target, behind.path, durable)
         if known is not None:
             known.consumers[who] = behind
-            return self._narrowed(known)
+            return self._update_subscription(known)
         said = behind.selector if self._heeds_selectors(durable) else None
-        wanted = self._want(behind.target, said, self._priority(behind.priority, behind.path), behind.path, durable)
+        wanted = self._add_subscription(
+            behind.target, said, self._priority(behind.priority, behind.path), behind.path, durable
+        )
         wanted.consumers[who] = behind
-        return Change((wanted,))
+        return DemandChange((wanted,))
 
     def _heeds_selectors(self, durable: bool) -> bool:
         """A durable subscription of several keeps what any of them may want: changing its selector would drop that."""
@@ -160,67 +164,67 @@ class Demand:
             return self._terms.conduit_selectors and not durable
         return not durable
 
-    def _narrowed(self, wanted: Wanted) -> Change:
+    def _update_subscription(self, wanted: DemandSubscription) -> DemandChange:
         """It is for others now. One for all takes what any of their selectors takes, if it heeds them."""
         if wanted.static:
-            return NOTHING
+            return NO_CHANGE
         path = min((each.path for each in wanted.consumers.values()), key=len)
         if wanted.durable and path == wanted.path:
-            return NOTHING
+            return NO_CHANGE
         selector = wanted.selector
         if self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable):
             selector = any_of(each.selector for each in wanted.consumers.values())
         priority = self._priority(wanted.priority, path)
         if selector == wanted.selector and (priority == wanted.priority or not wanted.destination.is_queue):
             wanted.path, wanted.priority = path, priority
-            return Change(other=(wanted,))
+            return DemandChange(other=(wanted,))
         del self.wanted[wanted.id]
-        new = self._want(wanted.destination, selector, priority, path)
+        new = self._add_subscription(wanted.destination, selector, priority, path)
         new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
-        return Change((new,), (wanted,))
+        return DemandChange((new,), (wanted,))
 
-    def stopped(self, removed: Document) -> Change:
+    def stopped(self, removed: Document) -> DemandChange:
         """A consumer ended there. A durable subscription stays without it."""
         id = removed.get("objectId", {})
         if id.get("@class") != "ConsumerId":
-            return NOTHING
-        return self._without(_consumer(id))
+            return NO_CHANGE
+        return self._remove_consumer(_consumer(id))
 
-    def forgotten(self, removed: Document) -> Change:
+    def forgotten(self, removed: Document) -> DemandChange:
         """A durable subscription was deleted there."""
         nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
-        change = self._without(_subscription(removed))
-        return change if change != NOTHING else self._without(_subscription(nameless))
+        change = self._remove_consumer(_subscription(removed))
+        return change if change != NO_CHANGE else self._remove_consumer(_subscription(nameless))
 
-    def _without(self, who: str) -> Change:
+    def _remove_consumer(self, who: str) -> DemandChange:
         changes = []
         for each in list(self.wanted.values()):
             if who in each.consumers:
                 del each.consumers[who]
-                changes.append(self._left_with(each))
-        return Change.all_of(changes)
+                changes.append(self._on_consumer_removed(each))
+        return DemandChange.merge(changes)
 
-    def _left_with(self, wanted: Wanted) -> Change:
+    def _on_consumer_removed(self, wanted: DemandSubscription) -> DemandChange:
         """Some of its consumers are gone. With a pattern's last one it is as wide as what the others want."""
         if not wanted.consumers and not wanted.static:
-            return Change(end=(self.wanted.pop(wanted.id),))
+            return DemandChange(end=(self.wanted.pop(wanted.id),))
         if wanted.static or any(each.target == wanted.destination for each in wanted.consumers.values()):
-            return self._narrowed(wanted)
+            return self._update_subscription(wanted)
         del self.wanted[wanted.id]
         others = sorted(wanted.consumers.items(), key=lambda each: not each[1].target.is_pattern)
         served = [self._serve(who, behind, wanted.durable) for who, behind in others]
-        return Change.all_of([*served, Change(end=(wanted,))])
+        return DemandChange.merge([*served, DemandChange(end=(wanted,))])
 
-    def _want(
+    def _add_subscription(
         self, target: Destination, selector: str | None, priority: int, path: Path, durable: bool = False,
         *, static: bool = False,
-    ) -> Wanted:  # fmt: skip
-        self._numbers += 1
-        wanted = Wanted(str(self._numbers), target, selector, priority, path, durable, static=static)
+    ) -> DemandSubscription:  # fmt: skip
+        self._last_id += 1
+        wanted = DemandSubscription(str(self._last_id), target, selector, priority, path, durable, static=static)
         self.wanted[wanted.id] = wanted
         return wanted
 
-    def _conduit(self, target: Destination, path: Path, durable: bool) -> Wanted | None:
+    def _find_shared(self, target: Destination, path: Path, durable: bool) -> DemandSubscription | None:
         """The subscription that serves such a consumer already."""
         terms, farther = self._terms, len(path) > 1
         if not terms.conduit_subscriptions and not durable:
@@ -255,7 +259,7 @@ def _subscription(info: Document) -> str:
     return f"durable:{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
 
 
-def _who(info: Document) -> str:
+def _origin_key(info: Document) -> str:
     """The durable subscription that is consumed, or else the consumer."""
     named = info.get("subscriptionName") is not None
     return _subscription(info) if named else _consumer(info.get("consumerId", {}))

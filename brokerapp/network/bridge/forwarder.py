@@ -6,27 +6,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from brokerapp.network.links.bridge_link import Link
+from brokerapp.network.links.bridge_link import BridgeLink
 
 
 @dataclass(slots=True)
-class PassedOn:
+class ForwardedMessage:
     """A message on its way to the target."""
 
     ack: str  #: by which the source knows it
     id: str  #: what tells it from all others that pass through this bridge, however often it does
     headers: dict[str, str]  #: of its SEND
     body: bytes
-    sure: bool  #: it must be confirmed
+    needs_receipt: bool  #: it must be confirmed
 
 
-class Outbox(Protocol):
+class Forwarder(Protocol):
     """Passes on in order. `done` is called with what the source may forget, and the receipt that is wanted of that."""
 
     done: Callable[[Sequence[str], str | None], None]
     answers_all: bool  #: whether it hears of each message if it is taken, also of one that need not be confirmed
 
-    def send(self, message: PassedOn) -> None:
+    def send(self, message: ForwardedMessage) -> None:
         """Pass it on, soon."""
 
     def confirmed(self, receipt: str) -> None:
@@ -36,22 +36,22 @@ class Outbox(Protocol):
         """The target refused this: of which message it was the SEND; None when it was more than one message's."""
 
 
-def nobody_told(_acks: Sequence[str], _receipt: str | None) -> None:
+def ignore_done(_acks: Sequence[str], _receipt: str | None) -> None:
     """Nobody."""
 
 
-class OneByOne:
+class ReceiptForwarder:
     """Each message with a receipt of its own, to a target that knows by its id what it got before."""
 
     answers_all = False
 
-    def __init__(self, target: Link, prefix: str) -> None:
-        self.done: Callable[[Sequence[str], str | None], None] = nobody_told
+    def __init__(self, target: BridgeLink, prefix: str) -> None:
+        self.done: Callable[[Sequence[str], str | None], None] = ignore_done
         self._target, self._prefix = target, prefix
 
-    def send(self, message: PassedOn) -> None:
+    def send(self, message: ForwardedMessage) -> None:
         """At once."""
-        if not message.sure:
+        if not message.needs_receipt:
             self._target.send("SEND", message.headers, message.body)
             self.done([message.ack], None)
             return

@@ -12,29 +12,29 @@ import bisect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from brokerapp.network.bridge.forwarder import PassedOn
+from brokerapp.network.bridge.forwarder import ForwardedMessage
 from brokerapp.stomp.frames import Frame
 
 #: Seconds after a refusal until the first message is tried alone: who had no room for a moment may have some then.
-REST_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
 #: Seconds until a message is tried again that was refused alone: at first, and at most; each pause is twice the last.
-AGAIN_SECONDS, LONGEST_AGAIN_SECONDS = 5.0, 60.0
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 5.0, 60.0
 #: Messages that are aside at a time, and bytes of their bodies, which the bridge holds in memory: of one subscription,
 #: as each takes one of those that it may be given, and of all.
-MAX_ASIDE, MAX_ASIDE_OF_ALL = 20, 200
-MAX_ASIDE_BYTES = 64 * 1024 * 1024
+MAX_HELD, MAX_HELD_IN_TOTAL = 20, 200
+MAX_HELD_BYTES = 64 * 1024 * 1024
 
-Later = Callable[[float, Callable[[], None]], None]
+CallLater = Callable[[float, Callable[[], None]], None]
 
 
 @dataclass(slots=True, eq=False)
-class Passing:
+class MessageInTransit:
     """A message that the source gave to the bridge, until the target has confirmed it."""
 
     number: int  #: by which it comes after those that were given before
     subscription: str
     destination: str
-    message: PassedOn
+    message: ForwardedMessage
     size: int  #: bytes of its body
     told: Frame | None  #: as it came, where somebody wants to hear of it if it is refused
     answered: bool  #: the target says whether it takes it
@@ -47,182 +47,184 @@ class Passing:
         return self.message.ack
 
 
-class Trial:
+class DestinationRefusal:
     """Of one destination of a subscription."""
 
-    def __init__(self, send: Callable[[Passing], None], later: Later, under_way: Iterable[str] = ()) -> None:
-        self.aside: dict[str, Passing] = {}  #: refused alone, by ack
-        self._tried: set[str] = set()  # acks of those that are on their way again
-        self._timed: set[str] = set()  # acks of those that are tried again after a while, see `_set_aside`
+    def __init__(
+        self, send: Callable[[MessageInTransit], None], later: CallLater, under_way: Iterable[str] = ()
+    ) -> None:
+        self.aside: dict[str, MessageInTransit] = {}  #: refused alone, by ack
+        self._retrying: set[str] = set()  # acks of those that are on their way again
+        self._scheduled: set[str] = set()  # acks of those that are tried again after a while, see `_set_aside`
         self._send, self._later = send, later
-        self._under_way = set(under_way)  # acks of what is on its way, but what is aside, or tried alone
-        self._waiting: list[Passing] = []  # in order
-        self._alone: Passing | None = None
-        self._goes_on = True  # what comes is passed on at once
-        self._rests = self._ended = False
+        self._unconfirmed = set(under_way)  # acks of what is on its way, but what is aside, or tried alone
+        self._waiting: list[MessageInTransit] = []  # in order
+        self._single: MessageInTransit | None = None
+        self._is_open = True  # what comes is passed on at once
+        self._is_pausing = self._is_ended = False
 
     @property
     def refuses_all(self) -> bool:
         """Whether nothing that was sent has been taken since something was refused alone."""
-        return not self._goes_on and bool(self.aside)
+        return not self._is_open and bool(self.aside)
 
     @property
     def is_over(self) -> bool:
         """Whether all crosses again."""
-        return self._goes_on and not self.aside
+        return self._is_open and not self.aside
 
     def end(self) -> None:
         """What it holds is the source's again."""
-        self._ended = True
+        self._is_ended = True
 
-    def given(self, passing: Passing) -> None:
+    def given(self, passing: MessageInTransit) -> None:
         """The source gives this one, too."""
-        if self._goes_on:
-            self._pass_on(passing)
+        if self._is_open:
+            self._forward(passing)
         else:
             self._waiting.append(passing)
-            self.try_next()
+            self.try_single()
 
-    def taken(self, passing: Passing) -> None:
+    def taken(self, passing: MessageInTransit) -> None:
         """The target has this one, as it answered."""
-        was_alone, was_aside = passing is self._alone, self.aside.pop(passing.ack, None) is not None
-        self._answered(passing)
-        if not self._goes_on and (was_alone or was_aside):
-            self._go_on(refused=was_aside)
-        self.try_next()
+        was_alone, was_aside = passing is self._single, self.aside.pop(passing.ack, None) is not None
+        self._on_answer(passing)
+        if not self._is_open and (was_alone or was_aside):
+            self._reopen(refused=was_aside)
+        self.try_single()
 
-    def _go_on(self, *, refused: bool) -> None:
+    def _reopen(self, *, refused: bool) -> None:
         """The target takes what is sent to this destination; it was `refused` until now, whatever was sent."""
-        self._goes_on = True
-        for each in sorted(self.aside.values(), key=_by_number) if refused else ():
-            self._try_again(each)
+        self._is_open = True
+        for each in sorted(self.aside.values(), key=_sequence_of) if refused else ():
+            self._retry(each)
         waiting, self._waiting = self._waiting, []
         for each in waiting:
-            self._pass_on(each)
+            self._forward(each)
 
-    def refused(self, passing: Passing) -> None:
+    def refused(self, passing: MessageInTransit) -> None:
         """The target does not take this one; see `try_next`."""
-        was_alone = passing is self._alone
-        self._answered(passing)
+        was_alone = passing is self._single
+        self._on_answer(passing)
         if was_alone or passing.ack in self.aside:
-            self._set_aside(passing)
+            self._hold(passing)
         else:
-            bisect.insort(self._waiting, passing, key=_by_number)
-            self._goes_on = False
-            if not self._rests:
-                self._rests = True
-                self._later(REST_SECONDS, self._rested)
+            bisect.insort(self._waiting, passing, key=_sequence_of)
+            self._is_open = False
+            if not self._is_pausing:
+                self._is_pausing = True
+                self._later(PAUSE_SECONDS, self._on_pause_over)
 
-    def _answered(self, passing: Passing) -> None:
-        self._under_way.discard(passing.ack)
-        self._tried.discard(passing.ack)
-        if passing is self._alone:
-            self._alone = None
+    def _on_answer(self, passing: MessageInTransit) -> None:
+        self._unconfirmed.discard(passing.ack)
+        self._retrying.discard(passing.ack)
+        if passing is self._single:
+            self._single = None
 
-    def _pass_on(self, passing: Passing) -> None:
+    def _forward(self, passing: MessageInTransit) -> None:
         if passing.answered:
-            self._under_way.add(passing.ack)
+            self._unconfirmed.add(passing.ack)
         self._send(passing)
 
-    def _rested(self) -> None:
-        self._rests = False
-        self.try_next()
+    def _on_pause_over(self) -> None:
+        self._is_pausing = False
+        self.try_single()
 
-    def try_next(self) -> None:
+    def try_single(self) -> None:
         """Pass on one alone, if that may be, and before it those to which nothing is answered."""
-        blocked = self._ended or self._goes_on or self._rests or self._under_way
-        while self._waiting and self._alone is None and not blocked:
+        blocked = self._is_ended or self._is_open or self._is_pausing or self._unconfirmed
+        while self._waiting and self._single is None and not blocked:
             passing = self._waiting.pop(0)
             if passing.answered:
-                self._alone = passing
+                self._single = passing
             self._send(passing)
 
-    def _set_aside(self, passing: Passing) -> None:
+    def _hold(self, passing: MessageInTransit) -> None:
         """It is tried again later, once, however often it was tried meanwhile because others were taken."""
         self.aside[passing.ack] = passing
-        pause = min(AGAIN_SECONDS * 2**passing.tries, LONGEST_AGAIN_SECONDS)
+        pause = min(RETRY_SECONDS * 2**passing.tries, LONGEST_RETRY_SECONDS)
         passing.tries += 1
-        if passing.ack not in self._timed:
-            self._timed.add(passing.ack)
-            self._later(pause, lambda: self._due(passing))
+        if passing.ack not in self._scheduled:
+            self._scheduled.add(passing.ack)
+            self._later(pause, lambda: self._on_retry_due(passing))
 
-    def _due(self, passing: Passing) -> None:
-        self._timed.discard(passing.ack)
-        self._try_again(passing)
+    def _on_retry_due(self, passing: MessageInTransit) -> None:
+        self._scheduled.discard(passing.ack)
+        self._retry(passing)
 
-    def _try_again(self, passing: Passing) -> None:
-        if not self._ended and passing.ack in self.aside and passing.ack not in self._tried:
-            self._tried.add(passing.ack)
+    def _retry(self, passing: MessageInTransit) -> None:
+        if not self._is_ended and passing.ack in self.aside and passing.ack not in self._retrying:
+            self._retrying.add(passing.ack)
             self._send(passing)
 
 
-def _by_number(passing: Passing) -> int:
+def _sequence_of(passing: MessageInTransit) -> int:
     return passing.number
 
 
-class Trials:
+class RefusedMessages:
     """Those of one bridge. `prefetch`: messages that a subscription is given until some are confirmed."""
 
-    def __init__(self, send: Callable[[Passing], None], later: Later, prefetch: int) -> None:
-        self._send, self._later, self._most = send, later, min(MAX_ASIDE, prefetch - 1)
-        self._trials: dict[tuple[str, str], Trial] = {}  # by subscription and destination
-        self._kept: list[Passing] = []  # what the target never takes
+    def __init__(self, send: Callable[[MessageInTransit], None], later: CallLater, prefetch: int) -> None:
+        self._send, self._later, self._max_held = send, later, min(MAX_HELD, prefetch - 1)
+        self._by_destination: dict[tuple[str, str], DestinationRefusal] = {}  # by subscription and destination
+        self._never_accepted: list[MessageInTransit] = []  # what the target never takes
 
-    def takes(self, passing: Passing) -> bool:
+    def takes(self, passing: MessageInTransit) -> bool:
         """Whether there is one of its destination, which passes it on when it may."""
-        trial = self._trials.get((passing.subscription, passing.destination)) if self._trials else None
+        trial = self._by_destination.get((passing.subscription, passing.destination)) if self._by_destination else None
         if trial is not None:
             trial.given(passing)
         return trial is not None
 
-    def taken(self, passing: Passing) -> None:
+    def taken(self, passing: MessageInTransit) -> None:
         """The target has this one, or is not asked for an answer: that says nothing of what it takes."""
         key = passing.subscription, passing.destination
-        trial = self._trials.get(key) if self._trials and passing.answered else None
+        trial = self._by_destination.get(key) if self._by_destination and passing.answered else None
         if trial is not None:
             trial.taken(passing)
             if trial.is_over:
-                del self._trials[key]
+                del self._by_destination[key]
 
-    def refused(self, passing: Passing, under_way: Iterable[Passing]) -> bool:
+    def refused(self, passing: MessageInTransit, under_way: Iterable[MessageInTransit]) -> bool:
         """The target does not take this one, while others are on their way; whether it is to be held here.
 
         Else too many are: all of its subscription is to go back to the source, see `end`.
         """
         key = passing.subscription, passing.destination
-        if key not in self._trials:
+        if key not in self._by_destination:
             beside = [each.ack for each in under_way if (each.subscription, each.destination) == key and each.answered]
-            self._trials[key] = Trial(self._send, self._later, beside)
-        self._trials[key].refused(passing)
-        if holds := self._fits(passing.subscription):
-            self._trials[key].try_next()
+            self._by_destination[key] = DestinationRefusal(self._send, self._later, beside)
+        self._by_destination[key].refused(passing)
+        if holds := self._is_within_limits(passing.subscription):
+            self._by_destination[key].try_single()
         return holds
 
-    def keep(self, passing: Passing) -> bool:
+    def keep(self, passing: MessageInTransit) -> bool:
         """The target never takes this one: it is held here without a try; whether there is room for it."""
-        self._kept.append(passing)
+        self._never_accepted.append(passing)
         passing.tries = 1
-        return self._fits(passing.subscription)
+        return self._is_within_limits(passing.subscription)
 
-    def _fits(self, subscription: str) -> bool:
+    def _is_within_limits(self, subscription: str) -> bool:
         here, all_ = list(self.aside(subscription)), list(self.aside())
-        is_few = len(here) <= self._most and len(all_) <= MAX_ASIDE_OF_ALL
-        return is_few and sum(each.size for each in all_) <= MAX_ASIDE_BYTES
+        is_few = len(here) <= self._max_held and len(all_) <= MAX_HELD_IN_TOTAL
+        return is_few and sum(each.size for each in all_) <= MAX_HELD_BYTES
 
     def end(self, subscription: str) -> None:
         """What is held of a subscription is the source's again."""
-        for key in [key for key in self._trials if key[0] == subscription]:
-            self._trials.pop(key).end()
-        self._kept = [each for each in self._kept if each.subscription != subscription]
+        for key in [key for key in self._by_destination if key[0] == subscription]:
+            self._by_destination.pop(key).end()
+        self._never_accepted = [each for each in self._never_accepted if each.subscription != subscription]
 
-    def refused_of(self, subscription: str, destination: str) -> Passing | None:
+    def first_refused(self, subscription: str, destination: str) -> MessageInTransit | None:
         """A message of a destination of which none is taken."""
-        trial = self._trials.get((subscription, destination))
+        trial = self._by_destination.get((subscription, destination))
         return next(iter(trial.aside.values())) if trial is not None and trial.refuses_all else None
 
-    def aside(self, subscription: str | None = None) -> Iterator[Passing]:
+    def aside(self, subscription: str | None = None) -> Iterator[MessageInTransit]:
         """What was set aside, of one subscription or of all."""
-        refused = (each for trial in self._trials.values() for each in trial.aside.values())
-        for each in (*self._kept, *refused):
+        refused = (each for trial in self._by_destination.values() for each in trial.aside.values())
+        for each in (*self._never_accepted, *refused):
             if subscription in (None, each.subscription):
                 yield each

@@ -5,107 +5,113 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from brokerapp.model.broker_path import CONSUMERS_HEADER, EXCEPT_HEADER, KEEP_HEADER, SUPPRESS_HEADER, write_path
-from brokerapp.network.bridge.demand import Wanted
-from brokerapp.network.links.bridge_link import Link
-from brokerapp.network.options.client_ids import durable
-from brokerapp.network.options.destination_filter import excepted
-from brokerapp.network.options.options import Terms
+from brokerapp.network.bridge.demand import DemandSubscription
+from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.options.client_ids import durable_name
+from brokerapp.network.options.destination_filter import exclusions_within
+from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.stomp.frames import Frame
 
 #: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
-MAX_KEPT = 1_000
+MAX_DURABLE_NAMES = 1_000
 #: Seconds after which what a broker refused is tried again: rights may be others then. A subscription is tried sooner
 #: once: a bridge before may have it, which the source has not missed yet.
-ASIDE_SECONDS, REFUSED_SECONDS = 60.0, 5.0
+SUSPENDED_SECONDS, REFUSED_SECONDS = 60.0, 5.0
 #: How receipts of subscriptions begin.
-_BEGUN = "begun:"
+_SUBSCRIBED = "begun:"
 
 
-class Intake:
+class SourceConsumers:
     """Of one bridge. `here` and `there` are the brokers at its ends; `given` is told of each MESSAGE."""
 
     def __init__(
-        self, source: Link, here: str, there: str, terms: Terms, prefix: str, given: Callable[[Frame], None]
-    ) -> None:  # fmt: skip
+        self,
+        source: BridgeLink,
+        here: str,
+        there: str,
+        terms: ConnectorOptions,
+        prefix: str,
+        given: Callable[[Frame], None],
+    ) -> None:
         self._source, self._here, self._there, self._terms = source, here, there, terms
-        self._prefix, self._given = prefix, given
+        self._prefix, self._on_message = prefix, given
         self._durables: set[str] = set()  # subscriptions
-        self._ending: dict[str, Wanted] = {}  # subscriptions that are over when all theirs is confirmed
+        self._ending: dict[str, DemandSubscription] = {}  # subscriptions that are over when all theirs is confirmed
         self._refused: set[str] = set()  # the ids of those that the source refused when they were tried last
         self.aside: dict[str, str] = {}  #: by the id of a Wanted: why none of it crosses for now
 
     # -- subscriptions
 
-    def begin(self, wanted: Wanted) -> None:
+    def begin(self, wanted: DemandSubscription) -> None:
         """Consume it, or say for whom that is from now on."""
         if wanted.id in self.aside:
             return
         headers = {
             "ack": "client-individual",
-            "receipt": f"{self._prefix}{_BEGUN}{wanted.id}",
+            "receipt": f"{self._prefix}{_SUBSCRIBED}{wanted.id}",
             "activemq.prefetchSize": str(self._terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
             CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
-            SUPPRESS_HEADER: str(self._suppresses(wanted)).lower(),
+            SUPPRESS_HEADER: str(self._suppresses_duplicates(wanted)).lower(),
             **self._source.dialect.subscribing(self._there, self._terms.message_ttl, wanted.path, wanted.selector),
         }
-        if not wanted.static and (names := excepted(self._terms, wanted.destination)):
+        if not wanted.static and (names := exclusions_within(self._terms, wanted.destination)):
             headers[EXCEPT_HEADER] = write_path(names)
         if wanted.durable:
             self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
-        self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._given, headers)
+        self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._on_message, headers)
 
-    def _suppresses(self, wanted: Wanted) -> bool:
+    def _suppresses_duplicates(self, wanted: DemandSubscription) -> bool:
         """Whether it is to stand aside where another bridge serves its consumer."""
         if wanted.destination.is_queue:
             return self._terms.suppress_duplicate_queue_subscriptions
         return self._terms.suppress_duplicate_topic_subscriptions
 
-    def end(self, wanted: Wanted) -> None:
+    def end(self, wanted: DemandSubscription) -> None:
         """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
         if self.aside.pop(wanted.id, None) is not None and self._prefix + wanted.id not in self._ending:
             self._refused.discard(wanted.id)
-            self._delete(wanted)  # it is unsubscribed
+            self._delete_durable(wanted)  # it is unsubscribed
             return
         self._ending[self._prefix + wanted.id] = wanted
 
-    def set_aside(self, wanted: Wanted, why: str) -> None:
+    def set_aside(self, wanted: DemandSubscription, why: str) -> None:
         """The target takes none of it: it stays at the source, and is tried again some time later."""
         if wanted.id not in self.aside:
             self.aside[wanted.id] = why
             self._ending[self._prefix + wanted.id] = wanted
-            self._try_later(wanted, ASIDE_SECONDS)
+            self._retry_later(wanted, SUSPENDED_SECONDS)
 
-    def is_of_subscription(self, receipt: str) -> bool:
+    def is_subscription_receipt(self, receipt: str) -> bool:
         """Whether this is what a receipt of a subscription is called, without the prefix."""
-        return receipt.startswith(_BEGUN)
+        return receipt.startswith(_SUBSCRIBED)
 
-    def has_begun(self, receipt: str) -> None:
+    def on_subscribed(self, receipt: str) -> None:
         """The source gives what it has to the subscription of this receipt."""
-        self._refused.discard(receipt.removeprefix(_BEGUN))
+        self._refused.discard(receipt.removeprefix(_SUBSCRIBED))
 
-    def refused(self, receipt: str, wanted: Mapping[str, Wanted], why: str) -> Wanted | None:
+    def refused(self, receipt: str, wanted: Mapping[str, DemandSubscription], why: str) -> DemandSubscription | None:
         """The source refuses the subscription of this receipt: it is tried again some time later.
 
         Which of these that are wanted it is; None: it is wanted no more.
         """
-        found = wanted.get(receipt.removeprefix(_BEGUN))
+        found = wanted.get(receipt.removeprefix(_SUBSCRIBED))
         if found is None or found.id in self.aside:
             return None
         self.aside[found.id] = why
-        self._try_later(found, ASIDE_SECONDS if found.id in self._refused else REFUSED_SECONDS)
+        self._retry_later(found, SUSPENDED_SECONDS if found.id in self._refused else REFUSED_SECONDS)
         self._refused.add(found.id)
         return found
 
-    def _try_later(self, wanted: Wanted, seconds: float) -> None:
-        self._source.later(seconds, lambda: self._try_again(wanted))
+    def _retry_later(self, wanted: DemandSubscription, seconds: float) -> None:
+        self._source.later(seconds, lambda: self._retry(wanted))
 
-    def _try_again(self, wanted: Wanted) -> None:
+    def _retry(self, wanted: DemandSubscription) -> None:
         if wanted.id not in self.aside:
             return
         if self._prefix + wanted.id in self._ending:  # some of it is still under way
-            self._try_later(wanted, ASIDE_SECONDS)
+            self._retry_later(wanted, SUSPENDED_SECONDS)
             return
         del self.aside[wanted.id]
         self.begin(wanted)
@@ -128,24 +134,24 @@ class Intake:
             self._source.unsubscribe(id)
             self._durables.discard(id)
             if wanted.id not in self.aside:
-                self._delete(wanted)
+                self._delete_durable(wanted)
 
     # -- durable subscriptions
 
-    def _durable_name(self, wanted: Wanted) -> str:
-        return durable(self._here, wanted.destination.name)
+    def _durable_name(self, wanted: DemandSubscription) -> str:
+        return durable_name(self._here, wanted.destination.name)
 
-    def _delete(self, wanted: Wanted) -> None:
+    def _delete_durable(self, wanted: DemandSubscription) -> None:
         if wanted.durable:
             self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
 
     def keep(self, topics: Collection[str]) -> None:
         """Of what is kept for bridges of this connector only these topics are needed."""
-        if self._source.dialect.knows_rivals and len(topics) <= MAX_KEPT:
-            names = [durable(self._here, topic) for topic in sorted(topics)]
+        if self._source.dialect.knows_rivals and len(topics) <= MAX_DURABLE_NAMES:
+            names = [durable_name(self._here, topic) for topic in sorted(topics)]
             self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: write_path(names)})
 
-    def leave(self, wanted: Collection[Wanted]) -> None:
+    def leave(self, wanted: Collection[DemandSubscription]) -> None:
         """For good: of these subscriptions, which are all, nothing is to be kept any more."""
         for each in wanted:
             if each.durable and each.id not in self.aside:

@@ -8,20 +8,20 @@ from dataclasses import asdict
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
-from brokerapp.network.connectors.connector_store import Registry
-from brokerapp.network.connectors.diagnosis import Inquiry
-from brokerapp.network.connectors.leader import Seat
+from brokerapp.network.connectors.connector_store import NetworkConnectorStore
+from brokerapp.network.connectors.diagnosis import BridgeDiagnosis
+from brokerapp.network.connectors.leader import ConnectorLeader
 from brokerapp.network.connectors.stats import demand_of, network_stats
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.options import options_of
 
 logger = logging.getLogger(__name__)
 
 
-class NetworkDesk:
+class NetworkRequests:
     """Carries out requests about the connectors, which the node of this seat has."""
 
-    def __init__(self, seat: Seat, registry: Registry) -> None:
+    def __init__(self, seat: ConnectorLeader, registry: NetworkConnectorStore) -> None:
         self._seat, self._connections, self._registry = seat, seat.connections, registry
 
     @property
@@ -35,7 +35,7 @@ class NetworkDesk:
             "network_remove": self.remove,
             "network_start": self.start,
             "network_stop": self.stop,
-            "network_why": Inquiry(self._connections).why,
+            "network_why": BridgeDiagnosis(self._connections).why,
         }
 
     async def network(self) -> dict[str, Any]:
@@ -52,45 +52,45 @@ class NetworkDesk:
 
     async def put(self, definition: dict[str, Any]) -> None:
         """Have this connector, in place of the one of its name. Raises DefinitionRefused."""
-        async with self._seat.changing:
+        async with self._seat.lock:
             known = {each.definition.name: each.definition for each in self._connections}
             former = known.get(definition.get("name", ""))
             connector = NetworkConnector.from_json(definition, former)
-            check(connector)
+            check_connector(connector)
             await self._connections.put(connector)
             await self._keep(connector.name)
 
     async def remove(self, name: str) -> None:
         """Have no connector of this name any more. What its bridges held goes back. Raises RequestRefused."""
-        async with self._seat.changing:
+        async with self._seat.lock:
             await self._connections.remove(name)
             await self._keep(name)
 
     async def start(self, name: str) -> None:
         """Let a connector have its bridges. Raises RequestRefused."""
-        async with self._seat.changing:
+        async with self._seat.lock:
             await self._connections.resume(name)
             await self._keep(name)
 
     async def stop(self, name: str) -> None:
         """Take the bridges of a connector down, until it is started, or its broker is. Raises RequestRefused."""
-        async with self._seat.changing:
-            await self._connections.halt(name)
+        async with self._seat.lock:
+            await self._connections.stop_connector(name)
             await self._keep(name)
 
     async def _keep(self, changed: str) -> None:
         connections = self._connections
         try:
-            await self._registry.keep([each.definition for each in connections], connections.switched, changed)
+            await self._registry.keep([each.definition for each in connections], connections.overridden_states, changed)
         except StoreUnavailable:
             logger.error("the change of the network connectors could not be stored: a restart undoes it")
             raise
 
 
-def check(connector: NetworkConnector) -> None:
+def check_connector(connector: NetworkConnector) -> None:
     """Raise DefinitionRefused for a connector that cannot work, or asks for what there is not."""
     try:
-        _, unknown = terms_of(connector)
+        _, unknown = options_of(connector)
     except ConfigurationRefused as error:
         raise DefinitionRefused(str(error)) from error
     if unknown:

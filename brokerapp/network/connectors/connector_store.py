@@ -9,16 +9,16 @@ from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, InvalidDestination
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.options import options_of
 from brokerapp.store.connectors import ConnectorStore
 
 logger = logging.getLogger(__name__)
 
 #: All that is kept, as JSON has it.
-Kept = dict[str, Any]
+StoredConnectors = dict[str, Any]
 
 
-class Registry:
+class NetworkConnectorStore:
     """Of one broker, for each of its nodes. With each connector it has whether an operator started or stopped it.
 
     Also which a file does not have any more, until what was kept for their bridges is removed.
@@ -34,7 +34,7 @@ class Registry:
         """
         wanted = _dump(configured)
 
-        def begun(stored: Kept) -> Kept | None:
+        def begun(stored: StoredConnectors) -> StoredConnectors | None:
             if not stored or (impose and stored["imported"] != wanted):
                 former = {each.get("name") for each in stored.get("connectors", ())}.union(stored.get("gone", ()))
                 gone = sorted(former.difference(each.name for each in configured))
@@ -50,7 +50,7 @@ class Registry:
         """
         stored, found = await self._read(), []
         for each in stored.get("connectors", ()):
-            if why := _refusal(each):
+            if why := _refusal_reason(each):
                 logger.error("network connector %s, as it is stored, is left out: %s", each.get("name"), why)
             else:
                 found.append(NetworkConnector.from_json(each))
@@ -62,8 +62,10 @@ class Registry:
         What was left out stays in the store until it is changed.
         """
 
-        def changed_to(stored: Kept) -> Kept:
-            left_out = [each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal(each)]
+        def changed_to(stored: StoredConnectors) -> StoredConnectors:
+            left_out = [
+                each for each in stored.get("connectors", ()) if each.get("name") != changed and _refusal_reason(each)
+            ]
             kept = [*json.loads(_dump(connectors)), *left_out]
             gone = [each for each in stored.get("gone", ()) if each != changed]
             return {**stored, "connectors": kept, "running": dict(running), "gone": gone}
@@ -78,11 +80,11 @@ class Registry:
         """Nothing is left of these."""
         await self._change(lambda stored: {**stored, "gone": [n for n in stored.get("gone", ()) if n not in names]})
 
-    async def _read(self) -> Kept:
+    async def _read(self) -> StoredConnectors:
         text = await self._store.read()
         return json.loads(text) if text else {}
 
-    async def _change(self, changed: Callable[[Kept], Kept | None]) -> None:
+    async def _change(self, changed: Callable[[StoredConnectors], StoredConnectors | None]) -> None:
         """Keep what follows from what is kept, whatever others make of it meanwhile; None: it stays."""
         while True:
             text = await self._store.read()
@@ -91,10 +93,10 @@ class Registry:
                 return
 
 
-def _refusal(stored: Mapping[str, Any]) -> str:
+def _refusal_reason(stored: Mapping[str, Any]) -> str:
     """Why a stored connector cannot be had; "": it can."""
     try:
-        terms_of(NetworkConnector.from_json(stored))
+        options_of(NetworkConnector.from_json(stored))
     except (ConfigurationRefused, DefinitionRefused, InvalidDestination) as error:
         return str(error)
     return ""

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from brokerapp.errors import ConfigurationRefused, RequestRefused
-from brokerapp.network.bridge.connection import Way
-from brokerapp.network.links.bridge_link import Trust
-from brokerapp.network.options.address import Address, address_of
-from brokerapp.network.options.client_ids import is_left_by
+from brokerapp.network.bridge.connection import BridgeConnection
+from brokerapp.network.links.bridge_link import TlsContextFactory
+from brokerapp.network.options.address import BrokerAddress, address_of
+from brokerapp.network.options.client_ids import is_of_removed_connector
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.discovery import Discovery
-from brokerapp.network.options.multicast import group_of
-from brokerapp.network.options.options import Terms, terms_of
+from brokerapp.network.options.multicast import parse_group
+from brokerapp.network.options.options import ConnectorOptions, options_of
 from brokerapp.stomp.transport.connector_state import ConnectorState
 
 logger = logging.getLogger(__name__)
@@ -26,13 +26,13 @@ MAX_FOUND = 200
 
 
 @dataclass(slots=True, eq=False)
-class Connector:
+class RunningConnector:
     """One network connector as it runs."""
 
     definition: NetworkConnector
-    terms: Terms
+    terms: ConnectorOptions
     running: bool  #: it is to have its bridges
-    ways: list[Way] = field(default_factory=list)
+    ways: list[BridgeConnection] = field(default_factory=list)
     discovery: Discovery | None = None  #: of the brokers it leads to
     announced: dict[str, str] = field(default_factory=dict)  #: URI -> broker, of those that are there now
 
@@ -41,7 +41,7 @@ class Connector:
         return any(address_of(uri) in way.addresses for way in self.ways)
 
 
-class Connections:
+class ConnectorManager:
     """All of one node. `endpoint` is where bridges consume from their own broker.
 
     Unless they start `at_once` each waits for the first attempts of the one before it. `trust` makes what TLS is spoken
@@ -49,27 +49,39 @@ class Connections:
     """
 
     def __init__(
-        self, endpoint: ConnectorState, definitions: Sequence[NetworkConnector], trust: Trust, *, at_once: bool = False
-    ) -> None:  # fmt: skip
-        self.broker, self._endpoint, self._at_once, self._trust = endpoint.broker, endpoint, at_once, trust
+        self,
+        endpoint: ConnectorState,
+        definitions: Sequence[NetworkConnector],
+        trust: TlsContextFactory,
+        *,
+        at_once: bool = False,
+    ) -> None:
+        self.broker, self._endpoint, self._starts_concurrently, self._make_tls = (
+            endpoint.broker,
+            endpoint,
+            at_once,
+            trust,
+        )
         self._connectors = {each.name: self._make(each) for each in definitions}
-        self._starting: asyncio.Task | None = None
-        self._announcing: list[Discovery] = []
-        self._leaving: set[asyncio.Task] = set()  # ways to brokers that are not announced any more
+        self._start_task: asyncio.Task | None = None
+        self._announcements: list[Discovery] = []
+        self._stopping: set[asyncio.Task] = set()  # ways to brokers that are not announced any more
 
-    def __iter__(self) -> Iterator[Connector]:
+    def __iter__(self) -> Iterator[RunningConnector]:
         return iter(self._connectors.values())
 
     @property
-    def all(self) -> list[Way]:
+    def all(self) -> list[BridgeConnection]:
         """The ways of all connectors."""
         return [way for each in self for way in each.ways]
 
-    def _make(self, definition: NetworkConnector) -> Connector:
-        terms, _ = terms_of(definition)
-        connector = Connector(definition, terms, terms.auto_start)
+    def _make(self, definition: NetworkConnector) -> RunningConnector:
+        terms, _ = options_of(definition)
+        connector = RunningConnector(definition, terms, terms.auto_start)
         groups = (terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses]
-        connector.ways = [Way(self._endpoint, terms, each, self._told, self._trust) for each in groups]
+        connector.ways = [
+            BridgeConnection(self._endpoint, terms, each, self._on_connection_change, self._make_tls) for each in groups
+        ]
         return connector
 
     # -- life
@@ -77,20 +89,20 @@ class Connections:
     async def announce(self, addresses: Mapping[str, Sequence[str]]) -> None:
         """Let brokers of these groups, named by uris, find this one at these addresses. Raises ConfigurationRefused."""
         for uri, announced in addresses.items():
-            discovery = Discovery(group_of(uri)[0], self.broker.name, tuple(announced))
+            discovery = Discovery(parse_group(uri)[0], self.broker.name, tuple(announced))
             try:
                 await discovery.start()
             except OSError as error:
                 raise ConfigurationRefused(f"discoveryUri {uri}: nothing can be announced there: {error}") from error
-            self._announcing.append(discovery)
+            self._announcements.append(discovery)
 
     async def become(self, definitions: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
         """Have these connectors and no others; `running` says of some whether they are to have their bridges."""
         begins, names = not self._connectors, {each.name for each in definitions}
         if not definitions:
-            await self._end_starting()
+            await self._cancel_start()
         for each in [each for each in self._connectors if each not in names]:
-            await self._drop(each)
+            await self._remove(each)
         for each in definitions:
             former = self._connectors.get(each.name)
             if former is not None and former.definition.to_json(secrets=True) == each.to_json(secrets=True):
@@ -104,50 +116,50 @@ class Connections:
             self.start()
 
     @property
-    def switched(self) -> dict[str, bool]:
+    def overridden_states(self) -> dict[str, bool]:
         """Whether they are to have their bridges, of those where that is not as their definition says."""
         return {each.definition.name: each.running for each in self if each.running is not each.terms.auto_start}
 
     def start(self) -> None:
         """Build the bridges of those connectors that start by themselves."""
-        self._starting = asyncio.create_task(self._start(), name="network connectors")
+        self._start_task = asyncio.create_task(self._start(), name="network connectors")
 
     async def _start(self) -> None:
         for each in list(self):  # operators make and remove some meanwhile
             if each.running and self._connectors.get(each.definition.name) is each:
                 await self._start_one(each)
 
-    async def _start_one(self, connector: Connector) -> None:
-        await self._begin(connector)
-        if not self._at_once:
+    async def _start_one(self, connector: RunningConnector) -> None:
+        await self._start_connections(connector)
+        if not self._starts_concurrently:
             for way in connector.ways:
                 await way.tried.wait()
 
     async def stop(self) -> None:
         """Take all bridges down; what they held goes back."""
-        await self._end_starting()
+        await self._cancel_start()
         for each in list(self):
-            await self._end(each)
-        for discovery in self._announcing:
+            await self._stop_connections(each)
+        for discovery in self._announcements:
             await discovery.stop()
 
-    async def _end_starting(self) -> None:
-        if self._starting is not None:
-            self._starting.cancel()
+    async def _cancel_start(self) -> None:
+        if self._start_task is not None:
+            self._start_task.cancel()
             try:
-                await self._starting
+                await self._start_task
             except asyncio.CancelledError:
                 pass
             except Exception:
                 logger.exception("the network connectors could not all be started")
 
-    async def _begin(self, connector: Connector) -> None:
+    async def _start_connections(self, connector: RunningConnector) -> None:
         for way in connector.ways:
             way.start()
         if connector.terms.group is not None and connector.discovery is None:
             connector.discovery = Discovery(
                 connector.terms.group, self.broker.name,
-                found=partial(self._found, connector), lost=partial(self._lost, connector),
+                found=partial(self._on_broker_found, connector), lost=partial(self._on_broker_lost, connector),
             )  # fmt: skip
             try:
                 await connector.discovery.start()
@@ -155,7 +167,7 @@ class Connections:
                 connector.discovery = None
                 logger.error("network connector %s finds nobody: %s", connector.terms.name, error)
 
-    async def _end(self, connector: Connector, *, for_good: bool = False) -> None:
+    async def _stop_connections(self, connector: RunningConnector, *, for_good: bool = False) -> None:
         discovery, connector.discovery = connector.discovery, None
         if discovery is not None:
             await discovery.stop()
@@ -165,7 +177,7 @@ class Connections:
             connector.ways.clear()
             connector.announced.clear()
 
-    def _found(self, connector: Connector, uri: str, broker: str) -> None:
+    def _on_broker_found(self, connector: RunningConnector, uri: str, broker: str) -> None:
         """A broker announces itself; one that does so at several addresses is led to by one of them at a time."""
         address = address_of(uri)
         if address is None or len(connector.announced) >= MAX_FOUND:
@@ -179,29 +191,29 @@ class Connections:
         others = [each for each, name in connector.announced.items() if name == broker]
         connector.announced[uri] = broker
         if not any(map(connector.leads_to, others)):
-            self._lead(connector, address)
+            self._add_connection(connector, address)
 
-    def _lead(self, connector: Connector, address: Address) -> None:
+    def _add_connection(self, connector: RunningConnector, address: BrokerAddress) -> None:
         logger.info("network connector %s: found %s", connector.terms.name, address)
-        way = Way(self._endpoint, connector.terms, (address,), self._told, self._trust)
+        way = BridgeConnection(self._endpoint, connector.terms, (address,), self._on_connection_change, self._make_tls)
         connector.ways.append(way)
         way.start()
 
-    def _lost(self, connector: Connector, uri: str) -> None:
+    def _on_broker_lost(self, connector: RunningConnector, uri: str) -> None:
         """It announces itself no more."""
         address, broker = address_of(uri), connector.announced.pop(uri, None)
         for way in [way for way in connector.ways if address in way.addresses]:
             connector.ways.remove(way)
             task = asyncio.create_task(way.stop(), name=f"end of {connector.terms.name}")
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
         others = [each for each, name in connector.announced.items() if name == broker]
         if others and not any(map(connector.leads_to, others)):
-            self._lead(connector, address_of(others[0]))
+            self._add_connection(connector, address_of(others[0]))
 
     # -- while it runs
 
-    def find(self, name: str) -> Connector:
+    def find(self, name: str) -> RunningConnector:
         """The connector of this name. Raises RequestRefused."""
         try:
             return self._connectors[name]
@@ -212,13 +224,13 @@ class Connections:
         """Let a connector have its bridges again."""
         connector = self.find(name)
         connector.running = True
-        await self._begin(connector)
+        await self._start_connections(connector)
 
-    async def halt(self, name: str) -> None:
+    async def stop_connector(self, name: str) -> None:
         """Take the bridges of a connector down until it is resumed."""
         connector = self.find(name)
         connector.running = False
-        await self._end(connector)
+        await self._stop_connections(connector)
 
     async def put(self, definition: NetworkConnector) -> None:
         """Have this connector, in place of the one of its name, if there is one, and running if that was.
@@ -229,7 +241,7 @@ class Connections:
         connector = self._make(definition)
         if former is not None:
             connector.running = former.running
-            await self._end(former)
+            await self._stop_connections(former)
         self._connectors[definition.name] = connector
         if connector.running:
             await self.resume(definition.name)
@@ -239,24 +251,24 @@ class Connections:
 
         The durable subscriptions that a duplex one left at a broker that is away stay there.
         """
-        await self._drop(name, for_good=True)
+        await self._remove(name, for_good=True)
         self.forget((name,))
 
     def forget(self, names: Iterable[str]) -> None:
         """Nothing is to be kept any more for the bridges of connectors that had these names."""
         clients = {each.subscription.client_id for each in self.broker.durables}
         for client in clients:
-            if any(is_left_by(client, name, self.broker.name, self._connectors) for name in names):
+            if any(is_of_removed_connector(client, name, self.broker.name, self._connectors) for name in names):
                 self.broker.durables.keep_of_bridge(client, ())
 
-    async def _drop(self, name: str, *, for_good: bool = False) -> None:
+    async def _remove(self, name: str, *, for_good: bool = False) -> None:
         """Have no such connector here. Unless it is `for_good` another node may have it."""
         connector = self.find(name)
         connector.running = False
-        await self._end(connector, for_good=for_good)
+        await self._stop_connections(connector, for_good=for_good)
         del self._connectors[name]
 
-    def _told(self, way: Way, begins: bool) -> None:
+    def _on_connection_change(self, way: BridgeConnection, begins: bool) -> None:
         """The bridges of a way begin, or end."""
         advisories, key = self.broker.advisories, f"{way.terms.name} {way.addresses[0]}"
         if begins:

@@ -16,17 +16,17 @@ from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.network.bridge.connection import OUT, Way
-from brokerapp.network.bridge.demand import Wanted
-from brokerapp.network.connectors.connectors import Connections
-from brokerapp.network.connectors.diagnosis_rules import Facts, reason
-from brokerapp.network.options.destination_filter import listed
+from brokerapp.network.bridge.connection import OUTBOUND, BridgeConnection
+from brokerapp.network.bridge.demand import DemandSubscription
+from brokerapp.network.connectors.connectors import ConnectorManager
+from brokerapp.network.connectors.diagnosis_rules import DiagnosisFacts, block_reason
+from brokerapp.network.options.destination_filter import is_listed
 
 
-class Inquiry:
+class BridgeDiagnosis:
     """Asks what one broker's bridges do about a destination."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: ConnectorManager) -> None:
         self._connections = connections
 
     @property
@@ -39,16 +39,16 @@ class Inquiry:
         Of all messages of a destination, or of the one with this number in a queue. Raises RequestRefused.
         """
         target = Destination.parse(destination)
-        entry = await self._entry(target, seq) if seq is not None else None
+        entry = await self._read_entry(target, seq) if seq is not None else None
         found = []
         for connector in self._connections:
             for way in connector.ways:
-                said = reason(self._facts(way, target, entry))
+                said = block_reason(self._collect_facts(way, target, entry))
                 remote = way.remote or str(way.addresses[0])
                 found.append({"connector": connector.terms.name, "remote": remote, "crosses": not said, "reason": said})
         return found
 
-    async def _entry(self, queue: Destination, seq: int) -> LogEntry:
+    async def _read_entry(self, queue: Destination, seq: int) -> LogEntry:
         """The message of this number."""
         log = self._broker.queues.find(queue)
         done = asyncio.get_running_loop().create_future()
@@ -58,70 +58,72 @@ class Inquiry:
             raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
         return entries[0]
 
-    def _facts(self, way: Way, target: Destination, entry: LogEntry | None) -> Facts:
-        wanted = _wanted(way, target)
+    def _collect_facts(self, way: BridgeConnection, target: Destination, entry: LogEntry | None) -> DiagnosisFacts:
+        wanted = _matching_demand(way, target)
         log = (
             self._broker.queues.get(str(target))
             if target.kind in (DestinationKind.QUEUE, DestinationKind.TEMP_QUEUE)
             else None
         )
-        own = [each for each in _subscriptions(way) if _takes_in(each, target)]
+        own = [each for each in _subscriptions(way) if _covers(each, target)]
         serving = [each for each in own if log is None or each in log.consumers]
-        refused = _refused(way, wanted, target)
-        facts = Facts(way.terms, target, way.state, way.last_error, wanted, refused, bool(own) and not serving)
+        refused = _refusal_of_all(way, wanted, target)
+        facts = DiagnosisFacts(way.terms, target, way.state, way.last_error, wanted, refused, bool(own) and not serving)
         if log is None or not serving:
             return facts
-        return Facts(
-            way.terms, target, way.state, way.last_error, wanted, _refused_alone(way, entry) or refused,
+        return DiagnosisFacts(
+            way.terms, target, way.state, way.last_error, wanted, _refusal_of_message(way, entry) or refused,
             paused=log.silent,
-            verdict=None if entry is None else _verdict(log, serving[0], entry),
-            is_held=entry is not None and _holds(log, entry),
+            verdict=None if entry is None else _decide(log, serving[0], entry),
+            is_unacked=entry is not None and _is_unacked(log, entry),
             is_full=all(not each.credit for each in serving),
-            preferred=sum(each.ready and each.priority > serving[0].priority for each in log.consumers),
+            preferred_count=sum(each.ready and each.priority > serving[0].priority for each in log.consumers),
         )  # fmt: skip
 
 
-def _wanted(way: Way, target: Destination) -> list[Wanted]:
-    demand = [wanted for each in way.bridges if each.name == OUT for wanted in each.demand.wanted.values()]
+def _matching_demand(way: BridgeConnection, target: Destination) -> list[DemandSubscription]:
+    demand = [wanted for each in way.bridges if each.name == OUTBOUND for wanted in each.demand.wanted.values()]
     return [
         each
         for each in demand
         if each.destination.kind is target.kind
         and matches(each.destination.name, target.name)
-        and (each.static or not listed(target, way.terms.excluded))
+        and (each.static or not is_listed(target, way.terms.excluded))
     ]
 
 
-def _refused(way: Way, wanted: Sequence[Wanted], target: Destination) -> str:
+def _refusal_of_all(way: BridgeConnection, wanted: Sequence[DemandSubscription], target: Destination) -> str:
     """What a broker says that refuses all of these; "": some cross."""
-    reasons = [bridge.stays(each, target) for bridge in way.bridges if bridge.name == OUT for each in wanted]
+    reasons = [bridge.stays(each, target) for bridge in way.bridges if bridge.name == OUTBOUND for each in wanted]
     return reasons[0] if reasons and all(reasons) else ""
 
 
-def _refused_alone(way: Way, entry: LogEntry | None) -> str:
+def _refusal_of_message(way: BridgeConnection, entry: LogEntry | None) -> str:
     """What the broker there says that refuses this message while it takes others; ""."""
     if entry is None:
         return ""
-    return next((said for each in way.bridges if each.name == OUT and (said := each.refusal(entry.message.id))), "")
+    return next(
+        (said for each in way.bridges if each.name == OUTBOUND and (said := each.refusal(entry.message.id))), ""
+    )
 
 
-def _subscriptions(way: Way) -> list[Subscription]:
+def _subscriptions(way: BridgeConnection) -> list[Subscription]:
     return list(way.own.client.subscriptions.values()) if way.own is not None else []
 
 
-def _takes_in(subscription: Subscription, target: Destination) -> bool:
+def _covers(subscription: Subscription, target: Destination) -> bool:
     if subscription.crossing is not None and subscription.crossing.leaves_alone(target.name):
         return False
     return any(each.kind is target.kind and matches(each.name, target.name) for each in subscription.destinations)
 
 
-def _holds(log: MessageLog, entry: LogEntry) -> bool:
+def _is_unacked(log: MessageLog, entry: LogEntry) -> bool:
     return any(
         held.seq == entry.seq for each in log.consumers for held in each.unacked.values() if held.log == log.name
     )
 
 
-def _verdict(log: MessageLog, subscription: Subscription, entry: LogEntry) -> BridgeDecision:
+def _decide(log: MessageLog, subscription: Subscription, entry: LogEntry) -> BridgeDecision:
     asks = SelectorEvaluation(entry, log.destination)
     if log.gate is None or subscription.crossing is None:
         return BridgeDecision.CROSSES

@@ -8,35 +8,35 @@ from dataclasses import dataclass
 from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import BridgeConnectionState
-from brokerapp.network.bridge.demand import Wanted
-from brokerapp.network.options.destination_filter import refusal
-from brokerapp.network.options.options import Terms
+from brokerapp.network.bridge.demand import DemandSubscription
+from brokerapp.network.options.destination_filter import exclusion_reason
+from brokerapp.network.options.options import ConnectorOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DiagnosisFacts:
     """What is known of one way of a connector, and of a destination of this broker."""
 
-    terms: Terms
+    terms: ConnectorOptions
     destination: Destination
     state: BridgeConnectionState
     last_error: str
-    wanted: Sequence[Wanted] = ()  #: what the bridge consumes that takes the destination in
+    wanted: Sequence[DemandSubscription] = ()  #: what the bridge consumes that takes the destination in
     refused: str = ""  #: what either broker says that refuses it, for now
     rests: bool = False  #: it stands aside for another bridge that leads to the same consumers
     paused: bool = False  #: the queue gives out nothing
     verdict: BridgeDecision | None = None  #: of one message, if one is asked about
-    is_held: bool = False  #: that message is with a consumer already
+    is_unacked: bool = False  #: that message is with a consumer already
     is_full: bool = False  #: the bridge holds as many as it may
-    preferred: int = 0  #: consumers here with a higher priority, which could take messages now
+    preferred_count: int = 0  #: consumers here with a higher priority, which could take messages now
 
 
-def reason(facts: Facts) -> str:
+def block_reason(facts: DiagnosisFacts) -> str:
     """Why nothing, or not this message, crosses; "": it does."""
-    return next((said for said in (_of_the_way(facts), _of_demand(facts), _of_the_queue(facts)) if said), "")
+    return next((said for said in (_connection_reason(facts), _demand_reason(facts), _queue_reason(facts)) if said), "")
 
 
-def _of_the_way(facts: Facts) -> str:
+def _connection_reason(facts: DiagnosisFacts) -> str:
     if facts.state is BridgeConnectionState.CONNECTED:
         return ""
     if facts.state is BridgeConnectionState.STOPPED:
@@ -44,12 +44,12 @@ def _of_the_way(facts: Facts) -> str:
     return f"there is no connection: {facts.last_error or facts.state}"
 
 
-def _of_demand(facts: Facts) -> str:
+def _demand_reason(facts: DiagnosisFacts) -> str:
     if facts.refused:
         return facts.refused
     if facts.wanted:
         return "another bridge serves the same consumers (suppressDuplicateQueueSubscriptions)" if facts.rests else ""
-    if said := refusal(facts.terms, facts.destination):
+    if said := exclusion_reason(facts.terms, facts.destination):
         return said
     if facts.terms.static_bridge:
         return "the bridge is static, and it is not among staticallyIncludedDestinations"
@@ -60,15 +60,15 @@ def _bridges(count: int) -> str:
     return "one bridge" if count == 1 else f"{count} bridges"
 
 
-def _of_the_queue(facts: Facts) -> str:
-    if facts.is_held:
+def _queue_reason(facts: DiagnosisFacts) -> str:
+    if facts.is_unacked:
         return "a consumer holds it"
     if facts.paused:
         return "the queue is paused"
     if facts.verdict is not None and facts.verdict is not BridgeDecision.CROSSES:
         return str(facts.verdict)
-    if facts.preferred:
-        return f"{facts.preferred} consumers here come first (decreaseNetworkConsumerPriority)"
+    if facts.preferred_count:
+        return f"{facts.preferred_count} consumers here come first (decreaseNetworkConsumerPriority)"
     if facts.is_full:
         return f"the bridge holds {facts.terms.prefetch_size} messages that are not confirmed yet (prefetchSize)"
     return ""

@@ -9,35 +9,35 @@ from __future__ import annotations
 
 import asyncio
 
-from brokerapp.network.connectors.connector_store import Registry
-from brokerapp.network.connectors.connectors import Connections
+from brokerapp.network.connectors.connector_store import NetworkConnectorStore
+from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.nodes.membership.ownership import NETWORK
 from brokerapp.nodes.ownership.coordinator import Homes
 
 
-class Seat:
+class ConnectorLeader:
     """Of one node. `changing` is held by whoever changes the connectors."""
 
-    def __init__(self, homes: Homes, connections: Connections, registry: Registry) -> None:
-        self._homes, self.connections, self._registry = homes, connections, registry
-        self.changing = asyncio.Lock()
-        self._look = asyncio.Event()
-        self._left = False
+    def __init__(self, ownership: Homes, connections: ConnectorManager, registry: NetworkConnectorStore) -> None:
+        self._ownership, self.connections, self._registry = ownership, connections, registry
+        self.lock = asyncio.Lock()
+        self._refresh_requested = asyncio.Event()
+        self._has_left = False
 
     @property
     def is_here(self) -> bool:
         """Whether it is the turn of this node."""
-        return not self._left and self._homes.members.keeper(NETWORK) == self._homes.me
+        return not self._has_left and self._ownership.members.keeper(NETWORK) == self._ownership.me
 
     def look(self) -> None:
         """The members, or the connectors in the store, are said to be others."""
-        self._look.set()
+        self._refresh_requested.set()
 
     async def settle(self) -> None:
         """Have the connectors of the store, or none, as it is this node's turn or not. Raises StoreUnavailable."""
-        async with self.changing:
+        async with self.lock:
             wanted = await self._registry.found() if self.is_here else ([], {})
-            if not self._left:
+            if not self._has_left:
                 await self.connections.become(*wanted)
                 if self.is_here and (gone := await self._registry.gone()):
                     self.connections.forget(gone)
@@ -47,11 +47,11 @@ class Seat:
         """Settle whenever something changed, until cancelled. Raises StoreUnavailable."""
         while True:
             await self.settle()
-            await self._look.wait()
-            self._look.clear()
+            await self._refresh_requested.wait()
+            self._refresh_requested.clear()
 
     async def leave(self) -> None:
         """Take all bridges down, for good."""
-        self._left = True
-        async with self.changing:
+        self._has_left = True
+        async with self.lock:
             await self.connections.stop()

@@ -10,32 +10,32 @@ from typing import Any
 from brokerapp.model.definitions import VirtualDestination
 from brokerapp.model.network_stats import BridgeConnectionStats, BridgeStats, ConnectorStats, DemandStats, NetworkStats
 from brokerapp.network.bridge.bridge import Bridge
-from brokerapp.network.bridge.connection import OUT, Way
-from brokerapp.network.connectors.connectors import Connections, Connector
-from brokerapp.network.options.destination_filter import twice
-from brokerapp.network.options.options import without_effect
+from brokerapp.network.bridge.connection import OUTBOUND, BridgeConnection
+from brokerapp.network.connectors.connectors import ConnectorManager, RunningConnector
+from brokerapp.network.options.destination_filter import duplicate_warnings
+from brokerapp.network.options.options import unsupported_options
 
 #: Subscriptions of a bridge, and consumers of each, that are told of in one answer: a person reads no more.
 MAX_DEMAND, MAX_CONSUMERS = 1_000, 20
 
 
-def network_stats(connections: Connections) -> NetworkStats:
+def network_stats(connections: ConnectorManager) -> NetworkStats:
     """All of it, in brief."""
     broker = connections.broker
     virtual = broker.topology.definitions.virtual_destinations
-    return NetworkStats([_connector(each, virtual) for each in connections], broker.bridges.incoming())
+    return NetworkStats([_connector_stats(each, virtual) for each in connections], broker.bridges.incoming())
 
 
-def _connector(connector: Connector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:
+def _connector_stats(connector: RunningConnector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:
     definition = connector.definition
-    idle = [f"{name} {why}" for name, why in without_effect(definition)]
+    idle = [f"{name} {why}" for name, why in unsupported_options(definition)]
     return ConnectorStats(
         definition.name, definition.uri, connector.running, connector.terms.duplex, definition.to_json(),
-        [_way(each) for each in connector.ways], [*twice(connector.terms, virtual), *idle],
+        [_connection_stats(each) for each in connector.ways], [*duplicate_warnings(connector.terms, virtual), *idle],
     )  # fmt: skip
 
 
-def _way(way: Way) -> BridgeConnectionStats:
+def _connection_stats(way: BridgeConnection) -> BridgeConnectionStats:
     return BridgeConnectionStats(
         addresses=list(map(str, way.addresses)),
         state=way.state,
@@ -47,14 +47,14 @@ def _way(way: Way) -> BridgeConnectionStats:
         attempts=way.attempts,
         next_attempt_ms=way.next_attempt_ms,
         connections=way.connections,
-        bridges=[_bridge(way, each) for each in way.directions],
+        bridges=[_bridge_stats(way, each) for each in way.directions],
     )
 
 
-def _bridge(way: Way, direction: str) -> BridgeStats:
+def _bridge_stats(way: BridgeConnection, direction: str) -> BridgeStats:
     """One direction, whether it is there now or not."""
-    goes_out = direction == OUT
-    counts = way.counts.out if goes_out else way.counts.back
+    goes_out = direction == OUTBOUND
+    counts = way.counts.outbound if goes_out else way.counts.inbound
     bridge = next((each for each in way.bridges if each.name == direction), None)
     return BridgeStats(
         direction,
@@ -66,28 +66,28 @@ def _bridge(way: Way, direction: str) -> BridgeStats:
         duplicates=0 if goes_out else way.counts.here.repeated,
         refused=counts.refused,
         under_way=bridge.under_way if bridge is not None else 0,
-        queued=_queued(way) if goes_out else 0,
+        queued=_queued_count(way) if goes_out else 0,
         demand=len(bridge.demand.wanted) if bridge is not None else 0,
     )
 
 
-def _queued(way: Way) -> int:
+def _queued_count(way: BridgeConnection) -> int:
     if way.own is None:
         return 0
     logs = {log.name: log for each in way.own.client.subscriptions.values() for log in each.logs}
     return sum(log.depth for log in logs.values())
 
 
-def demand_of(connector: Connector) -> list[dict[str, Any]]:
+def demand_of(connector: RunningConnector) -> list[dict[str, Any]]:
     """What its bridges consume, by way and direction."""
     return [
-        {"remote": way.remote, "direction": bridge.name, "demand": [asdict(each) for each in _demand(bridge)]}
+        {"remote": way.remote, "direction": bridge.name, "demand": [asdict(each) for each in _demand_stats(bridge)]}
         for way in connector.ways
         for bridge in way.bridges
     ]
 
 
-def _demand(bridge: Bridge) -> list[DemandStats]:
+def _demand_stats(bridge: Bridge) -> list[DemandStats]:
     return [
         DemandStats(
             str(each.destination), each.selector or "", each.priority, each.durable, each.static, list(each.path),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from brokerapp.network.links.bridge_link import Link, LinkLost
+from brokerapp.network.links.bridge_link import BridgeConnectionLost, BridgeLink
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _NAME_ASKED, _ECHO_ASKED = "name", "echo"
 ANSWER_SECONDS = 30.0
 
 
-async def ask_name(link: Link) -> str | None:
+async def read_broker_name(link: BridgeLink) -> str | None:
     """The name of the ActiveMQ there. None when it has no advisories, or lets the bridge read none.
 
     Raises LinkLost when it does not answer, or the connection is lost.
@@ -55,7 +55,7 @@ async def ask_name(link: Link) -> str | None:
     await asyncio.wait({told, link.lost}, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     if not told.done():
         why = f", and refuses to be asked: {refused[_ECHO_ASKED]}" if _ECHO_ASKED in refused else ""
-        raise LinkLost(link.lost.result() if link.lost.done() else f"it does not tell its name{why}")
+        raise BridgeConnectionLost(link.lost.result() if link.lost.done() else f"it does not tell its name{why}")
     for id in asked.keys() - refused.keys():  # there is nothing to end where it was refused: that were an error
         link.unsubscribe(id)
     if told.result() is None:

@@ -10,18 +10,18 @@ from typing import Any
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError
 from brokerapp.model.message import escape, unescape
-from brokerapp.network.links.dialect import SLUICE, Dialect, dialect_of
-from brokerapp.network.links.websocket import Tunnel
-from brokerapp.network.options.address import Address
-from brokerapp.network.options.size_limits import Limits, read_limits
+from brokerapp.network.links.dialect import SLUICE, RemoteDialect, dialect_of
+from brokerapp.network.links.websocket import WebSocketClientTransport
+from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.size_limits import FrameLimits, read_limits
 from brokerapp.stomp.frames import Frame, FrameBatch, FrameParser, encode
 from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
 
 #: Seconds that a broker may take to accept a connection, and then to answer CONNECT, unless its address says.
 CONNECT_SECONDS = 10.0
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
-HEART_BEAT_MS = 5_000
-SILENT_SECONDS = 3 * HEART_BEAT_MS / 1000
+HEARTBEAT_MS = 5_000
+SILENT_SECONDS = 3 * HEARTBEAT_MS / 1000
 #: Bytes waiting for the socket at which the bridge passes on nothing more for now.
 WRITE_HIGH_WATER = 1024 * 1024
 #: In the first bytes that ActiveMQ writes where it speaks OpenWire.
@@ -33,41 +33,41 @@ _RECEIPTS = re.compile(rb"(?:\n*RECEIPT\nreceipt-id:[^\n\r]*\n\n\0)+\n*")
 _RECEIPT_ID = re.compile(r"receipt-id:([^\n]*)\n")
 
 
-class LinkLost(BrokerError):
+class BridgeConnectionLost(BrokerError):
     """The connection of a bridge could not be made, or ended; the text is the reason."""
 
     code = "link-lost"
 
 
 #: What makes that by which other brokers are believed, where they speak TLS.
-Trust = Callable[[], ssl.SSLContext]
+TlsContextFactory = Callable[[], ssl.SSLContext]
 
 
-async def dial(name: str, address: Address, trust: Trust) -> Link:
+async def dial(name: str, address: BrokerAddress, trust: TlsContextFactory) -> BridgeLink:
     """A connection to where a broker listens, which is not open yet; `trust` says whose certificates are believed.
 
     Raises LinkLost.
     """
-    patience = address.patience or CONNECT_SECONDS
-    link = Link(name, patience)
+    patience = address.connect_timeout or CONNECT_SECONDS
+    link = BridgeLink(name, patience)
     try:
         async with asyncio.timeout(patience):
             await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
-        raise LinkLost(f"no connection within {patience:g} s") from error
+        raise BridgeConnectionLost(f"no connection within {patience:g} s") from error
     except OSError as error:
-        raise LinkLost(error.strerror or str(error)) from error
+        raise BridgeConnectionLost(error.strerror or str(error)) from error
     except ConfigurationRefused as error:
-        raise LinkLost(str(error)) from error
+        raise BridgeConnectionLost(str(error)) from error
     return link
 
 
-async def _connect(link: Link, address: Address, tls: ssl.SSLContext | None) -> None:
+async def _connect(link: BridgeLink, address: BrokerAddress, tls: ssl.SSLContext | None) -> None:
     connecting = asyncio.get_running_loop().create_connection
     if not address.websocket:
         await connecting(lambda: link, address.host, address.port, ssl=tls)
         return
-    tunnel = Tunnel(link, address)
+    tunnel = WebSocketClientTransport(link, address)
     transport, _ = await connecting(lambda: tunnel, address.host, address.port, ssl=tls)
     try:
         await tunnel.opened
@@ -76,14 +76,14 @@ async def _connect(link: Link, address: Address, tls: ssl.SSLContext | None) -> 
         raise
 
 
-class Link(asyncio.Protocol):
+class BridgeLink(asyncio.Protocol):
     """Frames out, frames in by what they are about. Nothing here waits but `open`."""
 
     def __init__(self, name: str, patience: float | None = None) -> None:
-        self.name, self._patience = name, patience or CONNECT_SECONDS
+        self.name, self._connect_timeout = name, patience or CONNECT_SECONDS
         self.remote = ""  #: the name of the broker there, as it says itself
-        self.dialect: Dialect = SLUICE  #: what it speaks
-        self.limits = Limits()  #: of what it takes
+        self.dialect: RemoteDialect = SLUICE  #: what it speaks
+        self.limits = FrameLimits()  #: of what it takes
         self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
         self.receipt: Callable[[str], None] = lambda _id: None
         self.refused: Callable[[Frame], None] = lambda _frame: None
@@ -94,9 +94,9 @@ class Link(asyncio.Protocol):
         self._loop, self._parser = loop, FrameParser()
         self._out: list[bytes] = []
         self._flushing = False
-        self._heard_at = loop.time()
-        self._held = False
-        self._beat: asyncio.TimerHandle | None = None
+        self._last_read_at = loop.time()
+        self._is_paused = False
+        self._heartbeat_timer: asyncio.TimerHandle | None = None
 
     async def open(self, headers: Mapping[str, str]) -> None:
         """Log in, as the bridge of the broker named in `headers`. Raises LinkLost.
@@ -110,29 +110,29 @@ class Link(asyncio.Protocol):
             raise
 
     async def _log_in(self, headers: Mapping[str, str]) -> None:
-        beats = f"{HEART_BEAT_MS},{HEART_BEAT_MS}"
+        beats = f"{HEARTBEAT_MS},{HEARTBEAT_MS}"
         self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
         done, _ = await asyncio.wait(
-            {self._connected, self.lost}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+            {self._connected, self.lost}, timeout=self._connect_timeout, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
-            raise LinkLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
+            raise BridgeConnectionLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
         answer = self._connected.result()
         if answer.command != "CONNECTED":
-            raise LinkLost(answer.headers.get("message", "it refuses the login"))
+            raise BridgeConnectionLost(answer.headers.get("message", "it refuses the login"))
         self._parser.version = "1.2"
         dialect = dialect_of(answer.headers)
         if dialect is None:
             server = answer.headers.get("server", "a server without a name")
-            raise LinkLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
+            raise BridgeConnectionLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
         self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
         try:
             self.limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
         except ValueError as error:
-            raise LinkLost(f"its answer to CONNECT is wrong: {LIMITS_HEADER}: {error}") from error
+            raise BridgeConnectionLost(f"its answer to CONNECT is wrong: {LIMITS_HEADER}: {error}") from error
         if answer.headers.get("heart-beat", "0,0") != "0,0":
-            self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+            self._heartbeat_timer = self._loop.call_later(HEARTBEAT_MS / 1000, self._on_heartbeat)
 
     # -- out
 
@@ -170,13 +170,13 @@ class Link(asyncio.Protocol):
         if out and not self.lost.done():
             self._transport.write(b"".join(out))
 
-    def _on_beat(self) -> None:
-        if not self._held and self._loop.time() - self._heard_at > SILENT_SECONDS:
-            self._end("it fell silent")
+    def _on_heartbeat(self) -> None:
+        if not self._is_paused and self._loop.time() - self._last_read_at > SILENT_SECONDS:
+            self._set_lost("it fell silent")
             self._transport.abort()
             return
         self._transport.write(b"\n")
-        self._beat = self._loop.call_later(HEART_BEAT_MS / 1000, self._on_beat)
+        self._heartbeat_timer = self._loop.call_later(HEARTBEAT_MS / 1000, self._on_heartbeat)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         """Do this then, if the connection lasts so long."""
@@ -187,13 +187,13 @@ class Link(asyncio.Protocol):
         if not self.lost.done():
             self._flush()
             self._transport.close()
-            self._end(why)
+            self._set_lost(why)
 
     def hold(self, held: bool) -> None:
         """Read nothing more from it for now, or do: it is not silent while nobody listens."""
         if self._transport.is_closing():
             return
-        self._held, self._heard_at = held, self._loop.time()
+        self._is_paused, self._last_read_at = held, self._loop.time()
         if held:
             self._transport.pause_reading()
         else:
@@ -206,9 +206,9 @@ class Link(asyncio.Protocol):
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
+        self._last_read_at = self._loop.time()
         if not self._connected.done() and _OPENWIRE in data[:64]:
-            self._end("it speaks OpenWire there: name the port of its stomp connector")
+            self._set_lost("it speaks OpenWire there: name the port of its stomp connector")
             self._transport.abort()
             return
         if self._parser.is_idle and (receipts := _RECEIPTS.match(data)) is not None:
@@ -219,7 +219,7 @@ class Link(asyncio.Protocol):
             for frame in self._parser.feed(data):
                 self._receive(frame)
         except ProtocolError as error:
-            self._end(f"it does not speak STOMP: {error}")
+            self._set_lost(f"it does not speak STOMP: {error}")
             self._transport.abort()
 
     def _receive(self, frame: Frame | FrameBatch) -> None:
@@ -243,10 +243,10 @@ class Link(asyncio.Protocol):
         self.drained(True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end(str(exc) if exc else "it closed the connection")
+        self._set_lost(str(exc) if exc else "it closed the connection")
 
-    def _end(self, why: str) -> None:
-        if self._beat is not None:
-            self._beat.cancel()
+    def _set_lost(self, why: str) -> None:
+        if self._heartbeat_timer is not None:
+            self._heartbeat_timer.cancel()
         if not self.lost.done():
             self.lost.set_result(why)

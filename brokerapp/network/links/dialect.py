@@ -35,7 +35,7 @@ _PREFIXES = ("convert_string_expressions:", "hyphenated_props:")
 #: The form in which an ActiveMQ is asked for what is no text, and the one in which it then gives text.
 _AS_JSON = "jms-json"
 #: Headers of its messages that mean something there only.
-_OF_ACTIVEMQ = frozenset({PATH_PROPERTY, "redelivered", *SCHEDULING})
+_ACTIVEMQ_HEADERS = frozenset({PATH_PROPERTY, "redelivered", *SCHEDULING})
 #: Properties that it reads as numbers, with the bits these may have.
 _NUMBERS = {"JMSXGroupSeq": 32, REPEAT: 32, DELAY: 64, PERIOD: 64}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -45,7 +45,7 @@ _ESCAPE = "!"
 _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{_ESCAPE}'")
 
 
-class Dialect(Protocol):
+class RemoteDialect(Protocol):
     """What differs between the brokers that a bridge may end at."""
 
     @property
@@ -68,7 +68,7 @@ class Dialect(Protocol):
         """What an advisory tells of a consumer, with the path of its demand."""
 
 
-class Sluice:
+class SluiceDialect:
     """A broker of our own."""
 
     knows_rivals = True
@@ -95,15 +95,15 @@ class Sluice:
         return info
 
 
-class ActiveMQ:
+class ActiveMQDialect:
     """ActiveMQ Classic, at its STOMP connector."""
 
     knows_rivals = False
 
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""
-        crossing = may_cross(to, message_ttl)
-        wanted = _bare(selector)
+        crossing = crossing_selector(to, message_ttl)
+        wanted = _strip_prefixes(selector)
         return {"selector": f"({wanted}) AND ({crossing})" if wanted else crossing, "transformation": _AS_JSON}
 
     def path_of(self, headers: Headers) -> Path:
@@ -115,7 +115,7 @@ class ActiveMQ:
 
         Its flag is left out: it flags all that a bridge held when a link broke, and what crossed is known by its id.
         """
-        own = {name: value for name, value in headers.items() if name not in _OF_ACTIVEMQ}
+        own = {name: value for name, value in headers.items() if name not in _ACTIVEMQ_HEADERS}
         if own.get("transformation") == _AS_JSON:
             del own["transformation"]
         return own
@@ -143,7 +143,7 @@ class ActiveMQ:
         return {**info, "selector": None, "brokerPath": {"BrokerId": [*known, {"value": bridged}]}}
 
 
-def may_cross(to: str, message_ttl: int) -> str:
+def crossing_selector(to: str, message_ttl: int) -> str:
     """The condition on messages of an ActiveMQ that may go to this broker: not from there, nor from too far."""
     literal = re.sub(r"[%_!]", lambda found: _ESCAPE + found[0], write_path((to,))).replace("'", "''")
     conditions = [f"{PATH_PROPERTY} NOT LIKE '%,{literal},%' ESCAPE '{_ESCAPE}'"]
@@ -170,7 +170,7 @@ def _literal(pattern: str) -> str:
     return re.sub(rf"{_ESCAPE}(.)", r"\1", pattern.replace("''", "'"))
 
 
-def _bare(selector: str | None) -> str:
+def _strip_prefixes(selector: str | None) -> str:
     """A selector without ActiveMQ's prefixes."""
     text = selector or ""
     while text.startswith(_PREFIXES):
@@ -178,10 +178,10 @@ def _bare(selector: str | None) -> str:
     return text
 
 
-SLUICE, ACTIVEMQ = Sluice(), ActiveMQ()
+SLUICE, ACTIVEMQ = SluiceDialect(), ActiveMQDialect()
 
 
-def dialect_of(connected: Headers) -> Dialect | None:
+def dialect_of(connected: Headers) -> RemoteDialect | None:
     """What a broker speaks that answered CONNECT so; None for one that no bridge can end at."""
     if BRIDGE_HEADER in connected:
         return SLUICE

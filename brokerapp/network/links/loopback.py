@@ -13,7 +13,7 @@ from brokerapp.stomp.transport.listener import StompConnection
 HIGH_WATER = 1024 * 1024
 
 
-class Pipe(asyncio.Transport):
+class LoopbackTransport(asyncio.Transport):
     """One end of a pair; what is written here is received by the other end's protocol in the next tick."""
 
     def __init__(self, protocol: asyncio.BaseProtocol) -> None:
@@ -25,7 +25,7 @@ class Pipe(asyncio.Transport):
         self._paused = self._closing = self._scheduled = False
         self._over = False  # the other end is closed: when what it wrote is received this one is, too
         self._high = HIGH_WATER
-        self.other: Pipe | None = None
+        self.other: LoopbackTransport | None = None
 
     def write(self, data: bytes) -> None:  # type: ignore[override]
         if self._closing or self._over or self.other is None:
@@ -101,7 +101,7 @@ class Pipe(asyncio.Transport):
 def connect(protocol: asyncio.BaseProtocol, endpoint: ConnectorState) -> StompConnection:
     """Connect this client to the endpoint's broker as a part of the broker, which may do everything."""
     server = StompConnection(endpoint)
-    near, far = Pipe(protocol), Pipe(server)
+    near, far = LoopbackTransport(protocol), LoopbackTransport(server)
     near.other, far.other = far, near
     server.connection_made(far)
     server.client.internal = True

@@ -18,7 +18,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
-from brokerapp.network.options.address import Address
+from brokerapp.network.options.address import BrokerAddress
 from brokerapp.stomp.frames import MAX_HEAD_BYTES
 from brokerapp.stomp.transport.websocket_base import DATA, WebSocketTransportBase
 
@@ -30,10 +30,10 @@ _logger = logging.getLogger("websockets.client")
 _logger.setLevel(logging.WARNING)
 
 
-class Tunnel(WebSocketTransportBase):
+class WebSocketClientTransport(WebSocketTransportBase):
     """One connection. `opened` is done when the other end has agreed, or fails with OSError."""
 
-    def __init__(self, link: asyncio.Protocol, address: Address) -> None:
+    def __init__(self, link: asyncio.Protocol, address: BrokerAddress) -> None:
         spoken = ClientProtocol(
             parse_uri(str(address)), subprotocols=[_STOMP], max_size=MAX_MESSAGE_BYTES, logger=_logger
         )  # fmt: skip
@@ -53,14 +53,14 @@ class Tunnel(WebSocketTransportBase):
         said: list[bytes] = []
         for event in self._protocol.events_received():
             if isinstance(event, Response):
-                self._agreed()
+                self._on_handshake_done()
             elif isinstance(event, Frame) and event.opcode in DATA:
                 said.append(event.data)
         if said:
             self._link.data_received(b"".join(said))
         self._flush()
 
-    def _agreed(self) -> None:
+    def _on_handshake_done(self) -> None:
         if self._protocol.state is State.OPEN:
             self._link.connection_made(self)  # type: ignore[arg-type]
             self.opened.set_result(None)

@@ -18,11 +18,11 @@ CONNECTION_TIMEOUT = "connectionTimeout"
 MAX_TIMEOUT_MS = 600_000
 MAX_PORT = 65_535
 #: How addresses are written that lead to a broker.
-_WRITTEN = {(False, False): "tcp", (True, False): "ssl", (False, True): "ws", (True, True): "wss"}
+_SCHEMES = {(False, False): "tcp", (True, False): "ssl", (False, True): "ws", (True, True): "wss"}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class BrokerAddress:
     """Where a remote broker listens, and how STOMP's bytes travel there."""
 
     host: str
@@ -30,14 +30,16 @@ class Address:
     tls: bool = False
     websocket: bool = False
     path: str = ""  #: of a WebSocket, which a server in front may go by
-    patience: float | None = field(default=None, compare=False)  #: seconds that it may take to answer; None: as usual
+    connect_timeout: float | None = field(
+        default=None, compare=False
+    )  #: seconds that it may take to answer; None: as usual
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{_WRITTEN[self.tls, self.websocket]}://{host}:{self.port}{self.path}"
+        return f"{_SCHEMES[self.tls, self.websocket]}://{host}:{self.port}{self.path}"
 
 
-def address_of(uri: str, default_port: int = DEFAULT_PORT) -> Address | None:
+def address_of(uri: str, default_port: int = DEFAULT_PORT) -> BrokerAddress | None:
     """Where STOMP is spoken, as a uri has it; None for any other."""
     found = _URI.fullmatch(uri)
     if found is None or found["scheme"] not in TRANSPORTS:
@@ -49,4 +51,4 @@ def address_of(uri: str, default_port: int = DEFAULT_PORT) -> Address | None:
     timeout_ms = int(told) if re.fullmatch("[0-9]{1,6}", told) else 0
     if not 0 < port <= MAX_PORT or (told and not 0 < timeout_ms <= MAX_TIMEOUT_MS):
         return None
-    return Address(found["host"].strip("[]"), port, *carrier, path, timeout_ms / 1000 or None)
+    return BrokerAddress(found["host"].strip("[]"), port, *carrier, path, timeout_ms / 1000 or None)

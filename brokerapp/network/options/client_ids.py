@@ -11,22 +11,22 @@ from collections.abc import Iterable
 from brokerapp.model.broker_path import BRIDGE_DURABLES
 
 
-def outbound(connector: str, broker: str) -> str:
+def outbound_client_id(connector: str, broker: str) -> str:
     """The client id with which the connector of this broker comes to another one."""
     return f"{connector}_{broker}_outbound"
 
 
-def inbound(connector: str, remote: str, broker: str) -> str:
+def inbound_client_id(connector: str, remote: str, broker: str) -> str:
     """The one with which it consumes from its own broker, for the other one."""
     return f"{connector}_{remote}_inbound_{broker}"
 
 
-def durable(here: str, topic: str) -> str:
+def durable_name(here: str, topic: str) -> str:
     """The durable subscription in which broker `here` keeps a topic's messages for a bridge."""
     return f"{BRIDGE_DURABLES}{here}_{topic}"
 
 
-def is_left_by(client_id: str, connector: str, broker: str, others: Iterable[str]) -> bool:
+def is_of_removed_connector(client_id: str, connector: str, broker: str, others: Iterable[str]) -> bool:
     """Whether a client of this id was the connector, leading to whatever broker, and none of the other connectors."""
 
     def could_be(name: str) -> bool:

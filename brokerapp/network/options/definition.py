@@ -32,7 +32,7 @@ class NetworkConnector:
         Secrets are None unless they are asked for.
         """
         options = {name: text if secrets or name not in SECRETS else None for name, text in self.options}
-        lists = {field: list(map(written, getattr(self, field))) for field in _LISTS if getattr(self, field)}
+        lists = {field: list(map(write_destination, getattr(self, field))) for field in _LISTS if getattr(self, field)}
         return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {})}
 
     def without_secrets(self) -> NetworkConnector:
@@ -66,7 +66,7 @@ class NetworkConnector:
         return dict(self.options).get(name)
 
 
-def written(destination: Destination) -> str:
+def write_destination(destination: Destination) -> str:
     """In native form, with the options behind it."""
     options = "&".join(f"{name}={value}" for name, value in destination.options.items())
     return f"{destination}?{options}" if options else str(destination)

@@ -8,46 +8,46 @@ from brokerapp.engine.routing.destination_trie import covers, intersection, matc
 from brokerapp.model.broker_path import UNLIMITED
 from brokerapp.model.definitions import VirtualDestination, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.network.options.options import Terms
+from brokerapp.network.options.options import ConnectorOptions
 
 #: Advisories interpreted by bridges themselves: wanting them is no demand.
-_OWN = "ActiveMQ.Advisory."
+_ADVISORY_PREFIX = "ActiveMQ.Advisory."
 
 
-def listed(target: Destination, patterns: Iterable[Destination]) -> bool:
+def is_listed(target: Destination, patterns: Iterable[Destination]) -> bool:
     """Whether one of these patterns matches it."""
     return any(each.kind is target.kind and matches(each.name, target.name) for each in patterns)
 
 
-def excepted(terms: Terms, target: Destination) -> list[str]:
+def exclusions_within(terms: ConnectorOptions, target: Destination) -> list[str]:
     """What is excluded of all that is consumed there by this pattern: names and patterns."""
     if not target.is_pattern:
         return []
     return [each.name for each in terms.excluded if each.kind is target.kind and overlap(each.name, target.name)]
 
 
-def refusal(terms: Terms, target: Destination) -> str:
+def exclusion_reason(terms: ConnectorOptions, target: Destination) -> str:
     """Why a consumer of this destination is no demand, as the connector's terms have it; "": it is."""
-    if target.name.startswith(_OWN):
+    if target.name.startswith(_ADVISORY_PREFIX):
         return "advisories that bridges read themselves do not cross"
     if target.is_temporary:
         return "" if terms.bridge_temp_destinations else "temporary destinations do not cross (bridgeTempDestinations)"
-    if listed(target, terms.excluded):
+    if is_listed(target, terms.excluded):
         return "it is excluded (excludedDestinations)"
     included = terms.dynamically_included
-    if not included or listed(target, included) or listed(target, terms.statically_included):
+    if not included or is_listed(target, included) or is_listed(target, terms.statically_included):
         return ""
     return "it is not included (dynamicallyIncludedDestinations)"
 
 
-def crossing_of(terms: Terms, target: Destination) -> list[Destination]:
+def included_part(terms: ConnectorOptions, target: Destination) -> list[Destination]:
     """What crosses for a consumer of this destination: of a pattern the part that is included, in patterns or names.
 
     What is excluded of these is told to the source (see `excepted`).
     """
     if not target.is_pattern:
-        return [] if refusal(terms, target) else [target]
-    if target.is_temporary or target.name.startswith(_OWN):
+        return [] if exclusion_reason(terms, target) else [target]
+    if target.is_temporary or target.name.startswith(_ADVISORY_PREFIX):
         return []
     parts = [target.name]
     if terms.dynamically_included:
@@ -63,7 +63,7 @@ def _is_covered(name: str, patterns: Iterable[Destination], kind: DestinationKin
     return any(each.kind is kind and covers(each.name, name) for each in patterns)
 
 
-def held_for(terms: Terms, held: Iterable[str], path: Sequence[str]) -> list[str]:
+def queues_held_for(terms: ConnectorOptions, held: Iterable[str], path: Sequence[str]) -> list[str]:
     """Of the queues, by their full names, that hold copies of a topic's message which crossed this path, those whose
     copies are for consumers behind this bridge, too.
 
@@ -74,11 +74,11 @@ def held_for(terms: Terms, held: Iterable[str], path: Sequence[str]) -> list[str
         return []
     queues = [Destination.queue(each) for each in held]
     if terms.static_bridge:
-        return [each.name for each in queues if listed(each, terms.statically_included)]
-    return [each.name for each in queues if not refusal(terms, each)]
+        return [each.name for each in queues if is_listed(each, terms.statically_included)]
+    return [each.name for each in queues if not exclusion_reason(terms, each)]
 
 
-def twice(terms: Terms, virtual: Iterable[VirtualDestination]) -> list[str]:
+def duplicate_warnings(terms: ConnectorOptions, virtual: Iterable[VirtualDestination]) -> list[str]:
     """What goes wrong where virtual topics and their consumer queues are bridged, both: a sentence for each.
 
     A message then crosses as the topic's, of which the other broker makes copies, and as the copy that this one made.
@@ -94,7 +94,7 @@ def twice(terms: Terms, virtual: Iterable[VirtualDestination]) -> list[str]:
     ]
 
 
-def _topic_crosses(terms: Terms, virtual: VirtualTopic) -> bool:
+def _topic_crosses(terms: ConnectorOptions, virtual: VirtualTopic) -> bool:
     """Whether its topic is demanded without a plain subscriber at the other broker, or named by the connector."""
     topic = Destination.topic(virtual.name)
     if _all_excluded(terms, topic):
@@ -105,7 +105,7 @@ def _topic_crosses(terms: Terms, virtual: VirtualTopic) -> bool:
     return terms.use_virtual_dest_subs and not terms.dynamically_included
 
 
-def _queues_cross(terms: Terms, virtual: VirtualTopic) -> bool:
+def _queues_cross(terms: ConnectorOptions, virtual: VirtualTopic) -> bool:
     queues = Destination.queue(f"{virtual.prefix}{virtual.name}{virtual.postfix}")
     if terms.static_bridge:
         return any(each.is_queue and overlap(each.name, queues.name) for each in terms.statically_included)
@@ -115,5 +115,5 @@ def _queues_cross(terms: Terms, virtual: VirtualTopic) -> bool:
     return not included or any(each.is_queue and overlap(each.name, queues.name) for each in included)
 
 
-def _all_excluded(terms: Terms, pattern: Destination) -> bool:
+def _all_excluded(terms: ConnectorOptions, pattern: Destination) -> bool:
     return _is_covered(pattern.name, terms.excluded, pattern.kind)

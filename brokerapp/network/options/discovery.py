@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from brokerapp.network.options.multicast import MAX_BYTES, MISSED, Group
+from brokerapp.network.options.multicast import MAX_BYTES, MISSED_ANNOUNCEMENTS, DiscoveryGroup
 
 logger = logging.getLogger(__name__)
 
@@ -24,19 +24,19 @@ class Discovery(asyncio.DatagramProtocol):
     """
 
     def __init__(
-        self, group: Group, broker: str, announces: tuple[str, ...] = (),
+        self, group: DiscoveryGroup, broker: str, announces: tuple[str, ...] = (),
         found: Callable[[str, str], None] = lambda _uri, _broker: None, lost: Callable[[str], None] = lambda _uri: None,
     ) -> None:  # fmt: skip
-        self.group, self._broker, self._announces = group, broker, announces
-        self._found, self._lost = found, lost
+        self.group, self._broker, self._addresses = group, broker, announces
+        self._on_found, self._on_lost = found, lost
         self._seen: dict[str, float] = {}  # URI -> when it was announced last
         self._task: asyncio.Task | None = None
 
     async def start(self) -> None:
         """Join the group. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=_socket(self.group))
-        self._task = asyncio.create_task(self._keep(), name=f"discovery {self.group.name}")
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=_open_socket(self.group))
+        self._task = asyncio.create_task(self._run(), name=f"discovery {self.group.name}")
 
     async def stop(self) -> None:
         """Say good-bye."""
@@ -48,23 +48,23 @@ class Discovery(asyncio.DatagramProtocol):
         self._announce(alive=False)
         self._transport.close()
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         loop, period = asyncio.get_running_loop(), self.group.keep_alive_ms / 1000
         while True:
             self._announce(alive=True)
-            for uri in [uri for uri, at in self._seen.items() if at < loop.time() - MISSED * period]:
-                self._gone(uri)
+            for uri in [uri for uri, at in self._seen.items() if at < loop.time() - MISSED_ANNOUNCEMENTS * period]:
+                self._on_expired(uri)
             await asyncio.sleep(period)
 
     def _announce(self, *, alive: bool) -> None:
-        for uri in self._announces:
+        for uri in self._addresses:
             self._transport.sendto(
                 self.group.announcement(self._broker, uri, alive=alive), (self.group.address, self.group.port)
             )
 
-    def _gone(self, uri: str) -> None:
+    def _on_expired(self, uri: str) -> None:
         if self._seen.pop(uri, None) is not None:
-            self._lost(uri)
+            self._on_lost(uri)
 
     # -- asyncio's side
 
@@ -73,18 +73,18 @@ class Discovery(asyncio.DatagramProtocol):
         if heard is None or heard.broker == self._broker:
             return
         if not heard.alive:
-            self._gone(heard.uri)
+            self._on_expired(heard.uri)
             return
         is_new = heard.uri not in self._seen
         self._seen[heard.uri] = asyncio.get_running_loop().time()
         if is_new:
-            self._found(heard.uri, heard.broker)
+            self._on_found(heard.uri, heard.broker)
 
     def error_received(self, exc: Exception) -> None:
         logger.debug("group %s: %s", self.group.name, exc)
 
 
-def _socket(group: Group) -> socket.socket:
+def _open_socket(group: DiscoveryGroup) -> socket.socket:
     """One that sends to the group and hears it, on the group's interface."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

@@ -17,15 +17,15 @@ from brokerapp.errors import ConfigurationRefused
 #: What ActiveMQ calls `multicast://default`.
 DEFAULT_ADDRESS, DEFAULT_PORT, DEFAULT_GROUP = "239.255.2.3", 6155, "default"
 #: Announcements that may stay away before a broker is taken for gone.
-MISSED = 10
-_WORD = "Sluice-1"
+MISSED_ANNOUNCEMENTS = 10
+_PROTOCOL = "Sluice-1"
 _URI = re.compile(r"multicast://(?P<host>[^:/?]+)(?::(?P<port>[0-9]+))?/?(?:\?(?P<options>.*))?")
 #: Largest announcement that is read: an address and two names.
 MAX_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DiscoveryGroup:
     """Where brokers announce themselves."""
 
     address: str = DEFAULT_ADDRESS
@@ -37,20 +37,20 @@ class Group:
 
     def announcement(self, broker: str, uri: str, *, alive: bool) -> bytes:
         """What a broker says of itself."""
-        return f"{self.name}.{_WORD}.{'alive' if alive else 'dead'}.%{quote(broker, safe='')}%{uri}".encode()
+        return f"{self.name}.{_PROTOCOL}.{'alive' if alive else 'dead'}.%{quote(broker, safe='')}%{uri}".encode()
 
-    def heard(self, datagram: bytes) -> Heard | None:
+    def heard(self, datagram: bytes) -> Announcement | None:
         """What another broker of the group said; None for anything else."""
         try:
-            said, broker, uri = datagram.decode().split("%", 1)[0], *_after(datagram.decode())
+            said, broker, uri = datagram.decode().split("%", 1)[0], *_parse_announcement(datagram.decode())
         except (UnicodeDecodeError, ValueError):
             return None
-        alive = {f"{self.name}.{_WORD}.alive.": True, f"{self.name}.{_WORD}.dead.": False}.get(said)
-        return None if alive is None else Heard(unquote(broker), uri, alive)
+        alive = {f"{self.name}.{_PROTOCOL}.alive.": True, f"{self.name}.{_PROTOCOL}.dead.": False}.get(said)
+        return None if alive is None else Announcement(unquote(broker), uri, alive)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Announcement:
     """An announcement."""
 
     broker: str
@@ -58,7 +58,7 @@ class Heard:
     alive: bool
 
 
-def _after(text: str) -> tuple[str, str]:
+def _parse_announcement(text: str) -> tuple[str, str]:
     """The broker, whose name has its percent signs quoted, and its address."""
     found = re.fullmatch(r"[^%]*%((?:[^%]|%[0-9A-F]{2})*)%([a-z+]+://.*)", text, re.DOTALL)
     if found is None:
@@ -69,7 +69,7 @@ def _after(text: str) -> tuple[str, str]:
 _OPTIONS = {"keepAliveInterval": "keep_alive_ms", "timeToLive": "time_to_live"}
 
 
-def group_of(uri: str) -> tuple[Group, Mapping[str, str]]:
+def parse_group(uri: str) -> tuple[DiscoveryGroup, Mapping[str, str]]:
     """The group that a uri names, and options that are not about it. Raises ConfigurationRefused."""
     found = _URI.fullmatch(uri)
     if found is None:
@@ -83,7 +83,7 @@ def group_of(uri: str) -> tuple[Group, Mapping[str, str]]:
             if not text.isdecimal() or not 0 < int(text) < 2**31:
                 raise ConfigurationRefused(f"{uri!r}: {name}={text!r} is no number above 0")
             known[field] = int(text)
-    group = Group(
+    group = DiscoveryGroup(
         DEFAULT_ADDRESS if is_default else found["host"], int(found["port"] or DEFAULT_PORT),
         options.pop("group", DEFAULT_GROUP), options.pop("networkInterface", ""), **known,
     )  # fmt: skip

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.broker_path import UNLIMITED
 from brokerapp.model.destination import Destination
-from brokerapp.network.options.address import MAX_PORT, MAX_TIMEOUT_MS, Address, address_of
+from brokerapp.network.options.address import MAX_PORT, MAX_TIMEOUT_MS, BrokerAddress, address_of
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.network.options.multicast import Group, group_of
+from brokerapp.network.options.multicast import DiscoveryGroup, parse_group
 
 #: `scheme:(uri,uri)?options`, the parentheses being optional around one.
 _DISCOVERY = re.compile(r"(static|masterslave):(?://)?(?:\((?P<list>[^()]*)\)|(?P<one>[^()?]*))(?:\?(?P<options>.*))?")
@@ -23,7 +23,7 @@ MAX_MS, MAX_BROKERS, MAX_PREFETCH, MAX_MULTIPLIER = 24 * 3_600_000, 1_000, 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reconnecting:
+class ReconnectBackoff:
     """How long to wait before a bridge is built anew, in milliseconds."""
 
     initial_delay: int = 1_000
@@ -41,14 +41,16 @@ class Reconnecting:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ConnectorOptions:
     """One network connector: where it leads, and what may cross. Names and defaults are ActiveMQ's."""
 
     name: str
-    addresses: tuple[Address, ...]
-    group: Group | None = None  #: where brokers announce themselves to which it leads; then it has no addresses
+    addresses: tuple[BrokerAddress, ...]
+    group: DiscoveryGroup | None = (
+        None  #: where brokers announce themselves to which it leads; then it has no addresses
+    )
     in_turn: bool = False  #: one bridge to the first of them that answers (masterslave), else one to each
-    reconnecting: Reconnecting = Reconnecting()
+    reconnecting: ReconnectBackoff = ReconnectBackoff()
     dynamically_included: tuple[Destination, ...] = ()
     statically_included: tuple[Destination, ...] = ()
     excluded: tuple[Destination, ...] = ()
@@ -176,16 +178,16 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
+def options_of(connector: NetworkConnector) -> tuple[ConnectorOptions, list[str]]:
     """A connector's terms, and the attributes and options of its uri and destinations that nobody knows.
 
     Raises ConfigurationRefused, which names what is wrong.
     """
-    group, options = group_of(connector.uri) if connector.uri.startswith("multicast:") else (None, {})
+    group, options = parse_group(connector.uri) if connector.uri.startswith("multicast:") else (None, {})
     addresses, in_turn = (), False
     if group is None:
-        addresses, in_turn, options = _where(connector)
-    terms = Terms(
+        addresses, in_turn, options = _addresses_of(connector)
+    terms = ConnectorOptions(
         connector.name, addresses, group, in_turn, _reconnecting(connector, options),
         connector.dynamically_included, connector.statically_included, connector.excluded, _forced(connector),
     )  # fmt: skip
@@ -205,7 +207,7 @@ def terms_of(connector: NetworkConnector) -> tuple[Terms, list[str]]:
     return replace(terms, **known), unknown
 
 
-def without_effect(connector: NetworkConnector) -> list[tuple[str, str]]:
+def unsupported_options(connector: NetworkConnector) -> list[tuple[str, str]]:
     """What a connector says that changes nothing, by name, and why."""
     named = [*WITHOUT_EFFECT.items(), *_WITHOUT_EFFECT_LISTED.items()]
     said = {name for name, _ in connector.options} | ({"durableDestinations"} if connector.durable else set())
@@ -221,7 +223,7 @@ def _forced(connector: NetworkConnector) -> tuple[Destination, ...]:
     )
 
 
-def _where(connector: NetworkConnector) -> tuple[tuple[Address, ...], bool, dict[str, str]]:
+def _addresses_of(connector: NetworkConnector) -> tuple[tuple[BrokerAddress, ...], bool, dict[str, str]]:
     found = _DISCOVERY.fullmatch(connector.uri)
     if found is None:
         return (_address(connector, connector.uri),), False, {}
@@ -236,7 +238,7 @@ def _where(connector: NetworkConnector) -> tuple[tuple[Address, ...], bool, dict
     return addresses, found[1] == "masterslave", dict(parse_qsl(found["options"] or ""))
 
 
-def _address(connector: NetworkConnector, uri: str) -> Address:
+def _address(connector: NetworkConnector, uri: str) -> BrokerAddress:
     address = address_of(uri)
     if address is None:
         raise ConfigurationRefused(
@@ -248,13 +250,13 @@ def _address(connector: NetworkConnector, uri: str) -> Address:
     return address
 
 
-def _reconnecting(connector: NetworkConnector, options: Mapping[str, str]) -> Reconnecting:
+def _reconnecting(connector: NetworkConnector, options: Mapping[str, str]) -> ReconnectBackoff:
     known = {
         target: _read(connector, name, options[name], read)
         for name, (target, read) in _OPTIONS.items()
         if name in options
     }
-    return Reconnecting(**known)
+    return ReconnectBackoff(**known)
 
 
 def _read(connector: NetworkConnector, name: str, text: str, read: Callable[[str], Any]) -> Any:

@@ -19,17 +19,17 @@ _COMMAND = "SEND"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FrameLimits:
     """Bytes; 0: as many as there are, for all that is known."""
 
     body: int = 0
     frame: int = 0  #: headers and body together, without the line ends of the headers
 
-    def exceeded(self, headers: Mapping[str, str], body: bytes, unpacked: int) -> str:
+    def exceeded_by(self, headers: Mapping[str, str], body: bytes, unpacked: int) -> str:
         """Why a SEND of this is too long; "" when it is not. `unpacked` is the body's length when it is not packed."""
         if self.body and unpacked > self.body:
             return f"its body has {unpacked:,} bytes, and at most {self.body:,} are taken (maxDataLength)"
-        if not self.frame or len(body) + _most(headers) <= self.frame:
+        if not self.frame or len(body) + _upper_bound(headers) <= self.frame:
             return ""
         length = _length(headers) + len(body)
         if length <= self.frame:
@@ -37,7 +37,7 @@ class Limits:
         return f"its frame has {length:,} bytes, and at most {self.frame:,} are taken (maxFrameSize)"
 
 
-def _most(headers: Mapping[str, str]) -> int:
+def _upper_bound(headers: Mapping[str, str]) -> int:
     """Bytes that these headers have at most: only near the limit they are written to be counted."""
     characters = sum(map(len, headers)) + sum(map(len, headers.values()))
     return _PER_CHARACTER * characters + _PER_LINE * len(headers) + len(_COMMAND)
@@ -48,8 +48,8 @@ def _length(headers: Mapping[str, str]) -> int:
     return len(head) - head.count(b"\n")
 
 
-def read_limits(text: str) -> Limits:
+def read_limits(text: str) -> FrameLimits:
     """What the header says: the limit of bodies, then that of frames. Raises ValueError."""
     if (found := _HEADER(text)) is None:
         raise ValueError(f"{text[:40]!r} is not two numbers of bytes, body,frame")
-    return Limits(int(found[1]), int(found[2]))
+    return FrameLimits(int(found[1]), int(found[2]))

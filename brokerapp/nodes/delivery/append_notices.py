@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.nodes.links.protocol import Told, Word, pack_told
+from brokerapp.nodes.links.protocol import AppendedBatch, PeerMessageType, pack_batch
 
 if TYPE_CHECKING:
     from brokerapp.nodes.ownership.coordinator import Homes
 
 #: Bytes that may wait for a home that does not read: past them it is told no messages, but reads them back itself.
-MAX_WAITING = 4 * 1024 * 1024
+MAX_UNSENT = 4 * 1024 * 1024
 #: Bytes of what is kept, each message with what it takes in memory besides: some thousand messages for each of several
 #: logs. What was forgotten is read from the store.
-KEPT_BYTES = 16 * 1024 * 1024
+CACHE_BYTES = 16 * 1024 * 1024
 ENTRY_BYTES = 500
 
 
 @dataclass(slots=True)
-class Note:
+class AppendNotice:
     """What a home is to be told of one log."""
 
     count: int
@@ -38,38 +38,38 @@ class Note:
     )  #: None: some are not at hand
 
 
-class Deposits:
+class AppendNotices:
     """Those of one node."""
 
-    def __init__(self, homes: Homes) -> None:
-        self._homes = homes
-        self._notes: dict[str, Note] = {}
-        self._followed: set[str] = set()  # logs of which their homes want the messages
-        self._kept: OrderedDict[tuple[str, int], LogEntry] = OrderedDict()  # by log and number, the oldest first
-        self._kept_bytes = 0
-        self._forgotten = 0  # the highest number that is kept no more and was not taken
+    def __init__(self, ownership: Homes) -> None:
+        self._ownership = ownership
+        self._notices: dict[str, AppendNotice] = {}
+        self._wanted_logs: set[str] = set()  # logs of which their homes want the messages
+        self._cache: OrderedDict[tuple[str, int], LogEntry] = OrderedDict()  # by log and number, the oldest first
+        self._cached_bytes = 0
+        self._evicted_up_to = 0  # the highest number that is kept no more and was not taken
 
-    def is_followed(self, log: str) -> bool:
+    def wants_entries(self, log: str) -> bool:
         """Whether its home wants the messages themselves."""
-        return log in self._followed
+        return log in self._wanted_logs
 
-    def wished(self, session: str, log: str, wanted: bool) -> None:
+    def on_wish(self, session: str, log: str, wanted: bool) -> None:
         """The home of a log wants to be told the messages, or only how many came."""
-        if wanted and self._homes.home(log) == session:
-            self._followed.add(log)
+        if wanted and self._ownership.home(log) == session:
+            self._wanted_logs.add(log)
         else:
-            self._followed.discard(log)
+            self._wanted_logs.discard(log)
 
     def note(self, log: MessageLog, count: int, upto: int, entries: Sequence[LogEntry], before: int | None) -> None:
         """So many messages of ours are stored, one after the other, up to this number; `before` stood last then.
 
         The home is told soon; where that is to be this node, it reads them when it takes the log.
         """
-        if self._homes.is_here(log.name):
+        if self._ownership.is_here(log.name):
             return
-        note = self._notes.get(log.name)
+        note = self._notices.get(log.name)
         if note is None:
-            note = self._notes[log.name] = Note(0, upto)
+            note = self._notices[log.name] = AppendNotice(0, upto)
         note.count, note.upto = note.count + count, upto
         if not entries:
             note.runs = None
@@ -78,43 +78,43 @@ class Deposits:
 
     def tell(self) -> None:
         """Tell homes what was stored; one that does not hear us reads it when it does."""
-        notes, self._notes = self._notes, {}
+        notes, self._notices = self._notices, {}
         for log, note in notes.items():
-            home, runs, forgotten = self._homes.home(log), None, None
-            if not self._homes.hears(home):
+            home, runs, forgotten = self._ownership.home(log), None, None
+            if not self._ownership.is_linked(home):
                 continue
-            if note.runs is not None and self._homes.waiting(home) <= MAX_WAITING:
-                runs: list[Told] | None = [pack_told(entries, before) for entries, before in note.runs]
-                if self._homes.abroad.consumes(log):
-                    self._keep(log, note.runs)
-                    forgotten = self._forgotten
-            self._homes.tell(home, Word.ARRIVED, log, note.count, note.upto, runs, forgotten)
+            if note.runs is not None and self._ownership.waiting(home) <= MAX_UNSENT:
+                runs: list[AppendedBatch] | None = [pack_batch(entries, before) for entries, before in note.runs]
+                if self._ownership.abroad.has_consumers(log):
+                    self._cache_batches(log, note.runs)
+                    forgotten = self._evicted_up_to
+            self._ownership.tell(home, PeerMessageType.APPENDED, log, note.count, note.upto, runs, forgotten)
 
     # -- what is kept
 
-    def _keep(self, log: str, runs: Sequence[tuple[Sequence[LogEntry], int | None]]) -> None:
+    def _cache_batches(self, log: str, runs: Sequence[tuple[Sequence[LogEntry], int | None]]) -> None:
         for each in (each for entries, _ in runs for each in entries):
-            self._kept[log, each.seq] = each
-            self._kept_bytes += each.size + ENTRY_BYTES
-        while self._kept_bytes > KEPT_BYTES:
-            (_, number), oldest = self._kept.popitem(last=False)
-            self._kept_bytes -= oldest.size + ENTRY_BYTES
-            self._forgotten = max(self._forgotten, number)
+            self._cache[log, each.seq] = each
+            self._cached_bytes += each.size + ENTRY_BYTES
+        while self._cached_bytes > CACHE_BYTES:
+            (_, number), oldest = self._cache.popitem(last=False)
+            self._cached_bytes -= oldest.size + ENTRY_BYTES
+            self._evicted_up_to = max(self._evicted_up_to, number)
 
     def take(self, log: str, number: int) -> LogEntry | None:
         """What was kept under this number, once; None if nothing is."""
-        found = self._kept.pop((log, number), None)
+        found = self._cache.pop((log, number), None)
         if found is not None:
-            self._kept_bytes -= found.size + ENTRY_BYTES
+            self._cached_bytes -= found.size + ENTRY_BYTES
         return found
 
     def lost(self, log: str) -> None:
         """The log is no more; what was kept of it goes when it is the oldest."""
-        self._followed.discard(log)
+        self._wanted_logs.discard(log)
 
     def moved(self) -> None:
         """The members are others: homes that want messages say so again."""
-        self._followed.clear()
-        self._forgotten = max([self._forgotten, *(number for _, number in self._kept)])
-        self._kept.clear()
-        self._kept_bytes = 0
+        self._wanted_logs.clear()
+        self._evicted_up_to = max([self._evicted_up_to, *(number for _, number in self._cache)])
+        self._cache.clear()
+        self._cached_bytes = 0

@@ -19,7 +19,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility, BridgeFilterCounts
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.protocol import Consumer, Word, pack_for, unpack
+from brokerapp.nodes.links.protocol import ConsumerIdentity, PeerMessageType, pack_for_session, unpack
 from brokerapp.selectors import compile_selector
 from brokerapp.store import PendingWrite
 from brokerapp.tracing.schema import REDELIVER
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 #: Entries told of in one word: bounds how long a link is busy with one.
 ENTRIES_AT_ONCE = 500
 #: Why a log gives out nothing for a moment: the store is asked what is left of what consumers of a lost node held.
-LOOKING_UP = "what was held at a lost node is looked up"
+CHECKING_STORE = "what was held at a lost node is looked up"
 
 
-class Post:
+class InboundSink:
     """Where the client of a guest is told things: its node. A Sink."""
 
-    def __init__(self, guests: Guests, session: str, key: int) -> None:
-        self._guests, self._session, self._key = guests, session, key
+    def __init__(self, guests: InboundConsumers, session: str, key: int) -> None:
+        self._consumers, self._session, self._key = guests, session, key
 
     def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], _ack_ids: Sequence[str]) -> None:
         """Messages of one log."""
         subscription.unacked.clear()
-        self._guests.given(self._session, self._key, entries)
+        self._consumers.given(self._session, self._key, entries)
 
     def flush(self) -> None:
         """Links do so by themselves."""
@@ -57,66 +57,72 @@ class Post:
         """Nothing is read from it."""
 
 
-class Guests:
+class InboundConsumers:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._guests: dict[tuple[str, int], Subscription] = {}  # by session and key there
-        self._held: dict[str, dict[str, dict[int, tuple[int, LogEntry]]]] = {}  # by session, log, number; with the key
-        self._former: dict[str, dict[str, set[int]]] = {}  # what a node held when its link was lost, not named since
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._subscriptions: dict[tuple[str, int], Subscription] = {}  # by session and key there
+        self._unacked: dict[
+            str, dict[str, dict[int, tuple[int, LogEntry]]]
+        ] = {}  # by session, log, number; with the key
+        self._unconfirmed: dict[
+            str, dict[str, set[int]]
+        ] = {}  # what a node held when its link was lost, not named since
         #: By session and log, who consumed there when its link was lost, and whether it may still do so: their groups
         #: wait for what becomes of them.
-        self._left: dict[str, dict[str, dict[Subscription, bool]]] = {}
-        self._look_ups = itertools.count(1)
+        self._disconnected: dict[str, dict[str, dict[Subscription, bool]]] = {}
+        self._store_checks = itertools.count(1)
 
     # -- consumers
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return len(self._guests)
+        return len(self._subscriptions)
 
     def consume(self, session: str, id: int, key: int, name: str, facts: dict[str, Any]) -> None:
         """A consumer of another node begins to consume a log, or goes on here."""
         log = self._broker.queues.get(name)
-        if not self._homes.is_here(name):  # said by who does not know yet: it says so again, elsewhere
-            self._homes.tell(session, Word.KNOWN, id, "")
+        if not self._ownership.is_here(name):  # said by who does not know yet: it says so again, elsewhere
+            self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
             return
         if log is None:
-            self._homes.tell(session, Word.KNOWN, id, f"there is no {name}")
+            self._ownership.tell(session, PeerMessageType.CONFIRMED, id, f"there is no {name}")
             return
-        durable, guest = self._broker.durables.known(name), self._guests.get((session, key))
+        durable, guest = self._broker.durables.known(name), self._subscriptions.get((session, key))
         if durable is not None and not durable.subscription.shared:
-            contending = self._homes.contending
+            contending = self._ownership.contending
             if rivals := contending.rivals(log, guest, session):
                 refusal = f"the {durable.subscription} has a consumer already"
                 again = partial(self.consume, session, id, key, name, facts)
-                contending.contend((session, key, name), id, rivals, refusal, again)
+                contending.attach_or_refuse((session, key, name), id, rivals, refusal, again)
                 return
         if guest is None:
-            guest = self._guests[session, key] = self._new(session, key, facts)
+            guest = self._subscriptions[session, key] = self._make_subscription(session, key, facts)
         if durable is not None:
             if (claim := facts.get("claim")) is not None:
                 guest.claim = durable.subscription.left_to(*claim)
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consumers.attach_here(guest, log)
-        self._answer(session, id, waits=durable is not None)
+        self._confirm(session, id, waits=durable is not None)
 
-    def _answer(self, session: str, id: int, *, waits: bool) -> None:
+    def _confirm(self, session: str, id: int, *, waits: bool) -> None:
         """It is served; `waits`: when all nodes know for whom that is kept from now on."""
 
         def say(*_: Any) -> None:
-            self._homes.tell(session, Word.KNOWN, id, "")
+            self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
 
         if waits:
             self._broker.commits.submit(PendingWrite(then=say))
         else:
             say()
 
-    def _new(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
-        client = Client(f"{session}:{key}", Post(self, session, key), client_id=facts["client_id"], internal=True)
+    def _make_subscription(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
+        client = Client(
+            f"{session}:{key}", InboundSink(self, session, key), client_id=facts["client_id"], internal=True
+        )
         selector = compile_selector(facts["selector"]) if facts["selector"] is not None else None
         if facts["crossing"] is not None:
             to, message_ttl, path, consumers, yields = facts["crossing"]
@@ -132,25 +138,25 @@ class Guests:
         guest.credit, guest.started, guest.guest_of = facts["credit"], True, session
         return guest
 
-    def cease(self, session: str, key: int, name: str) -> None:
+    def remove(self, session: str, key: int, name: str) -> None:
         """A consumer of another node consumes a log no longer."""
-        guest, log = self._guests.get((session, key)), self._broker.queues.get(name)
-        self._homes.contending.ceased((session, key, name))
-        left = self._left.get(session, {}).get(name, {})
+        guest, log = self._subscriptions.get((session, key)), self._broker.queues.get(name)
+        self._ownership.contending.on_detached((session, key, name))
+        left = self._disconnected.get(session, {}).get(name, {})
         for former in left:
             if former.key == str(key):
                 left[former] = False
         if guest is not None and log is not None and log in guest.logs:
-            self._leave(guest, log)
-            self._parted(name)
+            self._detach(guest, log)
+            self._on_detached(name)
             if not guest.logs:
-                del self._guests[session, key]
+                del self._subscriptions[session, key]
 
-    def _leave(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
+    def _detach(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         self._broker.consumers.part_from(guest, log, keeps_groups=keeps_groups)
         guest.logs.remove(log)
 
-    def _parted(self, log: str) -> None:
+    def _on_detached(self, log: str) -> None:
         """One consumes it no longer: perhaps nobody does."""
         durable = self._broker.durables.known(log)
         if durable is not None and not durable.log.away:
@@ -158,18 +164,20 @@ class Guests:
 
     def behind(self, log: str) -> list[str]:
         """The members behind lost links where somebody may consume a log."""
-        gone = self._homes.known.is_gone
+        gone = self._ownership.known.is_gone
         return [
-            session for session, logs in self._left.items() if any(logs.get(log, {}).values()) and not gone(session)
+            session
+            for session, logs in self._disconnected.items()
+            if any(logs.get(log, {}).values()) and not gone(session)
         ]
 
-    def may_consume(self, log: str) -> bool:
+    def maybe_consumed(self, log: str) -> bool:
         """Whether somebody may consume a log behind a lost link."""
         return bool(self.behind(log))
 
     def credit(self, session: str, key: int, count: int) -> None:
         """It may be given so many messages more."""
-        guest = self._guests.get((session, key))
+        guest = self._subscriptions.get((session, key))
         if guest is not None:
             guest.credit += count
             self._broker.dispatcher.resume(guest)
@@ -178,46 +186,46 @@ class Guests:
 
     def holds(self, guest: Subscription, log: str) -> bool:
         """Whether one of them holds messages of a log."""
-        return any(each is guest for each, _ in self.holding(log))
+        return any(each is guest for each, _ in self.unacked_of(log))
 
-    def holding(self, log: str) -> Iterator[tuple[Subscription, LogEntry]]:
+    def unacked_of(self, log: str) -> Iterator[tuple[Subscription, LogEntry]]:
         """What they hold of a log, each with the guest that it was given to."""
-        for session, logs in self._held.items():
+        for session, logs in self._unacked.items():
             for key, entry in logs.get(log, {}).values():
-                if (guest := self._guests.get((session, key))) is not None:
+                if (guest := self._subscriptions.get((session, key))) is not None:
                     yield guest, entry
 
     def holders(self, log: str) -> list[str]:
         """The nodes whose clients hold some of a log."""
-        return [session for session, logs in self._held.items() if logs.get(log)]
+        return [session for session, logs in self._unacked.items() if logs.get(log)]
 
     def given(self, session: str, key: int, entries: Sequence[LogEntry]) -> None:
         """A guest is given these."""
         log = entries[0].log
-        self._held.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
-        forgotten = self._homes.arrivals.forgotten(session)
+        self._unacked.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
+        forgotten = self._ownership.remote_appends.forgotten(session)
         for start in range(0, len(entries), ENTRIES_AT_ONCE):
-            packed = pack_for(session, entries[start : start + ENTRIES_AT_ONCE], forgotten)
-            self._homes.tell(session, Word.GIVEN, key, log, packed)
+            packed = pack_for_session(session, entries[start : start + ENTRIES_AT_ONCE], forgotten)
+            self._ownership.tell(session, PeerMessageType.DELIVER, key, log, packed)
         for each in entries:
             each.kept_at = ""
 
     def sent_out(self, log: str) -> Iterator[LogEntry]:
         """What was sent to guests of all nodes and is not settled."""
-        for logs in self._held.values():
+        for logs in self._unacked.values():
             yield from (entry for _, entry in logs.get(log, {}).values())
 
     def held(self, log: str) -> set[int]:
         """The numbers of what guests of all nodes hold of a log."""
-        return {number for logs in self._held.values() for number in logs.get(log, ())}
+        return {number for logs in self._unacked.values() for number in logs.get(log, ())}
 
     def hold(self, session: str, key: int, log: str, packed: Iterable[Any]) -> None:
         """A node holds these: it says so to a home that does not know."""
-        if not self._homes.is_here(log):
+        if not self._ownership.is_here(log):
             return
-        known = self._held.setdefault(session, {}).setdefault(log, {})
-        former = self._former.get(session, {}).get(log, set())
-        here, guest = self._broker.queues.get(log), self._guests.get((session, key))
+        known = self._unacked.setdefault(session, {}).setdefault(log, {})
+        former = self._unconfirmed.get(session, {}).get(log, set())
+        here, guest = self._broker.queues.get(log), self._subscriptions.get((session, key))
         for entry in unpack(log, packed):
             known.setdefault(entry.seq, (key, entry))
             former.discard(entry.seq)
@@ -225,17 +233,17 @@ class Guests:
             if group is not None and guest is not None and here is not None:
                 here.note_owner(group, guest)
 
-    def _take(self, session: str, log: str, numbers: Iterable[int]) -> list[LogEntry]:
-        known = self._held.get(session, {}).get(log, {})
+    def _take_unacked(self, session: str, log: str, numbers: Iterable[int]) -> list[LogEntry]:
+        known = self._unacked.get(session, {}).get(log, {})
         return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
 
     def settled(self, session: str, name: str, consumer: Sequence[str] | None, numbers: Iterable[int]) -> None:
         """The store has removed these: a consumer there acknowledged them, or, without one, could not use them."""
-        entries, log = self._take(session, name, numbers), self._here(name)
+        entries, log = self._take_unacked(session, name, numbers), self._local_log(name)
         if entries and log is not None:
-            self.removed(log, entries, Consumer(*consumer) if consumer is not None else None)
+            self.removed(log, entries, ConsumerIdentity(*consumer) if consumer is not None else None)
 
-    def removed(self, log: MessageLog, entries: Sequence[LogEntry], consumer: Consumer | None) -> None:
+    def removed(self, log: MessageLog, entries: Sequence[LogEntry], consumer: ConsumerIdentity | None) -> None:
         """The same of a log that is at home here. It was counted where its consumer is."""
         if consumer is not None:
             self._broker.dispatcher.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
@@ -245,13 +253,13 @@ class Guests:
 
     def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""
-        entries = self._take(session, name, numbers)
-        if entries and self._here(name) is not None:
-            self._come_back(entries, "consumer gone", seen=seen)
+        entries = self._take_unacked(session, name, numbers)
+        if entries and self._local_log(name) is not None:
+            self._requeue(entries, "consumer gone", seen=seen)
         elif seen:
-            self._homes.coming.came_back(name, entries)
+            self._ownership.coming.came_back(name, entries)
 
-    def _come_back(self, entries: Sequence[LogEntry], cause: str, *, seen: bool) -> None:
+    def _requeue(self, entries: Sequence[LogEntry], cause: str, *, seen: bool) -> None:
         now_us = time.time_ns() // 1000
         for entry in entries:
             if seen:
@@ -261,7 +269,7 @@ class Guests:
                 entry.deliveries -= 1  # one is added to what comes back
         self._broker.consumers.take_back(entries)
 
-    def _here(self, name: str) -> MessageLog | None:
+    def _local_log(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)
         return log if log is not None and not log.away else None
 
@@ -269,37 +277,37 @@ class Guests:
 
     def unlinked(self, session: str) -> None:
         """A node cannot be told anything: its consumers are given nothing, what they hold they hold."""
-        for key in [key for key in self._guests if key[0] == session]:
-            guest = self._guests.pop(key)
+        for key in [key for key in self._subscriptions if key[0] == session]:
+            guest = self._subscriptions.pop(key)
             for log in list(guest.logs):
-                if guest.exclusive and self._held.get(session, {}).get(log.name):
-                    log.stopped.add(_exclusive_at(session))
-                self._leave(guest, log, keeps_groups=True)
-                self._left.setdefault(session, {}).setdefault(log.name, {})[guest] = True
-        held = self._held.get(session, {})
-        self._former[session] = {log: set(entries) for log, entries in held.items()}
+                if guest.exclusive and self._unacked.get(session, {}).get(log.name):
+                    log.stopped.add(_exclusive_consumer_lost(session))
+                self._detach(guest, log, keeps_groups=True)
+                self._disconnected.setdefault(session, {}).setdefault(log.name, {})[guest] = True
+        held = self._unacked.get(session, {})
+        self._unconfirmed[session] = {log: set(entries) for log, entries in held.items()}
 
     def reached(self, session: str) -> None:
         """A node has said all that it holds: of what it held before, the rest is looked up and comes back."""
-        for log, numbers in self._former.pop(session, {}).items():
-            self._look_up(log, self._take(session, log, numbers), "its link was lost")
-        self._ended(session)
+        for log, numbers in self._unconfirmed.pop(session, {}).items():
+            self._requeue_if_stored(log, self._take_unacked(session, log, numbers), "its link was lost")
+        self._drop_disconnected(session)
 
-    def _ended(self, session: str) -> None:
+    def _drop_disconnected(self, session: str) -> None:
         """Who consumed there when the link was lost and does not go on consumes no longer."""
-        for name, former in self._left.pop(session, {}).items():
+        for name, former in self._disconnected.pop(session, {}).items():
             log = self._broker.queues.get(name)
             if log is not None:
-                self._settle_turns(session, log, former)
-            self._parted(name)
+                self._restore_exclusive(session, log, former)
+            self._on_detached(name)
 
-    def _settle_turns(self, session: str, log: MessageLog, former: Iterable[Subscription]) -> None:
+    def _restore_exclusive(self, session: str, log: MessageLog, former: Iterable[Subscription]) -> None:
         """An exclusive queue, and groups, are again those of who goes on, or go to others."""
-        if _exclusive_at(session) in log.stopped:
-            log.stopped.discard(_exclusive_at(session))
+        if _exclusive_consumer_lost(session) in log.stopped:
+            log.stopped.discard(_exclusive_consumer_lost(session))
             log.consumers.sort(key=lambda each: not self.holds(each, log.name))
         for guest in former if log.groups is not None else ():
-            successor = self._guests.get((session, int(guest.key)))
+            successor = self._subscriptions.get((session, int(guest.key)))
             if successor in log.consumers:
                 log.groups.hand_over(guest, successor)
             else:
@@ -309,51 +317,51 @@ class Guests:
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
         self.unlinked(session)
-        self._former.pop(session, None)
-        for log, entries in self._held.pop(session, {}).items():
-            self._look_up(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
-        self._ended(session)
+        self._unconfirmed.pop(session, None)
+        for log, entries in self._unacked.pop(session, {}).items():
+            self._requeue_if_stored(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
+        self._drop_disconnected(session)
 
-    def _look_up(self, name: str, entries: Sequence[LogEntry], cause: str) -> None:
+    def _requeue_if_stored(self, name: str, entries: Sequence[LogEntry], cause: str) -> None:
         """What is still there of what a lost node held comes back, flagged."""
-        log = self._here(name)
+        log = self._local_log(name)
         if log is None:
-            self._homes.coming.came_back(name, entries)
+            self._ownership.coming.came_back(name, entries)
         if log is None or not entries:
             return
-        self._homes.doubts.note(log)
+        self._ownership.depth_recount.note(log)
         tenure, numbers = log.tenure, [entry.seq for entry in entries]
-        reason = f"{LOOKING_UP} {next(self._look_ups)}"
+        reason = f"{CHECKING_STORE} {next(self._store_checks)}"
         log.stopped.add(reason)  # what came later waits for what comes back
 
         def found(present: set[int]) -> None:
             log.stopped.discard(reason)
             self._broker.dispatcher.touched[log] = None
-            if log.tenure != tenure or self._here(name) is not log:
+            if log.tenure != tenure or self._local_log(name) is not log:
                 return  # it was read anew meanwhile
             log.settled([entry for entry in entries if entry.seq not in present])
             back = [entry for entry in entries if entry.seq in present]
             if back:
-                self._come_back(back, cause, seen=True)
+                self._requeue(back, cause, seen=True)
 
         self._broker.commits.ask(lambda store: store.entries.existing_seqs(name, numbers), found)
 
     def forget(self, log: MessageLog) -> None:
         """A log is at home elsewhere from now on, where the nodes say again who consumes it."""
-        for (session, key), guest in list(self._guests.items()):
+        for (session, key), guest in list(self._subscriptions.items()):
             if log in guest.logs:
                 guest.logs.remove(log)
-                held = self._held.get(session, {}).get(log.name, {})
+                held = self._unacked.get(session, {}).get(log.name, {})
                 guest.credit += sum([of == key for of, _ in held.values()])
                 if not guest.logs:
-                    del self._guests[session, key]
-        for session, left in self._left.items():
+                    del self._subscriptions[session, key]
+        for session, left in self._disconnected.items():
             left.pop(log.name, None)
-            log.stopped.discard(_exclusive_at(session))
-        for logs in (*self._held.values(), *self._former.values()):
+            log.stopped.discard(_exclusive_consumer_lost(session))
+        for logs in (*self._unacked.values(), *self._unconfirmed.values()):
             logs.pop(log.name, None)
 
 
-def _exclusive_at(session: str) -> str:
+def _exclusive_consumer_lost(session: str) -> str:
     """Why a log gives out nothing for a moment: it is all for one that cannot be told anything and holds some."""
     return f"its exclusive consumer is behind the lost link with {session}"

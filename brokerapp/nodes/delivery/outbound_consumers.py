@@ -19,7 +19,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.errors import RequestRefused
-from brokerapp.nodes.links.protocol import Consumer, Word, pack
+from brokerapp.nodes.links.protocol import ConsumerIdentity, PeerMessageType, pack
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
@@ -31,30 +31,32 @@ ENTRIES_AT_ONCE = 500
 
 
 @dataclass(slots=True)
-class Account:
+class OutboundAccount:
     """Of one log: who consumes it from here, and what they hold."""
 
     #: Who does, and whether a home may be told: not before the store has the log.
     consumers: dict[Subscription, bool] = field(default_factory=dict)
     held: dict[int, tuple[Subscription, LogEntry]] = field(default_factory=dict)
-    credited: set[int] = field(default_factory=set)  #: of what is held, acknowledged, so that more may be given for it
+    credited_seqs: set[int] = field(
+        default_factory=set
+    )  #: of what is held, acknowledged, so that more may be given for it
 
     def release(self, number: int) -> bool:
         """It is held no longer; whether it was."""
-        self.credited.discard(number)
+        self.credited_seqs.discard(number)
         return self.held.pop(number, None) is not None
 
 
-class Abroad:
+class OutboundConsumers:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes, self.me = broker, homes, homes.me
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership, self.me = broker, ownership, ownership.me
         self._numbers = itertools.count(1)
         self._keys: dict[Subscription, int] = {}
         self._by_key: dict[int, Subscription] = {}
-        self._accounts: dict[str, Account] = defaultdict(Account)
-        self._waiting: dict[Subscription, deque[LogEntry]] = {}  # what came and their clients cannot take yet
+        self._accounts: dict[str, OutboundAccount] = defaultdict(OutboundAccount)
+        self._undelivered: dict[Subscription, deque[LogEntry]] = {}  # what came and their clients cannot take yet
         self._due: dict[Subscription, None] = {}  # who may be able to take some of that now
         self._served: set[Subscription] = set()  # whose last messages came from other owners
 
@@ -77,33 +79,33 @@ class Abroad:
             account = self._accounts.get(log.name)
             if account is not None and subscription in account.consumers:
                 account.consumers[subscription] = True
-                self._say(subscription, log)
+                self._send_attach(subscription, log)
 
         self._broker.commits.submit(PendingWrite(then=stored))
 
-    def _answered(self, subscription: Subscription, epoch: int, home: str, refusal: str) -> None:
+    def _on_attach_confirmed(self, subscription: Subscription, epoch: int, home: str, refusal: str) -> None:
         """The home took the consumer, or did not."""
         client: Client = subscription.client
-        if not refusal and self._homes.members.epoch == epoch and self._homes.hears(home):
+        if not refusal and self._ownership.members.epoch == epoch and self._ownership.is_linked(home):
             subscription.claim = None
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._broker.subscriptions.end(client, subscription)
             self._broker.refuse(client, RequestRefused(refusal), None)
 
-    def _say(self, subscription: Subscription, log: MessageLog) -> None:
+    def _send_attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Tell the home, if there is one that hears us: else it is told when it does."""
-        home = self._homes.home(log.name)
-        if home != self._homes.me and self._homes.hears(home):
-            facts = (self._keys[subscription], log.name, self._facts(subscription, home))
-            then = partial(self._answered, subscription, self._homes.members.epoch, home)
-            self._homes.known.ask([home], Word.CONSUME, facts, then)
+        home = self._ownership.home(log.name)
+        if home != self._ownership.me and self._ownership.is_linked(home):
+            facts = (self._keys[subscription], log.name, self._attach_arguments(subscription, home))
+            then = partial(self._on_attach_confirmed, subscription, self._ownership.members.epoch, home)
+            self._ownership.known.ask([home], PeerMessageType.ATTACH, facts, then)
 
-    def _facts(self, subscription: Subscription, home: str) -> dict[str, Any]:
+    def _attach_arguments(self, subscription: Subscription, home: str) -> dict[str, Any]:
         """What a home needs to know of a consumer."""
         selector, client = subscription.selector, subscription.client
-        accounts = [account for name, account in self._accounts.items() if self._homes.home(name) == home]
+        accounts = [account for name, account in self._accounts.items() if self._ownership.home(name) == home]
         held = sum(
-            holder is subscription and number not in account.credited
+            holder is subscription and number not in account.credited_seqs
             for account in accounts
             for number, (holder, _) in account.held.items()
         )
@@ -113,7 +115,7 @@ class Abroad:
             "destinations": [str(each) for each in subscription.destinations],
             "credit": subscription.prefetch - held, "priority": subscription.priority,
             "exclusive": subscription.exclusive, "selector": selector.text if selector is not None else None,
-            "crossing": _described(selector) if crossing else None, "bridge": client.bridge,
+            "crossing": _pack_eligibility(selector) if crossing else None, "bridge": client.bridge,
             "claim": (claim.groups, claim.leads_to) if claim is not None else None,
         }  # fmt: skip
 
@@ -121,22 +123,22 @@ class Abroad:
         """It consumes that log no longer; what it held was given back before."""
         account = self._accounts[log.name]
         account.consumers.pop(subscription, None)
-        self._homes.tell_home(log.name, Word.CEASE, self._keys[subscription], log.name)
-        if came := self._forget_waiting(subscription, log.name):
-            self._give_back(log.name, came, seen=False)
+        self._ownership.send_to_owner(log.name, PeerMessageType.DETACH, self._keys[subscription], log.name)
+        if came := self._drop_undelivered(subscription, log.name):
+            self._requeue(log.name, came, seen=False)
 
-    def _forget_waiting(self, subscription: Subscription, log: str) -> list[LogEntry]:
+    def _drop_undelivered(self, subscription: Subscription, log: str) -> list[LogEntry]:
         """What came of a log and its client does not have yet."""
-        came = self._waiting.get(subscription, ())
+        came = self._undelivered.get(subscription, ())
         if found := [each for each in came if each.log == log]:
-            self._waiting[subscription] = deque(each for each in came if each.log != log)
+            self._undelivered[subscription] = deque(each for each in came if each.log != log)
         return found
 
-    def go_on_without(self, subscription: Subscription, log: str) -> None:
+    def drop_consumer(self, subscription: Subscription, log: str) -> None:
         """It consumes that log no longer, but others: as many as it holds of it it may be given of those."""
         account = self._accounts[log]
         held = [entry for holder, entry in account.held.values() if holder is subscription]
-        self.give_credit(subscription, [each for each in held if each.seq not in account.credited])
+        self.give_credit(subscription, [each for each in held if each.seq not in account.credited_seqs])
 
     def consumers(self, log: MessageLog) -> Iterable[Subscription]:
         """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
@@ -145,14 +147,14 @@ class Abroad:
         account = self._accounts.get(log.name)
         return account.consumers if account is not None else ()
 
-    def consumes(self, log: str) -> bool:
+    def has_consumers(self, log: str) -> bool:
         """Whether one of ours consumes this log, which is at home elsewhere."""
         account = self._accounts.get(log)
         return account is not None and bool(account.consumers)
 
     def forget(self, subscription: Subscription) -> None:
         """It is over."""
-        self._waiting.pop(subscription, None)
+        self._undelivered.pop(subscription, None)
         self._due.pop(subscription, None)
         self._served.discard(subscription)
         key = self._keys.pop(subscription, None)
@@ -162,34 +164,34 @@ class Abroad:
     def lost(self, log: str) -> None:
         """The log is no more, with all it held."""
         for subscription in self._accounts[log].consumers if log in self._accounts else ():
-            self.go_on_without(subscription, log)
-            self._forget_waiting(subscription, log)
+            self.drop_consumer(subscription, log)
+            self._drop_undelivered(subscription, log)
         account = self._accounts.pop(log, None)
         for subscription in account.consumers if account is not None else ():
             if log in [each.name for each in subscription.logs]:
                 subscription.lose(next(each for each in subscription.logs if each.name == log))
-        for subscription in self._waiting:  # what it held of that log, wherever it was owned, no longer counts
+        for subscription in self._undelivered:  # what it held of that log, wherever it was owned, no longer counts
             self.drain(subscription)
 
     # -- what comes
 
     def given(self, session: str, key: int, name: str, entries: Sequence[LogEntry]) -> None:
         """The home gives us these, see gifts.py."""
-        if self._homes.home(name) != session:
+        if self._ownership.home(name) != session:
             return  # it is the home no longer: the new one knows only what we have told it
         subscription = self._by_key.get(key)
         account = self._accounts[name]
         if subscription is None or subscription not in account.consumers:
-            self._homes.tell(session, Word.RETURNED, name, [each.seq for each in entries], False)
+            self._ownership.tell(session, PeerMessageType.RETURNED, name, [each.seq for each in entries], False)
             return
         account.held.update((each.seq, (subscription, each)) for each in entries)
         if damaged := [each for each in entries if each.message.damaged]:  # as this node read them back itself
             entries = [each for each in entries if not each.message.damaged]
-            self._fail_damaged(subscription, name, damaged)
-        self._waiting.setdefault(subscription, deque()).extend(entries)
+            self._dead_letter_damaged(subscription, name, damaged)
+        self._undelivered.setdefault(subscription, deque()).extend(entries)
         self.drain(subscription)
 
-    def _fail_damaged(self, subscription: Subscription, name: str, entries: Sequence[LogEntry]) -> None:
+    def _dead_letter_damaged(self, subscription: Subscription, name: str, entries: Sequence[LogEntry]) -> None:
         """Let what the store damaged be dead letters; the owner may send others in their place."""
         self.give_credit(subscription, entries)
         for entry in entries:
@@ -197,9 +199,9 @@ class Abroad:
 
     def drain(self, subscription: Subscription) -> None:
         """Have what owners sent for a consumer delivered in the next round, as far as it can be."""
-        if self._waiting.get(subscription):
+        if self._undelivered.get(subscription):
             self._due[subscription] = None
-            self._homes.pump()
+            self._ownership.pump()
 
     def deliver_due(self) -> None:
         """Deliver what owners sent to consumers here.
@@ -222,15 +224,15 @@ class Abroad:
 
     def _deliver(self, subscription: Subscription) -> None:
         """Deliver as much as the prefetch of the consumer allows: each owner grants it a prefetch of its own."""
-        came = self._waiting.get(subscription, ())
+        came = self._undelivered.get(subscription, ())
         has_limit = subscription.ack_mode != "auto"
         count = min(len(came), max(subscription.credit, 0)) if has_limit else len(came)
         if count:
             self._served.add(subscription)
         for name, entries in _by_log([came.popleft() for _ in range(count)]).items():
-            self._hand(subscription, name, entries)
+            self._write(subscription, name, entries)
 
-    def _hand(self, subscription: Subscription, name: str, entries: list[LogEntry]) -> None:
+    def _write(self, subscription: Subscription, name: str, entries: list[LogEntry]) -> None:
         delivery, client = self._broker.dispatcher, subscription.client
         client.delivered += len(entries)
         subscription.delivered += len(entries)
@@ -257,10 +259,10 @@ class Abroad:
         counts: dict[str, int] = defaultdict(int)
         for entry in entries:
             if (account := self._accounts.get(entry.log)) is not None and entry.seq in account.held:
-                (account.credited.add if sign > 0 else account.credited.discard)(entry.seq)
-                counts[self._homes.home(entry.log)] += sign
+                (account.credited_seqs.add if sign > 0 else account.credited_seqs.discard)(entry.seq)
+                counts[self._ownership.home(entry.log)] += sign
         for home, count in counts.items():
-            self._homes.tell(home, Word.CREDIT, self._keys.get(subscription, 0), count)
+            self._ownership.tell(home, PeerMessageType.CREDIT, self._keys.get(subscription, 0), count)
 
     def settle(self, entries: Sequence[LogEntry], client: Client) -> None:
         """They are acknowledged: the store removes them, then their homes know."""
@@ -279,33 +281,33 @@ class Abroad:
         log = self._broker.queues.get(name)
         if log is None:
             return
-        consumer = Consumer(client.client_id, client.bridge) if client is not None else None
+        consumer = ConsumerIdentity(client.client_id, client.bridge) if client is not None else None
         if consumer is not None:
             self._broker.dispatcher.count_acked(log, entries)
         if not log.away:  # it came home meanwhile
-            self._homes.guests.removed(log, entries, consumer)
+            self._ownership.inbound_consumers.removed(log, entries, consumer)
             return
         numbers = [each.seq for each in entries]
-        self._homes.tell_home(name, Word.SETTLED, name, consumer, numbers)
+        self._ownership.send_to_owner(name, PeerMessageType.SETTLED, name, consumer, numbers)
 
     def give_back(self, name: str, entries: Sequence[LogEntry]) -> None:
         """Their consumer is gone: they return to their place, flagged."""
-        self._give_back(name, entries, seen=True)
+        self._requeue(name, entries, seen=True)
 
-    def _give_back(self, name: str, entries: Sequence[LogEntry], *, seen: bool) -> None:
+    def _requeue(self, name: str, entries: Sequence[LogEntry], *, seen: bool) -> None:
         account = self._accounts[name]
         back = [each for each in entries if account.release(each.seq)]
         if seen:
-            self._note_seen(name, back)
+            self._record_redelivery(name, back)
         if back:
-            self._homes.tell_home(name, Word.RETURNED, name, [each.seq for each in back], seen)
+            self._ownership.send_to_owner(name, PeerMessageType.RETURNED, name, [each.seq for each in back], seen)
 
-    def _note_seen(self, name: str, entries: Iterable[LogEntry]) -> None:
+    def _record_redelivery(self, name: str, entries: Iterable[LogEntry]) -> None:
         """The home, or the one to come, flags these, also when it does not hear what became of them."""
         for entry in entries:
             self._broker.commits.note_return(entry, entry.deliveries + 1)
-        if self._homes.home(name) == self.me:
-            self._homes.coming.came_back(name, entries)
+        if self._ownership.home(name) == self.me:
+            self._ownership.coming.came_back(name, entries)
 
     # -- homes change
 
@@ -316,16 +318,16 @@ class Abroad:
             return
         for subscription, may_be_told in account.consumers.items():
             if may_be_told:
-                self._say(subscription, log)
+                self._send_attach(subscription, log)
         by_key: dict[int, list[LogEntry]] = defaultdict(list)
         for subscription, entry in account.held.values():
             by_key[self._keys.get(subscription, 0)].append(entry)
         for key, entries in by_key.items():
             for start in range(0, len(entries), ENTRIES_AT_ONCE):
                 packed = pack(entries[start : start + ENTRIES_AT_ONCE])
-                self._homes.tell_home(log.name, Word.HELD, key, log.name, packed)
+                self._ownership.send_to_owner(log.name, PeerMessageType.HELD, key, log.name, packed)
 
-    def move_out(self, log: MessageLog) -> None:
+    def on_handed_off(self, log: MessageLog) -> None:
         """A log leaves for another home: its consumers among our clients stay what they are, with what they hold."""
         account = self._accounts[log.name]
         for subscription in [each for each in log.consumers if not each.guest_of]:
@@ -337,35 +339,37 @@ class Abroad:
         for client in self._broker.clients.values():
             for subscription in client.subscriptions.values():
                 if subscription.browse is None:
-                    self._note(account, log, subscription, subscription.unacked.values())
+                    self._add_unacked(account, log, subscription, subscription.unacked.values())
         transactions = (each for client in self._broker.clients.values() for each in client.transactions.values())
         for unit in (
             *transactions,
             *self._broker.flow_control.waiting(),
         ):  # what is acknowledged in them was credited then
             for subscription, _, entry in unit.settled:
-                account.credited |= self._note(account, log, subscription, (entry,))
+                account.credited_seqs |= self._add_unacked(account, log, subscription, (entry,))
 
     @staticmethod
-    def _note(account: Account, log: MessageLog, subscription: Subscription, entries: Iterable[LogEntry]) -> set[int]:
+    def _add_unacked(
+        account: OutboundAccount, log: MessageLog, subscription: Subscription, entries: Iterable[LogEntry]
+    ) -> set[int]:
         found = {each.seq: (subscription, each) for each in entries if each.log == log.name and each.seq}
         account.held.update(found)
         return set(found)
 
-    def take_in(self, log: MessageLog) -> Account:
+    def on_taken_over(self, log: MessageLog) -> OutboundAccount:
         """A log comes home: its consumers among our clients, and what they hold, are as any here from now on.
 
         What came and their clients do not have yet waits in the log again.
         """
-        account = self._accounts.pop(log.name, None) or Account()
-        for came in self._waiting.values():
+        account = self._accounts.pop(log.name, None) or OutboundAccount()
+        for came in self._undelivered.values():
             for entry in [each for each in came if each.log == log.name]:
                 came.remove(entry)
                 account.release(entry.seq)
         return account
 
 
-def _described(crossing: BridgeEligibility) -> list[Any]:
+def _pack_eligibility(crossing: BridgeEligibility) -> list[Any]:
     """What makes the like of it at a home; what it counts it counts there."""
     return [crossing.to, crossing.message_ttl, list(crossing.path), list(crossing.consumers), crossing.yields]
 

@@ -12,62 +12,62 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.read_horizon import UNKNOWN_SEQ
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.nodes.links.protocol import Told, Word, unpack_told
+from brokerapp.nodes.links.protocol import AppendedBatch, PeerMessageType, unpack_batch
 from brokerapp.store import DISCARDED
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Arrivals:
+class RemoteAppends:
     """Those of one node."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._forgotten: dict[str, int] = {}  # session -> the highest number that it kept and forgot
+        self._evicted_up_to: dict[str, int] = {}  # session -> the highest number that it kept and forgot
 
     def forgotten(self, session: str) -> int:
         """Up to which number a node has forgotten what it kept: that is given to it whole."""
-        return self._forgotten.get(session, 0)
+        return self._evicted_up_to.get(session, 0)
 
     def forget(self, session: str) -> None:
         """It is no member any more."""
-        self._forgotten.pop(session, None)
+        self._evicted_up_to.pop(session, None)
 
     def heard(
         self, session: str, name: str, count: int, upto: int, runs: list | None, forgotten: int | None
     ) -> None:  # fmt: skip
         """Another node stored messages in a log, and counted them: see Word.ARRIVED."""
         if forgotten is not None:
-            self._forgotten[session] = forgotten
+            self._evicted_up_to[session] = forgotten
         log, destination = self._broker.queues.get(name), Destination.parse(name)
         if log is not None:
-            self._take(log, count, upto, runs, session if forgotten is not None else "")
+            self._append(log, count, upto, runs, session if forgotten is not None else "")
             if log.follows != (runs is not None) and not log.away:
-                self._broker.placement.tell(session, Word.WISHED, name, log.follows)
+                self._broker.placement.tell(session, PeerMessageType.WANT_ENTRIES, name, log.follows)
         elif destination.kind is DestinationKind.SUBSCRIPTION or destination.is_temporary:
-            self._look_up(destination, count)  # read back
+            self._check_store(destination, count)  # read back
         else:  # it was deleted as this came: it is there again
             self._broker.queues.ensure(destination)
-            self._offer_unseen(self._broker.queues[name], count)
+            self._note_appended(self._broker.queues[name], count)
 
-    def _take(self, log: MessageLog, count: int, upto: int, runs: list | None, kept_at: str) -> None:
+    def _append(self, log: MessageLog, count: int, upto: int, runs: list | None, kept_at: str) -> None:
         if runs is None or log.away or not log.follows:
-            self._offer_unseen(log, count, upto)
+            self._note_appended(log, count, upto)
             return
-        for told in map(Told._make, runs):
-            log.offer_told(unpack_told(log.name, told, kept_at), told.before)
-        self._touched(log)
+        for told in map(AppendedBatch._make, runs):
+            log.offer_told(unpack_batch(log.name, told, kept_at), told.before)
+        self._mark_changed(log)
 
-    def _offer_unseen(self, log: MessageLog, count: int, upto: int = UNKNOWN_SEQ) -> None:
+    def _note_appended(self, log: MessageLog, count: int, upto: int = UNKNOWN_SEQ) -> None:
         log.offer_unseen(count, upto)
-        self._touched(log)
+        self._mark_changed(log)
 
-    def _touched(self, log: MessageLog) -> None:
+    def _mark_changed(self, log: MessageLog) -> None:
         self._broker.counters.changed.add(log.counts)
         self._broker.dispatcher.touched[log] = None
 
-    def _look_up(self, destination: Destination, count: int) -> None:
+    def _check_store(self, destination: Destination, count: int) -> None:
         """It was removed as this came, or is new and its maker is yet to reach us: the store knows which."""
         name, queues = str(destination), self._broker.queues
 
@@ -83,6 +83,6 @@ class Arrivals:
                 part.discard(name)
             log = queues.get(name)
             if log is not None and not log.away:  # else its home finds them in the store
-                self._offer_unseen(log, count)
+                self._note_appended(log, count)
 
         self._broker.commits.ask(lambda store: store.logs.attributes_of([name]), found)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.nodes.links.protocol import Word, unpacked
+from brokerapp.nodes.links.protocol import PeerMessageType, unpack_entry
 from brokerapp.store import StoredLogEntry
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 #: Messages read at once: as many as are given in one word. One gift more may go beyond it.
-NUMBERS_AT_ONCE = 500
+READ_SIZE = 500
 
 
 @dataclass(slots=True)
-class Gift:
+class RemoteDelivery:
     """Entries of a log for the consumer of this key, or the numbers of those that are not found yet."""
 
     key: int
@@ -35,86 +35,88 @@ class Gift:
     entries: list[LogEntry | int]
 
 
-class Gifts:
+class RemoteDeliveries:
     """Those that one node gets."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._late: dict[str, deque[Gift]] = {}  # session of the home -> what waits for the store, or behind that
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._pending: dict[
+            str, deque[RemoteDelivery]
+        ] = {}  # session of the home -> what waits for the store, or behind that
 
     def given(self, session: str, key: int, name: str, packed: list[Any]) -> None:
         """A home gives us these."""
-        take = self._homes.deposits.take
-        entries = [(take(name, each) or each) if isinstance(each, int) else unpacked(name, each) for each in packed]
-        gift, late = Gift(key, name, entries), self._late.get(session)
+        take = self._ownership.append_notices.take
+        entries = [(take(name, each) or each) if isinstance(each, int) else unpack_entry(name, each) for each in packed]
+        gift, late = RemoteDelivery(key, name, entries), self._pending.get(session)
         if late is not None:
             late.append(gift)
         elif _missing(gift):
-            self._late[session] = deque((gift,))
-            self._find(session)
+            self._pending[session] = deque((gift,))
+            self._read_missing(session)
         else:
-            self._homes.abroad.given(session, key, name, entries)
+            self._ownership.abroad.given(session, key, name, entries)
 
-    def _find(self, session: str) -> None:
+    def _read_missing(self, session: str) -> None:
         """Read what is missing of the next gift, and of those behind it of the same log."""
-        waiting = self._late[session]
+        waiting = self._pending[session]
         first, sought = waiting[0], _of_one_log(waiting)
 
         def found(stored: list[StoredLogEntry]) -> None:
-            if self._late.get(session) is not waiting or not waiting or waiting[0] is not first:
+            if self._pending.get(session) is not waiting or not waiting or waiting[0] is not first:
                 return  # it was never said
             by_number = {each.seq: entry_of(first.log, each) for each in stored}
             for gift in sought:
-                self._fill(session, gift, by_number)
-            self._hand_over(session, waiting)
+                self._fill_in(session, gift, by_number)
+            self._deliver_complete(session, waiting)
 
         missing = [number for each in sought for number in _missing(each)]
         self._broker.commits.ask(lambda store: store.entries.read_by_seq(first.log, missing), found)
 
-    def _fill(self, session: str, gift: Gift, found: Mapping[int, LogEntry]) -> None:
+    def _fill_in(self, session: str, gift: RemoteDelivery, found: Mapping[int, LogEntry]) -> None:
         """These were missing. What the store has no more is held by nobody: others may be given in its place."""
         gift.entries = [found.get(each, each) if isinstance(each, int) else each for each in gift.entries]
         if gone := _missing(gift):
-            self._homes.tell(session, Word.SETTLED, gift.log, None, gone)
-            self._homes.tell(session, Word.CREDIT, gift.key, len(gone))
+            self._ownership.tell(session, PeerMessageType.SETTLED, gift.log, None, gone)
+            self._ownership.tell(session, PeerMessageType.CREDIT, gift.key, len(gone))
             gift.entries = [each for each in gift.entries if isinstance(each, LogEntry)]
 
-    def _hand_over(self, session: str, waiting: deque[Gift]) -> None:
+    def _deliver_complete(self, session: str, waiting: deque[RemoteDelivery]) -> None:
         """Give what is complete to whom it is for, in order."""
         while waiting and not _missing(waiting[0]):
             gift = waiting.popleft()
             if gift.entries:
-                self._homes.abroad.given(session, gift.key, gift.log, gift.entries)
+                self._ownership.abroad.given(session, gift.key, gift.log, gift.entries)
         if waiting:
-            self._find(session)
+            self._read_missing(session)
         else:
-            del self._late[session]
-        self._homes.pump()
+            del self._pending[session]
+        self._ownership.pump()
 
     def moved(self) -> None:
         """The members are others: what a node gave whose log is at home elsewhere now, the new home gives."""
-        for session, waiting in list(self._late.items()):
-            kept = deque(each for each in waiting if self._homes.home(each.log) == session)
-            self._late[session] = kept
+        for session, waiting in list(self._pending.items()):
+            kept = deque(each for each in waiting if self._ownership.home(each.log) == session)
+            self._pending[session] = kept
             if kept:
-                self._find(session)
+                self._read_missing(session)
             else:
-                del self._late[session]
+                del self._pending[session]
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it gave and nobody has, it finds again by itself."""
-        self._late.pop(session, None)
+        self._pending.pop(session, None)
 
 
-def _of_one_log(waiting: Iterable[Gift]) -> list[Gift]:
+def _of_one_log(waiting: Iterable[RemoteDelivery]) -> list[RemoteDelivery]:
     """The first of these, and those behind it of the same log, as many as are read at once."""
     found, numbers, log = [], 0, next(iter(waiting)).log
     for each in waiting:
-        if each.log == log and numbers < NUMBERS_AT_ONCE:
+        if each.log == log and numbers < READ_SIZE:
             found.append(each)
             numbers += len(_missing(each))
     return found
 
 
-def _missing(gift: Gift) -> list[int]:
+def _missing(gift: RemoteDelivery) -> list[int]:
     return [each for each in gift.entries if isinstance(each, int)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.engine.policy.subscription_recovery import RetainedMessage
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from brokerapp.nodes.ownership.coordinator import Homes
 
 #: Bytes of messages on a page, before the last of them: telling one takes some milliseconds.
-BYTES_AT_ONCE = 1024 * 1024
+PAGE_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True)
-class Telling:
+class RetainedSyncSession:
     """What a node that joins is told. `number` is that of the page that it was told last."""
 
     pages: Iterator[list[Any]]
@@ -42,46 +42,49 @@ class Telling:
         return self.rows
 
 
-class Past:
+class RetainedSync:
     """That of one node."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._told: dict[str, Telling] = {}  # by the session that is told
-        self._heard: list[Any] | None = None  # the page that was told since it was asked for
-        self._asked_ms = 0  # when the first page was asked for: ages on all pages are as of one moment
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._sessions: dict[str, RetainedSyncSession] = {}  # by the session that is told
+        self._received: list[Any] | None = None  # the page that was told since it was asked for
+        self._started_ms = 0  # when the first page was asked for: ages on all pages are as of one moment
 
     # -- learning
 
     async def learn(self) -> None:
         """Ask the other nodes, one after the other, until one has told all; who joins itself, or goes, has not."""
-        for session in list(self._homes.others):
+        for session in list(self._ownership.others):
             if await self._learn_from(session):
                 return
 
     async def _learn_from(self, session: str) -> bool:
         """Whether it has told all."""
-        number, self._asked_ms = 0, clock.now_ms()
-        while rows := await self._page(session, number):
+        number, self._started_ms = 0, clock.now_ms()
+        while rows := await self._request_page(session, number):
             number += 1
         return rows is not None
 
-    async def _page(self, session: str, number: int) -> list[Any] | None:
+    async def _request_page(self, session: str, number: int) -> list[Any] | None:
         """One page, of which nothing is left to learn; None: it is not told."""
-        if session not in self._homes.others:
+        if session not in self._ownership.others:
             return None
-        self._heard, answered = None, asyncio.get_running_loop().create_future()
-        self._homes.known.ask(
-            [session], Word.PAST_WANTED, (number,), lambda _refusal: answered.done() or answered.set_result(None)
+        self._received, answered = None, asyncio.get_running_loop().create_future()
+        self._ownership.known.ask(
+            [session],
+            PeerMessageType.GET_RETAINED,
+            (number,),
+            lambda _refusal: answered.done() or answered.set_result(None),
         )
         await answered
-        return self._heard
+        return self._received
 
     def heard(self, _session: str, rows: list[Any]) -> None:
         """Another node tells of some of it."""
-        self._heard = rows
+        self._received = rows
         for topic, some in groupby(rows, key=itemgetter(0)):
-            found = [(_unpacked(topic, *facts, self._asked_ms), is_retained) for _, *facts, is_retained in some]
+            found = [(_unpacked(topic, *facts, self._started_ms), is_retained) for _, *facts, is_retained in some]
             retained = next((kept for kept, is_retained in found if is_retained), None)
             recent = [kept for kept, is_retained in found if not is_retained]
             self._broker.retained.learn(Destination.parse(topic), retained, recent)
@@ -90,18 +93,18 @@ class Past:
 
     def wanted(self, session: str, id: int, number: int) -> None:
         """A node that joins asks for a page. One that joins itself tells nothing."""
-        if not number and not self._homes.joining:
-            self._told[session] = Telling(_pages(self._broker.retained.all(), clock.now_ms()))
-        telling = self._told.get(session)
+        if not number and not self._ownership.is_joining:
+            self._sessions[session] = RetainedSyncSession(_pages(self._broker.retained.all(), clock.now_ms()))
+        telling = self._sessions.get(session)
         if telling is not None:
-            self._homes.tell(session, Word.PAST, telling.page(number))
+            self._ownership.tell(session, PeerMessageType.RETAINED, telling.page(number))
             if not telling.rows:
-                del self._told[session]
-        self._homes.tell(session, Word.KNOWN, id, "")
+                del self._sessions[session]
+        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """It is no member any more."""
-        self._told.pop(session, None)
+        self._sessions.pop(session, None)
 
 
 def _pages(remembered: Iterable[tuple[Destination, RetainedMessage, bool]], now_ms: int) -> Iterator[list[Any]]:
@@ -111,7 +114,7 @@ def _pages(remembered: Iterable[tuple[Destination, RetainedMessage, bool]], now_
     for topic, kept, is_retained in remembered:
         rows.append(_packed(topic, kept, is_retained, now_ms))
         size += kept.size
-        if size >= BYTES_AT_ONCE:
+        if size >= PAGE_BYTES:
             yield rows
             rows, size = [], 0
     if rows:

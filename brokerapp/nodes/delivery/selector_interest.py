@@ -14,7 +14,7 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import DestinationKind
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.selectors import Selector, compile_selector
 
 if TYPE_CHECKING:
@@ -22,89 +22,91 @@ if TYPE_CHECKING:
     from brokerapp.nodes.ownership.coordinator import Homes
 
 #: A queue, and the selectors of its consumers; None: one takes everything.
-Row = tuple[str, Sequence[str | None]]
+QueueSelectors = tuple[str, Sequence[str | None]]
 
 
-class Wanted:
+class SelectorInterest:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._told: dict[str, frozenset[str | None]] = {}  # what others know of our own consumers, by queue
-        self._there: dict[str, dict[str, set[Selector | None]]] = defaultdict(dict)  # by queue, then session
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._announced: dict[str, frozenset[str | None]] = {}  # what others know of our own consumers, by queue
+        self._remote: dict[str, dict[str, set[Selector | None]]] = defaultdict(dict)  # by queue, then session
 
     def conditions(self, log: MessageLog) -> set[Selector | None]:
         """The selectors of all its consumers, wherever they are; None: one takes everything."""
-        found = {each.condition for each in self._homes.abroad.consumers(log)}
-        return found.union(*self._there[log.name].values()) if log.name in self._there else found
+        found = {each.condition for each in self._ownership.abroad.consumers(log)}
+        return found.union(*self._remote[log.name].values()) if log.name in self._remote else found
 
     def changed(self, log: MessageLog) -> None:
         """Consumers of ours came or went: others are told, if that is new to them."""
-        if self._homes.others and (row := self._news(log)) is not None:
-            self._homes.known.ask(self._homes.others, Word.WANTED, (False, [row]), lambda _: None)
+        if self._ownership.others and (row := self._unannounced(log)) is not None:
+            self._ownership.known.ask(self._ownership.others, PeerMessageType.WANTED, (False, [row]), lambda _: None)
 
     def redefined(self) -> None:
         """Other topics are selectorAware now."""
-        if not self._homes.others:
+        if not self._ownership.others:
             return
-        rows = [row for log in self._broker.queues if (row := self._news(log)) is not None]
+        rows = [row for log in self._broker.queues if (row := self._unannounced(log)) is not None]
         if rows:
-            self._homes.known.ask(self._homes.others, Word.WANTED, (False, rows), lambda _: None)
+            self._ownership.known.ask(self._ownership.others, PeerMessageType.WANTED, (False, rows), lambda _: None)
 
     def say_all(self, session: str) -> None:
         """Let a node know all of it; what was told before it could hear us counts no more."""
-        own = {log.name: wanted for log in self._broker.queues if (wanted := self._own(log))}
-        self._told = own
-        self._homes.tell(session, Word.WANTED, 0, True, [(name, list(wanted)) for name, wanted in own.items()])
+        own = {log.name: wanted for log in self._broker.queues if (wanted := self._local_selectors(log))}
+        self._announced = own
+        self._ownership.tell(
+            session, PeerMessageType.WANTED, 0, True, [(name, list(wanted)) for name, wanted in own.items()]
+        )
 
-    def _news(self, log: MessageLog) -> Row | None:
+    def _unannounced(self, log: MessageLog) -> QueueSelectors | None:
         """What others do not know yet."""
-        own = self._own(log)
-        if own == self._told.get(log.name, frozenset()):
+        own = self._local_selectors(log)
+        if own == self._announced.get(log.name, frozenset()):
             return None
         if own:
-            self._told[log.name] = own
+            self._announced[log.name] = own
         else:
-            del self._told[log.name]
+            del self._announced[log.name]
         return log.name, list(own)
 
-    def _own(self, log: MessageLog) -> frozenset[str | None]:
+    def _local_selectors(self, log: MessageLog) -> frozenset[str | None]:
         """What those of our own clients want, where it matters to anybody."""
-        if log.destination.kind is not DestinationKind.QUEUE or not self._matters(log):
+        if log.destination.kind is not DestinationKind.QUEUE or not self._is_selector_aware(log):
             return frozenset()
-        consumers = (each for each in self._homes.abroad.consumers(log) if not each.guest_of)
+        consumers = (each for each in self._ownership.abroad.consumers(log) if not each.guest_of)
         return frozenset(each.condition.text if each.condition is not None else None for each in consumers)
 
-    def _matters(self, log: MessageLog) -> bool:
+    def _is_selector_aware(self, log: MessageLog) -> bool:
         name = log.destination.name
         return any(
             isinstance(each, VirtualTopic) and each.selector_aware and topic_behind(each, name) is not None
             for each in self._broker.topology.definitions.virtual_destinations
         )
 
-    def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
+    def heard(self, session: str, id: int, anew: bool, rows: Iterable[QueueSelectors]) -> None:
         """What is wanted at another node; `anew`: that is all of it."""
         if anew:
             self.forget(session)
         for name, texts in rows:
             wanted = {compile_selector(text) if text is not None else None for text in texts}
             if wanted:
-                self._there[name][session] = wanted
+                self._remote[name][session] = wanted
             else:
-                self._drop(name, session)
-        self._homes.tell(session, Word.KNOWN, id, "")
+                self._remove(name, session)
+        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""
-        for name in list(self._there):
-            self._drop(name, session)
+        for name in list(self._remote):
+            self._remove(name, session)
 
     def gone(self, name: str) -> None:
         """A queue is gone."""
-        self._there.pop(name, None)
-        self._told.pop(name, None)
+        self._remote.pop(name, None)
+        self._announced.pop(name, None)
 
-    def _drop(self, name: str, session: str) -> None:
-        self._there[name].pop(session, None)
-        if not self._there[name]:
-            del self._there[name]
+    def _remove(self, name: str, session: str) -> None:
+        self._remote[name].pop(session, None)
+        if not self._remote[name]:
+            del self._remote[name]

@@ -17,22 +17,22 @@ TLS_SCHEME = "ssl"
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LinkAddress:
     """An address at which others reach a node."""
 
     host: str
     tls: bool = False
 
     @staticmethod
-    def parse(text: str) -> Reach:
+    def parse(text: str) -> LinkAddress:
         """`ADDRESS` or `ssl://ADDRESS`; raises ConfigurationRefused. The port is a free one."""
         scheme, found, host = text.rpartition("://")
         if (found and scheme != TLS_SCHEME) or not host or "/" in host or _has_port(host):
             raise ConfigurationRefused(
                 f"--link {text}: it is an address of this machine, or {TLS_SCHEME}://ADDRESS for TLS, without a port"
             )
-        reach = Reach(host.removeprefix("[").removesuffix("]"), bool(found))
-        if _is_any(reach.host):
+        reach = LinkAddress(host.removeprefix("[").removesuffix("]"), bool(found))
+        if _is_wildcard(reach.host):
             raise ConfigurationRefused(
                 f"--link {text}: others cannot call it: name the one address of this machine at which they reach it"
             )
@@ -43,7 +43,7 @@ def _has_port(host: str) -> bool:
     return host.count(":") == 1 or (host.startswith("[") and not host.endswith("]"))
 
 
-def _is_any(host: str) -> bool:
+def _is_wildcard(host: str) -> bool:
     """Whether it stands for all addresses of a machine."""
     try:
         return ipaddress.ip_address(host).is_unspecified
@@ -51,7 +51,7 @@ def _is_any(host: str) -> bool:
         return False
 
 
-def check_reach(node: str, reach: Reach, redis_url: str) -> None:
+def check_link_address(node: str, reach: LinkAddress, redis_url: str) -> None:
     """Raise ConfigurationRefused for an address that is this machine's alone, where others may use the store, too.
 
     Warn of one beyond this machine at which messages go unencrypted.

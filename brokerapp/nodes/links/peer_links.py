@@ -21,28 +21,28 @@ from typing import Any, Protocol
 
 import msgpack
 
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.ownership import Members
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.ownership import NodeMembers
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two calls of a node that does not answer, and for which a caller may be silent before it is known.
 RETRY_SECONDS = 0.1
-PATIENCE_SECONDS = 5.0
+HANDSHAKE_SECONDS = 5.0
 #: Bytes of one word, and bytes that may wait for a node that does not read: past them the link is given up.
-MAX_WORD = 256 * 1024 * 1024
-MAX_WAITING = 512 * 1024 * 1024
+MAX_MESSAGE = 256 * 1024 * 1024
+MAX_UNSENT = 512 * 1024 * 1024
 #: Bytes that somebody may say before it is known who that is: a greeting takes some hundred.
-MAX_GREETING = 4 * 1024
+MAX_HANDSHAKE = 4 * 1024
 #: Callers who are not known yet, at a time. A node is known in milliseconds: of more, the one who waits longest goes.
-MAX_STRANGERS = 100
+MAX_UNAUTHENTICATED = 100
 
 
 #: Digests of the certificates of the caller and of who is called; "" without TLS.
-Ends = tuple[bytes, bytes]
+CertificateDigests = tuple[bytes, bytes]
 
 
-class Ears(Protocol):
+class NodeLinkListener(Protocol):
     """Who is told what links hear."""
 
     def linked(self, session: str) -> None:
@@ -51,11 +51,11 @@ class Ears(Protocol):
     def unlinked(self, session: str) -> None:
         """It is lost."""
 
-    def heard(self, session: str, word: Word, facts: list[Any]) -> None:
+    def heard(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
         """That node says this."""
 
 
-class Stranger(Protocol):
+class UnauthenticatedPeer(Protocol):
     """Somebody who called, and has not proved yet to be a node."""
 
     def close(self) -> None:
@@ -69,34 +69,38 @@ class LinkTls:
     """
 
     called: ssl.SSLContext
-    calling: ssl.SSLContext
+    client: ssl.SSLContext
     certificate: bytes
 
 
-class Links:
+class NodeLinks:
     """Those of one node; with `tls` they are encrypted, and nodes without it are none to be linked with."""
 
-    def __init__(self, session: str, ears: Ears, tls: LinkTls | None = None) -> None:
-        self.session, self.ears, self._tls = session, ears, tls
+    def __init__(self, session: str, ears: NodeLinkListener, tls: LinkTls | None = None) -> None:
+        self.session, self.listener, self._tls = session, ears, tls
         self.secret = b""
         self.address = ""  #: where others reach it
-        self._accepting: asyncio.Task | None = None
-        self._up: dict[str, Link] = {}
-        self._strangers: dict[Stranger, None] = {}  # who called and is not known yet, who waits longest first
-        self._callers: dict[str, asyncio.Task] = {}
-        self._members = Members(0, (), session)
-        self._former: set[str] = set()  # sessions that were members: they are none ever again, and may not know it yet
+        self._accept_task: asyncio.Task | None = None
+        self._links: dict[str, NodeLink] = {}
+        self._unauthenticated: dict[
+            UnauthenticatedPeer, None
+        ] = {}  # who called and is not known yet, who waits longest first
+        self._connect_tasks: dict[str, asyncio.Task] = {}
+        self._members = NodeMembers(0, (), session)
+        self._former_sessions: set[str] = (
+            set()
+        )  # sessions that were members: they are none ever again, and may not know it yet
 
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, place = found[0]
-        listening = socket.create_server(place[:2], family=family, backlog=MAX_STRANGERS)
+        listening = socket.create_server(place[:2], family=family, backlog=MAX_UNAUTHENTICATED)
         listening.setblocking(False)
         address, port, *_ = listening.getsockname()
         self.address = f"{address}:{port}"
-        self._accepting = asyncio.create_task(self._accept(listening), name="nodes that call")
+        self._accept_task = asyncio.create_task(self._accept(listening), name="nodes that call")
 
     async def _accept(self, listening: socket.socket) -> None:
         """Let in whoever calls."""
@@ -108,29 +112,31 @@ class Links:
                     logger.warning("nobody who calls can be heard: %s", error)
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
-                    Doorstep(self, called, self._tls and self._tls.called)
+                    LinkHandshake(self, called, self._tls and self._tls.called)
 
-    def follow(self, members: Members) -> None:
+    def follow(self, members: NodeMembers) -> None:
         """These are the nodes to be linked with from now on."""
-        self._former.update(each.session for each in self._members if each.session not in members)
+        self._former_sessions.update(each.session for each in self._members if each.session not in members)
         self._members = members
-        for session in [each for each in self._up if each not in members]:
-            self._up[session].close()
-        for session in [each for each in self._callers if each not in members]:
-            self._callers.pop(session).cancel()
+        for session in [each for each in self._links if each not in members]:
+            self._links[session].close()
+        for session in [each for each in self._connect_tasks if each not in members]:
+            self._connect_tasks.pop(session).cancel()
         for each in members.others:
-            if self.session < each.session and each.session not in self._callers:
-                self._callers[each.session] = asyncio.create_task(self._call(each.session, each.address))
+            if self.session < each.session and each.session not in self._connect_tasks:
+                self._connect_tasks[each.session] = asyncio.create_task(
+                    self._keep_connected(each.session, each.address)
+                )
 
-    async def _call(self, session: str, address: str) -> None:
+    async def _keep_connected(self, session: str, address: str) -> None:
         """Keep a connection to a node until it is none of the members any more."""
         host, _, port = address.rpartition(":")
         told = ""
         while True:
             try:
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(HANDSHAKE_SECONDS):
                     _, link = await asyncio.get_running_loop().create_connection(
-                        lambda: Link(self, wanted=session), host, int(port), ssl=self._tls and self._tls.calling
+                        lambda: NodeLink(self, wanted=session), host, int(port), ssl=self._tls and self._tls.client
                     )
                 await link.closed
             except ssl.SSLError as error:
@@ -141,64 +147,64 @@ class Links:
                 logger.debug("node %s at %s: %s", session, address, error)
             await asyncio.sleep(RETRY_SECONDS)
 
-    def tell(self, session: str, word: Word, *facts: Any) -> None:
+    def tell(self, session: str, word: PeerMessageType, *facts: Any) -> None:
         """Say something to a node; nothing comes of it while there is no connection."""
-        link = self._up.get(session)
+        link = self._links.get(session)
         if link is not None:
             link.say(word, *facts)
 
     def is_up(self, session: str) -> bool:
         """Whether there is a connection."""
-        return session in self._up
+        return session in self._links
 
     def waiting(self, session: str) -> int:
         """Bytes that a node was told and did not take yet."""
-        link = self._up.get(session)
+        link = self._links.get(session)
         return link.waiting if link is not None else 0
 
     def renew(self, session: str) -> None:
         """Let there be another connection instead of the one that there is."""
-        if (link := self._up.get(session)) is not None:
+        if (link := self._links.get(session)) is not None:
             link.close()
 
-    def was_member(self, session: str) -> bool:
+    def is_former_member(self, session: str) -> bool:
         """Whether a node is a member no more: it may live, and not know that yet."""
-        return session in self._former
+        return session in self._former_sessions
 
-    def called(self, stranger: Stranger) -> None:
+    def called(self, stranger: UnauthenticatedPeer) -> None:
         """Somebody called."""
-        self._strangers[stranger] = None
-        if len(self._strangers) > MAX_STRANGERS:
-            next(iter(self._strangers)).close()
+        self._unauthenticated[stranger] = None
+        if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
+            next(iter(self._unauthenticated)).close()
 
-    def went_away(self, stranger: Stranger) -> None:
+    def remove_unauthenticated(self, stranger: UnauthenticatedPeer) -> None:
         """Somebody who called is gone, or stands elsewhere now."""
-        self._strangers.pop(stranger, None)
+        self._unauthenticated.pop(stranger, None)
 
-    def came_up(self, link: Link) -> None:
+    def on_link_up(self, link: NodeLink) -> None:
         """A connection whose other end is known."""
-        self.went_away(link)
-        former = self._up.pop(link.peer, None)
+        self.remove_unauthenticated(link)
+        former = self._links.pop(link.peer, None)
         if former is not None:
             former.close()
-            self.ears.unlinked(link.peer)
-        self._up[link.peer] = link
-        self.ears.linked(link.peer)
+            self.listener.unlinked(link.peer)
+        self._links[link.peer] = link
+        self.listener.linked(link.peer)
 
-    def went_down(self, link: Link) -> None:
+    def on_link_down(self, link: NodeLink) -> None:
         """A connection is over."""
-        self.went_away(link)
-        if self._up.get(link.peer) is link:
-            del self._up[link.peer]
-            self.ears.unlinked(link.peer)
+        self.remove_unauthenticated(link)
+        if self._links.get(link.peer) is link:
+            del self._links[link.peer]
+            self.listener.unlinked(link.peer)
 
-    def proof(self, nonce: bytes, session: str, to: str, ends: Ends) -> bytes:
+    def proof(self, nonce: bytes, session: str, to: str, ends: CertificateDigests) -> bytes:
         """What only who knows the secret can say to this challenge: that it is `session`, means `to`, and sees these
         ends of the connection. Nobody can use it to be known elsewhere, or over another connection.
         """
         return hmac.new(self.secret, msgpack.packb((nonce, session, to, *ends)), hashlib.sha256).digest()
 
-    def ends(self, transport: asyncio.BaseTransport, *, calls: bool) -> Ends:
+    def ends(self, transport: asyncio.BaseTransport, *, calls: bool) -> CertificateDigests:
         """Those of a connection, as this end sees them; `calls`: this end is the caller."""
         if self._tls is None:
             return b"", b""
@@ -208,152 +214,159 @@ class Links:
 
     def close(self) -> None:
         """End all connections."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-        for caller in self._callers.values():
+        if self._accept_task is not None:
+            self._accept_task.cancel()
+        for caller in self._connect_tasks.values():
             caller.cancel()
-        for link in [*self._up.values(), *self._strangers]:
+        for link in [*self._links.values(), *self._unauthenticated]:
             link.close()
 
 
-class Doorstep:
+class LinkHandshake:
     """Where somebody who called stands until there is a Link: a stranger already, as a TLS handshake takes its time.
 
     TLS is spoken from the connection's first byte on. To begin it later (`start_tls`) comes too late under uvloop,
     which reads as soon as there is a connection: what the caller said by then was lost.
     """
 
-    def __init__(self, links: Links, called: socket.socket, tls: ssl.SSLContext | None) -> None:
-        self._links, self._socket, self._tls = links, called, tls
+    def __init__(self, links: NodeLinks, called: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._peer_links, self._socket, self._tls = links, called, tls
         links.called(self)
-        self._greeting = asyncio.create_task(self._greet(), name="TLS with who called")
+        self._task = asyncio.create_task(self._run(), name="TLS with who called")
 
-    async def _greet(self) -> None:
+    async def _run(self) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: Link(self._links, doorstep=self), self._socket,
-                ssl=self._tls, ssl_handshake_timeout=PATIENCE_SECONDS if self._tls else None,
+                lambda: NodeLink(self._peer_links, doorstep=self), self._socket,
+                ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
             )  # fmt: skip
         except OSError as error:
             logger.debug("somebody who called speaks no TLS that is trusted here: %s", error)
         finally:
-            self._links.went_away(self)
+            self._peer_links.remove_unauthenticated(self)
 
     def close(self) -> None:
         """End it at once."""
-        self._greeting.cancel()
+        self._task.cancel()
 
 
-class Link(asyncio.Protocol):
+class NodeLink(asyncio.Protocol):
     """One connection. `peer` is the session of its other end, once that is proved.
 
     `wanted` is the session that is called; "": this node is, and the other end stood at a `doorstep`.
     """
 
-    def __init__(self, links: Links, wanted: str = "", doorstep: Doorstep | None = None) -> None:
-        self._links, self._wanted, self._doorstep = links, wanted, doorstep
+    def __init__(self, links: NodeLinks, wanted: str = "", doorstep: LinkHandshake | None = None) -> None:
+        self._peer_links, self._wanted, self._handshake_before = links, wanted, doorstep
         self._loop = asyncio.get_running_loop()
         self.closed = self._loop.create_future()
         self.peer = ""
         self._nonce = secrets.token_bytes(16)
-        self._greeting_left = MAX_GREETING
-        self._unpacker = msgpack.Unpacker(max_buffer_size=MAX_WORD, use_list=True)
+        self._handshake_bytes_left = MAX_HANDSHAKE
+        self._unpacker = msgpack.Unpacker(max_buffer_size=MAX_MESSAGE, use_list=True)
         self._packer = msgpack.Packer()
         self._out: list[bytes] = []
-        self._said = 0  #: bytes of these
+        self._queued_bytes = 0  #: bytes of these
 
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._ends = self._links.ends(transport, calls=bool(self._wanted))
-        self._impatience = self._loop.call_later(PATIENCE_SECONDS, self._check_known)
-        if self._doorstep is not None:
-            self._links.went_away(self._doorstep)
-            self._links.called(self)
-            self.say(Word.CHALLENGE, self._nonce)
+        self._digests = self._peer_links.ends(transport, calls=bool(self._wanted))
+        self._handshake_timeout = self._loop.call_later(HANDSHAKE_SECONDS, self._on_handshake_timeout)
+        if self._handshake_before is not None:
+            self._peer_links.remove_unauthenticated(self._handshake_before)
+            self._peer_links.called(self)
+            self.say(PeerMessageType.CHALLENGE, self._nonce)
 
     def data_received(self, data: bytes) -> None:
         try:
             if not self.peer:
-                data = self._greeted(data)
+                data = self._read_handshake(data)
             self._read(data)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
             logger.warning("a node said what cannot be understood: %s", error)
             self.close()
 
-    def _greeted(self, data: bytes) -> bytes:
+    def _read_handshake(self, data: bytes) -> bytes:
         """Read what may be said by who is not known; what follows when it is known then."""
-        greeting, rest = data[: self._greeting_left], data[self._greeting_left :]
-        self._greeting_left -= len(greeting)
+        greeting, rest = data[: self._handshake_bytes_left], data[self._handshake_bytes_left :]
+        self._handshake_bytes_left -= len(greeting)
         self._read(greeting)
-        if not self.peer and not self._greeting_left:
-            raise ValueError(f"more than {MAX_GREETING} bytes from who is not known yet")
+        if not self.peer and not self._handshake_bytes_left:
+            raise ValueError(f"more than {MAX_HANDSHAKE} bytes from who is not known yet")
         return rest
 
     def _read(self, data: bytes) -> None:
         self._unpacker.feed(data)
         for word, *facts in self._unpacker:
-            self._hear(Word(word), facts)
+            self._handle(PeerMessageType(word), facts)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._impatience.cancel()
+        self._handshake_timeout.cancel()
         if not self.closed.done():
             self.closed.set_result(None)
-        self._links.went_down(self)
+        self._peer_links.on_link_down(self)
 
     # -- words
 
-    def say(self, word: Word, *facts: Any) -> None:
+    def say(self, word: PeerMessageType, *facts: Any) -> None:
         """Goes out with all that is said in this tick."""
         if not self._out:
             self._loop.call_soon(self._flush)
         packed = self._packer.pack((int(word), *facts))
         self._out.append(packed)
-        self._said += len(packed)
+        self._queued_bytes += len(packed)
 
     @property
     def waiting(self) -> int:
         """Bytes that the other end did not take yet, with those that were said in this tick."""
-        return self._said + self._transport.get_write_buffer_size()
+        return self._queued_bytes + self._transport.get_write_buffer_size()
 
     def _flush(self) -> None:
-        out, self._out, self._said = self._out, [], 0
+        out, self._out, self._queued_bytes = self._out, [], 0
         if self._transport.is_closing():
             return
         self._transport.write(b"".join(out))
-        if self.waiting > MAX_WAITING:
+        if self.waiting > MAX_UNSENT:
             logger.warning("node %s does not read what it is told: its link is given up", self.peer)
             self._transport.abort()
 
-    def _hear(self, word: Word, facts: list[Any]) -> None:
+    def _handle(self, word: PeerMessageType, facts: list[Any]) -> None:
         if self.peer:
-            self._links.ears.heard(self.peer, word, facts)
+            self._peer_links.listener.heard(self.peer, word, facts)
         else:
-            self._introduce(word, facts)
+            self._authenticate(word, facts)
 
-    def _introduce(self, word: Word, facts: list[Any]) -> None:
+    def _authenticate(self, word: PeerMessageType, facts: list[Any]) -> None:
         """Called: challenge, be told who it is, say who we are. The caller does the same the other way round."""
-        links, wanted = self._links, self._wanted
-        if word is Word.CHALLENGE and wanted:
-            self.say(Word.HELLO, links.session, links.proof(facts[0], links.session, wanted, self._ends), self._nonce)
+        links, wanted = self._peer_links, self._wanted
+        if word is PeerMessageType.CHALLENGE and wanted:
+            self.say(
+                PeerMessageType.HELLO,
+                links.session,
+                links.proof(facts[0], links.session, wanted, self._digests),
+                self._nonce,
+            )
             return
-        if word is not (Word.WELCOME if wanted else Word.HELLO):
+        if word is not (PeerMessageType.WELCOME if wanted else PeerMessageType.HELLO):
             raise ValueError(f"{word.name} from who is not known yet")
         session, proof, *nonce = facts
         if wanted and session != wanted:
             raise ValueError(f"{session!r} where {wanted} was called")
-        if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session, self._ends)):
+        if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session, self._digests)):
             raise ValueError("a wrong proof")
-        if links.was_member(session):
+        if links.is_former_member(session):
             self.close()
             return
         if nonce:
-            self.say(Word.WELCOME, links.session, links.proof(nonce[0], links.session, session, self._ends))
+            self.say(
+                PeerMessageType.WELCOME, links.session, links.proof(nonce[0], links.session, session, self._digests)
+            )
         self.peer = session
-        links.came_up(self)
+        links.on_link_up(self)
 
-    def _check_known(self) -> None:
+    def _on_handshake_timeout(self) -> None:
         if not self.peer:
             self.close()
 

@@ -14,7 +14,7 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.message import Message, load_alike, stored_alike
 
 
-class Word(IntEnum):
+class PeerMessageType(IntEnum):
     """See the comments for what follows."""
 
     # -- of the link itself
@@ -24,55 +24,57 @@ class Word(IntEnum):
 
     # -- of epochs
     EPOCH = auto()  # epoch: what follows is said in it
-    REACHED = auto()  # epoch: nothing is given out any more of logs that left, and all that is held was said
+    EPOCH_DONE = auto()  # epoch: nothing is given out any more of logs that left, and all that is held was said
 
     # -- of what all nodes know
     LOGS = auto()  # id, (log, JSON of its attributes or None: it is gone) ...
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
-    KNOWN = auto()  # id, "" or why it cannot be
+    CONFIRMED = auto()  # id, "" or why it cannot be
     TOPIC = auto()  # topic, stored message, original destination, shown destination, see bridging.bringer
-    PAST_WANTED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
-    PAST = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
-    CONSUMERS_WANTED = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
+    GET_RETAINED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
+    RETAINED = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
+    GET_CONSUMERS = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
     CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
     WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
-    RIVALS = auto()  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
+    BRIDGE_BIDS = (
+        auto()
+    )  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
     CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
-    SHARES = auto()  # numbers of destinations, as the teller counted them
+    STATS = auto()  # numbers of destinations, as the teller counted them
     # log, number of messages, highest number, Told ... or None: to be read; the highest number of what its teller kept
     # and forgot, or None: these are not kept
-    ARRIVED = auto()
+    APPENDED = auto()
 
     # -- from a client's node to a home
-    CONSUME = auto()  # id, key, log, facts of the consumer (see Consumer)
-    CEASE = auto()  # key, log
+    ATTACH = auto()  # id, key, log, facts of the consumer (see Consumer)
+    DETACH = auto()  # key, log
     CREDIT = auto()  # key, messages more that it may be given
     HELD = auto()  # key, log, entries
     SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
     RETURNED = auto()  # log, numbers, whether their consumer may have seen them
-    DROP = auto()  # id, log of a named subscription that is to go unless somebody consumes it
+    REMOVE_SUBSCRIPTION = auto()  # id, log of a named subscription that is to go unless somebody consumes it
 
     # -- from a home to a client's node
-    GIVEN = auto()  # key, log, entries, each whole or, where its receiver stored and kept it, its number
-    WISHED = auto()  # log, whether what arrives there is to be told whole
-    CONSUMED = auto()  # id, log: does one of your clients consume it still? KNOWN: "" or that it is so
+    DELIVER = auto()  # key, log, entries, each whole or, where its receiver stored and kept it, its number
+    WANT_ENTRIES = auto()  # log, whether what arrives there is to be told whole
+    IS_CONSUMED = auto()  # id, log: does one of your clients consume it still? KNOWN: "" or that it is so
 
     # -- from the owner that a log leaves to its next one
-    SENT_OUT = auto()  # log, (number, deliveries) of what was sent to consumers at other nodes and is not settled
+    DISPATCHED = auto()  # log, (number, deliveries) of what was sent to consumers at other nodes and is not settled
 
 
 #: The last word of nodes whose version does not say which it knows: they close a link on which they hear another one.
-LAST_OF_OLDER_VERSIONS = Word.CONSUMED
+LAST_TYPE_OF_OLDER_VERSIONS = PeerMessageType.IS_CONSUMED
 
 
-class Consumer(NamedTuple):
+class ConsumerIdentity(NamedTuple):
     """Who acknowledged, as its home accounts for it."""
 
     client_id: str
     bridge: str  #: the broker whose bridge it is; "": an ordinary client
 
 
-class Told(NamedTuple):
+class AppendedBatch(NamedTuple):
     """Messages that a node stored one after the other in a log, alike in all but heads and bodies."""
 
     before: int | None  #: what stood last there then, as far as the store said it
@@ -84,51 +86,55 @@ class Told(NamedTuple):
 
 
 #: Questions that concern who asked them alone: nobody else at its node waits for the answers.
-ASIDE = frozenset({Word.CLAIM, Word.DROP, Word.CONSUMED})
+INDEPENDENT_QUESTIONS = frozenset(
+    {PeerMessageType.CLAIM, PeerMessageType.REMOVE_SUBSCRIPTION, PeerMessageType.IS_CONSUMED}
+)
 #: What waits where the receiver has not come to the epoch yet.
-OF_LOGS = frozenset({*range(Word.CONSUME, Word.GIVEN), Word.SENT_OUT})
+ABOUT_LOGS = frozenset({*range(PeerMessageType.ATTACH, PeerMessageType.DELIVER), PeerMessageType.DISPATCHED})
 
 #: An entry on its way: number, payload, size, original, shown, deliveries, first of its group, stored message.
-Packed = tuple[int, int, int, str, str, int, bool, bytes]
+PackedEntry = tuple[int, int, int, str, str, int, bool, bytes]
 
 
-def pack(entries: Iterable[LogEntry]) -> list[Packed]:
+def pack(entries: Iterable[LogEntry]) -> list[PackedEntry]:
     """Entries of one log."""
-    return list(map(_packed, entries))
+    return list(map(_pack_entry, entries))
 
 
-def pack_for(session: str, entries: Iterable[LogEntry], forgotten: int = 0) -> list[Packed | int]:
+def pack_for_session(session: str, entries: Iterable[LogEntry], forgotten: int = 0) -> list[PackedEntry | int]:
     """The same for that node, which has those as they came that it kept, if their numbers are above this one."""
-    return [e.seq if e.kept_at == session and e.seq > forgotten and _is_as_it_came(e) else _packed(e) for e in entries]
+    return [
+        e.seq if e.kept_at == session and e.seq > forgotten and _is_unchanged(e) else _pack_entry(e) for e in entries
+    ]
 
 
-def _is_as_it_came(e: LogEntry) -> bool:
+def _is_unchanged(e: LogEntry) -> bool:
     return not e.first_of_group and e.deliveries == e.message.deliveries
 
 
-def _packed(e: LogEntry) -> Packed:
+def _pack_entry(e: LogEntry) -> PackedEntry:
     return e.seq, e.payload, e.size, e.original, e.shown, e.deliveries, e.first_of_group, e.message.stored()
 
 
 def unpack(log: str, packed: Iterable[Any]) -> list[LogEntry]:
     """The inverse of pack()."""
-    return [unpacked(log, each) for each in packed]
+    return [unpack_entry(log, each) for each in packed]
 
 
-def unpacked(log: str, packed: Sequence[Any]) -> LogEntry:
+def unpack_entry(log: str, packed: Sequence[Any]) -> LogEntry:
     """One of them."""
     seq, payload, size, original, shown, deliveries, first, stored = packed
     return LogEntry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
 
 
-def pack_told(entries: Sequence[LogEntry], before: int | None) -> Told:
+def pack_batch(entries: Sequence[LogEntry], before: int | None) -> AppendedBatch:
     """Messages that went the same way into a log."""
     first = entries[0]
     stored = stored_alike([each.message for each in entries])
-    return Told(before, first.seq, first.payload > 0, first.original, first.shown, stored)
+    return AppendedBatch(before, first.seq, first.payload > 0, first.original, first.shown, stored)
 
 
-def unpack_told(log: str, told: Told, kept_at: str) -> list[LogEntry]:
+def unpack_batch(log: str, told: AppendedBatch, kept_at: str) -> list[LogEntry]:
     """The inverse of pack_told(); `kept_at`: by whom they are kept, "" if by nobody."""
     _, first, shared, original, shown, stored = told
     messages = load_alike(stored)

@@ -8,31 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brokerapp.nodes.membership.ownership import Member
+from brokerapp.nodes.membership.ownership import NodeMember
 
 #: Times the timeout of a node after which operators are told: one that was killed is found out before.
 WARN_TIMEOUTS = 1.5
 #: Times the timeout of a node after which one of the two steps back: one that stands still is expelled long before.
-PATIENCE_TIMEOUTS = 6
+STEP_DOWN_TIMEOUTS = 6
 
 
-class Silences:
+class UnreachablePeers:
     """Of the node of the session `me`; times are seconds of one clock."""
 
     def __init__(self, me: str, timeout: float) -> None:
-        self._me, self._patience, self._warn = me, PATIENCE_TIMEOUTS * timeout, WARN_TIMEOUTS * timeout
-        self._since: dict[Member, float] = {}
-        self._told: set[Member] = set()
+        self._session, self._step_down_after, self._warn_after = (
+            me,
+            STEP_DOWN_TIMEOUTS * timeout,
+            WARN_TIMEOUTS * timeout,
+        )
+        self._since: dict[NodeMember, float] = {}
+        self._reported: set[NodeMember] = set()
 
-    def note(self, silent: Iterable[Member], now: float) -> list[Member]:
+    def note(self, silent: Iterable[NodeMember], now: float) -> list[NodeMember]:
         """There is no link with these members now, which beat; those that operators are to be told of."""
         self._since = {each: self._since.get(each, now) for each in silent}
-        self._told &= self._since.keys()
-        due = [each for each, since in self._since.items() if now - since >= self._warn and each not in self._told]
-        self._told.update(due)
+        self._reported &= self._since.keys()
+        due = [
+            each
+            for each, since in self._since.items()
+            if now - since >= self._warn_after and each not in self._reported
+        ]
+        self._reported.update(due)
         return due
 
-    def stronger(self, now: float) -> Member | None:
+    def should_yield_to(self, now: float) -> NodeMember | None:
         """A member that has been silent for too long, and before which this one steps back: the other one stays."""
-        over = (each for each, since in self._since.items() if now - since >= self._patience)
-        return next((each for each in over if each.session < self._me), None)
+        over = (each for each, since in self._since.items() if now - since >= self._step_down_after)
+        return next((each for each in over if each.session < self._session), None)

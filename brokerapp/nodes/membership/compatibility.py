@@ -12,7 +12,7 @@ CLUSTERED = "clustered"
 RULE = "a broker of a cluster (clusterBrokers) is one node with a store of its own"
 
 
-def check_company(node: str, is_named: bool, clustered: bool, others: Mapping[str, Mapping[str, Any]]) -> None:
+def check_compatibility(node: str, is_named: bool, clustered: bool, others: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise ConfigurationRefused where a broker of a cluster would have several nodes.
 
     Each of them would have links of its own to the other brokers, of which those take one. `others` are the live nodes

@@ -7,24 +7,24 @@ itself meanwhile knows: a silence counts as far as the store answered. Pure; tim
 from __future__ import annotations
 
 #: How often a node beats, and looks for others that do not, while it may be silent before it is taken for dead.
-BEATS = 5
+HEARTBEATS_PER_TIMEOUT = 5
 #: Periods after which a beat is asked again, over another connection, whether or not the last one is answered yet.
-AGAIN_PERIODS = 1.25
+RETRY_PERIODS = 1.25
 #: Periods between two beats that were answered, of which others in between were not: so long a network swallowed some.
-SWALLOWED_PERIODS = 2.5
+LOST_PERIODS = 2.5
 #: Periods more than the timeout for which the store must have answered before others are judged: one that found it
 #: away asks again within two.
 RECOVERY_PERIODS = 2
 
 
-class Pulse:
+class Liveness:
     """Of one node. A beat counts from when it was asked, as the store may have kept it since."""
 
     def __init__(self, timeout: float) -> None:
-        self.timeout, self.period = timeout, timeout / BEATS
+        self.timeout, self.period = timeout, timeout / HEARTBEATS_PER_TIMEOUT
         self._asked_at = self._answered_at = float("-inf")
-        self._beat_at = float("-inf")  # when the last one that counts was asked
-        self._steady_since = float("inf")  # since when all others could beat, too, as far as is known
+        self._heartbeat_at = float("-inf")  # when the last one that counts was asked
+        self._stable_since = float("inf")  # since when all others could beat, too, as far as is known
 
     def asked(self, now: float) -> None:
         """The store is asked to take a beat."""
@@ -32,21 +32,21 @@ class Pulse:
 
     def beat(self, began: float, answered: float) -> None:
         """The store took a beat. That it became a member is one, too."""
-        swallowed = began - self._beat_at > SWALLOWED_PERIODS * self.period
+        swallowed = began - self._heartbeat_at > LOST_PERIODS * self.period
         away = answered - self._answered_at > self.timeout - self.period  # others may have been a period earlier
         if swallowed or away:
-            self._steady_since = answered
-        self._beat_at, self._answered_at = max(self._beat_at, began), answered
+            self._stable_since = answered
+        self._heartbeat_at, self._answered_at = max(self._heartbeat_at, began), answered
 
     def is_late(self, now: float) -> bool:
         """Whether the next beat was to be asked before now."""
-        return now - self._asked_at > AGAIN_PERIODS * self.period
+        return now - self._asked_at > RETRY_PERIODS * self.period
 
     def is_sure(self, now: float) -> bool:
         """Whether no other node can have taken this one for dead yet."""
-        return now - self._beat_at < self.timeout
+        return now - self._heartbeat_at < self.timeout
 
-    def may_judge(self, now: float) -> bool:
+    def can_expel(self, now: float) -> bool:
         """Whether the store has answered for so long that only who is dead has not beaten since."""
-        steady_for = now - self._steady_since
+        steady_for = now - self._stable_since
         return self.is_sure(now) and steady_for >= self.timeout + RECOVERY_PERIODS * self.period

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
-from brokerapp.nodes.links.peer_links import Links, LinkTls
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.links.unreachable_peers import Silences
-from brokerapp.nodes.membership.liveness import BEATS, Pulse
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.links.peer_links import LinkTls, NodeLinks
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.links.unreachable_peers import UnreachablePeers
+from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT, Liveness
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.store.nodes import NodeStore
 
@@ -21,57 +21,60 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Membership:
+class NodeMembership:
     """Of the node of this name. It is a member from `join` until `leave`.
 
     `unrivalled`: nobody else can use the store, so it is never taken for dead. `about`: what other nodes read of it.
     """
 
     def __init__(
-        self, store: NodeStore, name: str, host: str, timeout_ms: int, homes: Homes, *, unrivalled: bool = False,
+        self, store: NodeStore, name: str, host: str, timeout_ms: int, ownership: Homes, *, unrivalled: bool = False,
         tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self._store, self.name, self._host, self._timeout_ms, self._homes = store, name, host, timeout_ms, homes
-        self._unrivalled, self._about = unrivalled, about or {}
-        self.session = homes.me
-        self.silences, self._pulse = Silences(self.session, timeout_ms / 1000), Pulse(timeout_ms / 1000)
+        self._store, self.name, self._host, self._timeout_ms, self._ownership = store, name, host, timeout_ms, ownership
+        self._is_exclusive, self._about = unrivalled, about or {}
+        self.session = ownership.me
+        self.unreachable_peers, self._liveness = (
+            UnreachablePeers(self.session, timeout_ms / 1000),
+            Liveness(timeout_ms / 1000),
+        )
         self._status: Mapping[str, Any] = {}  # what was said with the last beat
-        self._links = Links(self.session, homes, tls)
-        self._latest: Members = homes.members
+        self._links = NodeLinks(self.session, ownership, tls)
+        self._latest: NodeMembers = ownership.members
         self._changed = asyncio.Event()
-        self._look = asyncio.Event()
+        self._refresh_requested = asyncio.Event()
         self._settled = asyncio.Event()
         self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
     @property
     def period(self) -> float:
         """Seconds between two beats."""
-        return self._pulse.period
+        return self._liveness.period
 
     # -- coming and going
 
     async def join(self) -> int:
         """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
         self._links.secret = await self._store.shared_secret()
-        self._homes.open(self._links)
+        self._ownership.open(self._links)
         await self._links.listen(self._host)
-        about = {**self._about, "link": self._links.address, "last_word": max(Word)}
+        about = {**self._about, "link": self._links.address, "last_word": max(PeerMessageType)}
         began = _now()
         last = await self._store.join(self.session, self.name, about, self._timeout_ms)
-        self._pulse.beat(began, _now())
-        if self._may_judge:
-            await self._expel_the_dead()
-        self._latest = await self._members()
-        self._homes.join(self._latest)
+        self._liveness.beat(began, _now())
+        if self._can_expel:
+            await self._expel_dead()
+        self._latest = await self._read_members()
+        self._ownership.join(self._latest)
         self._links.follow(self._latest)
         return last
 
     async def settled(self, *, known: bool) -> None:
         """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
-        while not (self._homes.coming.may_be_taken if known else self._homes.coming.all_reached):
-            await asyncio.sleep(self.period / BEATS)
+        while not (self._ownership.coming.can_take_over if known else self._ownership.coming.all_done):
+            await asyncio.sleep(self.period / HEARTBEATS_PER_TIMEOUT)
         if known:
-            self._homes.coming.when_taken(self._settled.set)
+            self._ownership.coming.when_taken_over(self._settled.set)
             await self._settled.wait()
 
     async def leave(self) -> None:
@@ -91,11 +94,11 @@ class Membership:
         """Say that the node lives, and how it is. Raises Fenced when it was taken for dead, StoreUnavailable."""
         self._status = status
         began = _now()
-        self._pulse.asked(began)
-        await self._in_time(self._store.send_heartbeat(self.session, status, self.name, self._timeout_ms))
-        self._pulse.beat(began, _now())
+        self._liveness.asked(began)
+        await self._with_timeout(self._store.send_heartbeat(self.session, status, self.name, self._timeout_ms))
+        self._liveness.beat(began, _now())
 
-    async def beat_in_time(self) -> None:
+    async def run_heartbeat(self) -> None:
         """Beat where nobody has for more than a period, until cancelled: what a node tells besides may take long, and
         so may a beat that the network swallowed, which keeps no other waiting. Raises Fenced.
         """
@@ -106,20 +109,20 @@ class Membership:
                 for each in [each for each in under_way if each.done()]:
                     under_way.discard(each)
                     each.result()
-                if self._pulse.is_late(_now()):
-                    under_way.add(asyncio.ensure_future(self._try_to_beat()))
+                if self._liveness.is_late(_now()):
+                    under_way.add(asyncio.ensure_future(self._try_heartbeat()))
         finally:
             for each in under_way:
                 each.cancel()
 
-    async def _try_to_beat(self) -> None:
+    async def _try_heartbeat(self) -> None:
         with contextlib.suppress(StoreUnavailable):
             await self.beat(self._status)
 
-    async def _in_time(self, answer: Awaitable[T]) -> T:
+    async def _with_timeout(self, answer: Awaitable[T]) -> T:
         """What the store answers, while it means anything. Raises StoreUnavailable, so that it is asked anew."""
         try:
-            async with asyncio.timeout(self._pulse.timeout):
+            async with asyncio.timeout(self._liveness.timeout):
                 return await answer
         except TimeoutError as error:
             raise StoreUnavailable(f"the store did not answer within {self._timeout_ms} ms") from error
@@ -130,53 +133,53 @@ class Membership:
 
         That it knows of no others does not tell: one may have come while it stood still.
         """
-        return self._unrivalled or self._pulse.is_sure(_now())
+        return self._is_exclusive or self._liveness.is_sure(_now())
 
     def look(self) -> None:
         """The members are said to be others."""
-        self._look.set()
+        self._refresh_requested.set()
 
     async def watch(self) -> None:
         """See who comes, goes and dies, and who is not reached, until cancelled. Raises Fenced, Unlinked."""
         while True:
             try:
-                await asyncio.wait_for(self._look.wait(), self.period)
+                await asyncio.wait_for(self._refresh_requested.wait(), self.period)
             except TimeoutError:
-                if self._may_judge:
-                    await self._expel_the_dead()
-            self._look.clear()
-            members = await self._in_time(self._members())
+                if self._can_expel:
+                    await self._expel_dead()
+            self._refresh_requested.clear()
+            members = await self._with_timeout(self._read_members())
             if self.session not in members:
                 raise Fenced(
                     f"node {self.name} is a member no more: "
                     "it was taken for dead or replaced, or the store was rolled back"
                 )
-            self._heed_silence(await self._silent(members))
+            self._check_unreachable(await self._unreachable(members))
             if members.epoch == self._latest.epoch:
                 continue
             for each in self._latest:
                 if each.session not in members:
                     logger.info("node %s is a member no more", each.name)
-                    self._homes.known.gone(each.session)  # at once: commits may wait for its answer
+                    self._ownership.known.gone(each.session)  # at once: commits may wait for its answer
             self._latest = members
             self._links.follow(members)
             self._changed.set()
 
-    async def _silent(self, members: Members) -> list[Member]:
+    async def _unreachable(self, members: NodeMembers) -> list[NodeMember]:
         """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
         silent = [each for each in members.others if not self._links.is_up(each.session)]
-        beating = await self._in_time(self._store.live_names()) if silent else ()
+        beating = await self._with_timeout(self._store.live_names()) if silent else ()
         return [each for each in silent if each.name in beating]
 
-    def _heed_silence(self, silent: Iterable[Member]) -> None:
+    def _check_unreachable(self, silent: Iterable[NodeMember]) -> None:
         """Name live members that are not reached; end where this node is the one of the two that has to go."""
         now, here = _now(), self._links.address
-        for each in self.silences.note(silent, now):
+        for each in self.unreachable_peers.note(silent, now):
             logger.warning(
                 "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
                 each.name, each.address, here,
             )  # fmt: skip
-        if (stronger := self.silences.stronger(now)) is not None:
+        if (stronger := self.unreachable_peers.should_yield_to(now)) is not None:
             raise NodeIsolated(
                 f"node {stronger.name} at {stronger.address} lives, and is not reached from here, {here}: "
                 f"node {self.name} steps back (--link says where other nodes reach one)"
@@ -188,29 +191,29 @@ class Membership:
             await self._changed.wait()
             self._changed.clear()
             logger.info("%d other nodes in epoch %d", len(self._latest.others), self._latest.epoch)
-            await self._homes.follow(self._latest)
+            await self._ownership.follow(self._latest)
             self.moved()
 
-    async def _members(self) -> Members:
+    async def _read_members(self) -> NodeMembers:
         epoch, found = await self._store.members()
-        return Members(epoch, [Member.from_record(*each) for each in found.items()], self.session)
+        return NodeMembers(epoch, [NodeMember.from_record(*each) for each in found.items()], self.session)
 
     @property
-    def _may_judge(self) -> bool:
-        return self._unrivalled or self._pulse.may_judge(_now())
+    def _can_expel(self) -> bool:
+        return self._is_exclusive or self._liveness.can_expel(_now())
 
-    async def _expel_the_dead(self) -> None:
-        _, found = await self._in_time(self._store.members())
+    async def _expel_dead(self) -> None:
+        _, found = await self._with_timeout(self._store.members())
         others = {name: about["session"] for name, about in found.items() if about["session"] != self.session}
         if not others:
             return
-        beating = await self._in_time(self._store.live_names())
+        beating = await self._with_timeout(self._store.live_names())
         if self.name not in beating:  # the store's clock went on while nobody could beat
             return
         for name, session in others.items():
-            if name in beating or not self._may_judge:  # the store may have stood still as it was asked
+            if name in beating or not self._can_expel:  # the store may have stood still as it was asked
                 continue
-            if await self._in_time(self._store.fence(self.session, name, session)):
+            if await self._with_timeout(self._store.fence(self.session, name, session)):
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)
 
 

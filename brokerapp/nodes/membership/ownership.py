@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.protocol import LAST_OF_OLDER_VERSIONS, Word
+from brokerapp.nodes.links.protocol import LAST_TYPE_OF_OLDER_VERSIONS, PeerMessageType
 
 #: Logs whose home is remembered: their names come from clients.
 MAX_REMEMBERED = 100_000
@@ -18,53 +18,57 @@ NETWORK = "network connectors"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class NodeMember:
     """One node, in one of its runs."""
 
     name: str
     session: str
     address: str = ""  #: where other nodes reach it, `host:port`
-    last_word: int = max(Word)  #: it knows the words up to this one: nodes of several versions may be members
+    last_message_type: int = max(
+        PeerMessageType
+    )  #: it knows the words up to this one: nodes of several versions may be members
 
     @staticmethod
-    def from_record(name: str, about: Mapping[str, Any]) -> Member:
+    def from_record(name: str, about: Mapping[str, Any]) -> NodeMember:
         """A member as the store knows it."""
-        return Member(name, about["session"], about.get("link", ""), about.get("last_word", LAST_OF_OLDER_VERSIONS))
+        return NodeMember(
+            name, about["session"], about.get("link", ""), about.get("last_word", LAST_TYPE_OF_OLDER_VERSIONS)
+        )
 
 
-class Members:
+class NodeMembers:
     """Those of one epoch, as one of them (the session `me`) sees them."""
 
-    def __init__(self, epoch: int, members: Iterable[Member], me: str) -> None:
+    def __init__(self, epoch: int, members: Iterable[NodeMember], me: str) -> None:
         self.epoch, self.me = epoch, me
         self._by_session = {each.session: each for each in members}
-        self.home = lru_cache(MAX_REMEMBERED)(self._home)
+        self.home = lru_cache(MAX_REMEMBERED)(self._owner_of)
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[NodeMember]:
         return iter(self._by_session.values())
 
     def __contains__(self, session: str) -> bool:
         return session in self._by_session
 
     @property
-    def others(self) -> list[Member]:
+    def others(self) -> list[NodeMember]:
         """All but this one."""
         return [each for each in self if each.session != self.me]
 
-    def knows(self, session: str, word: Word) -> bool:
+    def knows(self, session: str, word: PeerMessageType) -> bool:
         """Whether a member can be told this."""
-        return session in self and word <= self._by_session[session].last_word
+        return session in self and word <= self._by_session[session].last_message_type
 
     def is_here(self, log: str) -> bool:
         """Whether a log is at home with this member."""
         return self.home(log) == self.me
 
-    def _home(self, log: str) -> str:
+    def _owner_of(self, log: str) -> str:
         """The session of the member that dispatches from a log.
 
         So a member that comes or goes moves only its own share. A temporary queue is where its client is.
         """
-        owner = owner_of(log)
+        owner = session_of_temporary(log)
         if owner in self._by_session:
             return owner
         return self.keeper(log)
@@ -74,7 +78,7 @@ class Members:
         return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.me
 
 
-def owner_of(log: str) -> str:
+def session_of_temporary(log: str) -> str:
     """The session of the node whose client made a temporary destination, by its name; "" for others."""
     destination = Destination.parse(log)
     if not destination.is_temporary:

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import NETWORK, Members
+from brokerapp.nodes.membership.ownership import NETWORK, NodeMembers
 
 #: How the verbs of requests about network connectors begin.
 NETWORK_VERBS = "network"
 
 
-def other_concerned(members: Members, verb: str, arguments: Mapping[str, Any]) -> str | None:
+def other_node_for(members: NodeMembers, verb: str, arguments: Mapping[str, Any]) -> str | None:
     """The name of another node that is to answer, because what it is about is there; None: it is this one's."""
     session = members.me
     if verb.startswith(NETWORK_VERBS):
         session = members.keeper(NETWORK)
     elif "id" in arguments:
         session = arguments["id"].partition("-")[0]
-    elif (log := log_concerned(arguments)) is not None:
+    elif (log := log_of_request(arguments)) is not None:
         session = members.home(log)
     return next((each.name for each in members.others if each.session == session), None)
 
 
-def log_concerned(arguments: Mapping[str, Any]) -> str | None:
+def log_of_request(arguments: Mapping[str, Any]) -> str | None:
     """The name of the log that a request is about, if it is about one."""
     name = arguments.get("queue") or arguments.get("destination")
     return str(Destination.parse(name).physical) if name else None

@@ -11,34 +11,37 @@ from __future__ import annotations
 from brokerapp.errors import NodeIsolated, StoreUnavailable
 
 #: Seconds until the first attempt after it stepped back, and the most between two.
-FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+FIRST_ISOLATED_PAUSE, LONGEST_ISOLATED_PAUSE = 30.0, 600.0
 #: Seconds between two where the store was away. A first start ends with that: its URL may be wrong.
-AWAY_PAUSE = 1.0
+STORE_UNAVAILABLE_PAUSE = 1.0
 #: The same of one that others took for dead again before it had run for that long; the first begins at once.
-FIRST_REST, LONGEST_REST = 1.0, 60.0
+FIRST_EXPELLED_PAUSE, LONGEST_EXPELLED_PAUSE = 1.0, 60.0
 #: Seconds after which a run was no short one.
-STEADY = 60.0
+STABLE_SECONDS = 60.0
 
 
-class Rejoining:
+class RestartBackoff:
     """Of one node, through all its runs."""
 
     def __init__(self) -> None:
-        self._next, self._rest = FIRST_PAUSE, 0.0
-        self._begins_again = False
+        self._next_isolated_pause, self._next_expelled_pause = FIRST_ISOLATED_PAUSE, 0.0
+        self._has_run = False
 
     def pause(self, error: BaseException, expelled: bool, lasted: float) -> float | None:
         """Seconds until it begins again, after a run of so many seconds that ended with this; None: it does not."""
         if isinstance(error, StoreUnavailable):
-            return AWAY_PAUSE if self._begins_again else None
-        self._begins_again = True
+            return STORE_UNAVAILABLE_PAUSE if self._has_run else None
+        self._has_run = True
         if expelled:
-            rest = 0.0 if lasted > STEADY else self._rest
-            self._rest = min(2 * rest or FIRST_REST, LONGEST_REST)
+            rest = 0.0 if lasted > STABLE_SECONDS else self._next_expelled_pause
+            self._next_expelled_pause = min(2 * rest or FIRST_EXPELLED_PAUSE, LONGEST_EXPELLED_PAUSE)
             return rest
         if not isinstance(error, NodeIsolated):
             return None
-        if lasted > LONGEST_PAUSE:  # it was reached for long
-            self._next = FIRST_PAUSE
-        pause, self._next = self._next, min(2 * self._next, LONGEST_PAUSE)
+        if lasted > LONGEST_ISOLATED_PAUSE:  # it was reached for long
+            self._next_isolated_pause = FIRST_ISOLATED_PAUSE
+        pause, self._next_isolated_pause = (
+            self._next_isolated_pause,
+            min(2 * self._next_isolated_pause, LONGEST_ISOLATED_PAUSE),
+        )
         return pause

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -29,25 +29,25 @@ COUNTS = (
 )  # fmt: skip
 #: Numbers of what is there now, of which each node has its part: its own clients'. The rest of those of queues is known
 #: at their home.
-OF_TOPICS = ("ConsumerCount", "InFlightCount", "ProducerCount")
-OF_QUEUES = ("ProducerCount",)
+TOPIC_GAUGES = ("ConsumerCount", "InFlightCount", "ProducerCount")
+QUEUE_GAUGES = ("ProducerCount",)
 #: The least and the greatest of something, and what counts of how much they are.
-SPANS = (("MinMessageSize", "MaxMessageSize", "EnqueueCount"), ("MinEnqueueTime", "MaxEnqueueTime", "DispatchCount"))
+RANGES = (("MinMessageSize", "MaxMessageSize", "EnqueueCount"), ("MinEnqueueTime", "MaxEnqueueTime", "DispatchCount"))
 #: Destinations told of in one word: bounds how long a link is busy with one.
-AT_ONCE = 500
+BATCH_SIZE = 500
 
 
 def total(own: DestinationStats, parts: Iterable[DestinationStats]) -> DestinationStats:
     """The numbers of a destination at its home, with what other nodes counted."""
     found = replace(own)
     for part in parts:
-        _add(found, part, COUNTS + _present(own.destination))
+        _add(found, part, COUNTS + _gauges_of(own.destination))
     return found
 
 
 def _add(found: DestinationStats, part: DestinationStats, names: Iterable[str]) -> None:
     """Have these numbers of a part, too, and the least and the greatest of both."""
-    for least, greatest, counted in SPANS:
+    for least, greatest, counted in RANGES:
         if getattr(part, counted):
             known = getattr(found, counted)
             bound = min(getattr(found, least), getattr(part, least)) if known else getattr(part, least)
@@ -58,21 +58,21 @@ def _add(found: DestinationStats, part: DestinationStats, names: Iterable[str]) 
     found.DLQ |= part.DLQ
 
 
-def _present(destination: Destination) -> tuple[str, ...]:
-    return OF_QUEUES if destination.is_queue else OF_TOPICS
+def _gauges_of(destination: Destination) -> tuple[str, ...]:
+    return QUEUE_GAUGES if destination.is_queue else TOPIC_GAUGES
 
 
-def _says_something(numbers: DestinationStats) -> bool:
-    return any(getattr(numbers, name) for name in COUNTS + _present(numbers.destination))
+def _has_counts(numbers: DestinationStats) -> bool:
+    return any(getattr(numbers, name) for name in COUNTS + _gauges_of(numbers.destination))
 
 
-class Shares:
+class StatsAggregation:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
         self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(dict)  # by session
-        self._told: set[Destination] = set()
+        self._reported: set[Destination] = set()
 
     # -- at a home
 
@@ -97,7 +97,7 @@ class Shares:
         for destination, parts in self._parts.items():
             part, known = parts.pop(session, None), stats.find(destination)
             if part is not None and known is not None:
-                if self._homes.is_here(str(destination)):
+                if self._ownership.is_here(str(destination)):
                     _add(known, part, COUNTS)
                 stats.changed.add(known)
 
@@ -105,7 +105,7 @@ class Shares:
         """These are deleted."""
         for each in destinations:
             self._parts.pop(each, None)
-            self._told.discard(each)
+            self._reported.discard(each)
 
     # -- elsewhere
 
@@ -114,24 +114,24 @@ class Shares:
         here, by_home = [], defaultdict(list)
         for each in changed:
             destination = each.destination
-            home = self._homes.home(str(destination))
-            if home == self._homes.me:
+            home = self._ownership.home(str(destination))
+            if home == self._ownership.me:
                 here.append(each)
                 continue
             self._parts.pop(destination, None)
             self._broker.measure(each)
-            if destination in self._told or _says_something(each):
-                self._told.add(destination)
+            if destination in self._reported or _has_counts(each):
+                self._reported.add(destination)
                 by_home[home].append(each.to_json())
         for home, rows in by_home.items():
-            for start in range(0, len(rows), AT_ONCE):
-                self._homes.tell(home, Word.SHARES, rows[start : start + AT_ONCE])
+            for start in range(0, len(rows), BATCH_SIZE):
+                self._ownership.tell(home, PeerMessageType.STATS, rows[start : start + BATCH_SIZE])
         return here
 
-    def tell_again(self) -> None:
+    def report_all(self) -> None:
         """Homes are others, or hear us again: tell all of it, soon."""
-        stats, homes = self._broker.counters, self._homes
+        stats, homes = self._broker.counters, self._ownership
         for each in [each for each in self._parts if not homes.is_here(str(each))]:
             del self._parts[each]
         found = (stats.find(each) for each in stats.known() if not homes.is_here(str(each)))
-        stats.changed.update(each for each in found if each is not None and _says_something(each))
+        stats.changed.update(each for each in found if each is not None and _has_counts(each))

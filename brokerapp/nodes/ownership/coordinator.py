@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.nodes.delivery.append_notices import Deposits
-from brokerapp.nodes.delivery.inbound_consumers import Guests
-from brokerapp.nodes.delivery.outbound_consumers import Abroad
-from brokerapp.nodes.delivery.remote_appends import Arrivals
-from brokerapp.nodes.delivery.remote_deliveries import Gifts
-from brokerapp.nodes.delivery.retained_sync import Past
-from brokerapp.nodes.delivery.selector_interest import Wanted
-from brokerapp.nodes.links.inbox import Hearing
-from brokerapp.nodes.links.pending_confirmations import Waits
-from brokerapp.nodes.links.propagation import Known
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.client_id_claims import Claims
-from brokerapp.nodes.membership.ownership import Members
-from brokerapp.nodes.membership.stats_aggregation import Shares
-from brokerapp.nodes.ownership.depth_recount import Doubts
-from brokerapp.nodes.ownership.handoff_in import Coming
-from brokerapp.nodes.ownership.handoff_out import Leaving
-from brokerapp.nodes.ownership.subscription_removal import Dropping
-from brokerapp.nodes.ownership.subscription_takeover import Contending
+from brokerapp.nodes.delivery.append_notices import AppendNotices
+from brokerapp.nodes.delivery.inbound_consumers import InboundConsumers
+from brokerapp.nodes.delivery.outbound_consumers import OutboundConsumers
+from brokerapp.nodes.delivery.remote_appends import RemoteAppends
+from brokerapp.nodes.delivery.remote_deliveries import RemoteDeliveries
+from brokerapp.nodes.delivery.retained_sync import RetainedSync
+from brokerapp.nodes.delivery.selector_interest import SelectorInterest
+from brokerapp.nodes.links.inbox import PeerInbox
+from brokerapp.nodes.links.pending_confirmations import PendingConfirmations
+from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
+from brokerapp.nodes.membership.ownership import NodeMembers
+from brokerapp.nodes.membership.stats_aggregation import StatsAggregation
+from brokerapp.nodes.ownership.depth_recount import DepthRecount
+from brokerapp.nodes.ownership.handoff_in import HandoffIn
+from brokerapp.nodes.ownership.handoff_out import HandoffOut
+from brokerapp.nodes.ownership.subscription_removal import SubscriptionRemoval
+from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Wire(Protocol):
+class PeerTransport(Protocol):
     """How other nodes are told things."""
 
-    def tell(self, session: str, word: Word, *facts: Any) -> None: ...
+    def tell(self, session: str, word: PeerMessageType, *facts: Any) -> None: ...
 
     def is_up(self, session: str) -> bool: ...
 
@@ -54,36 +54,73 @@ class Homes:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.me = broker.session
-        self.members = Members(0, (), self.me)
+        self.members = NodeMembers(0, (), self.me)
         self.others: list[str] = []  #: sessions of the other members
-        self.joining = False  #: nothing is known of the broker's logs yet
-        self.known, self.guests, self.abroad = Known(broker, self), Guests(broker, self), Abroad(broker, self)
-        self.wanted, self.claims, self.doubts = Wanted(broker, self), Claims(broker, self), Doubts(broker)
-        self.past, self.arrivals = Past(broker, self), Arrivals(broker)
-        self.leaving, self.coming, self.shares = Leaving(broker, self), Coming(broker, self), Shares(broker, self)
-        self.dropping, self.contending, self.waits = Dropping(broker, self), Contending(broker, self), Waits(broker)
-        self._wire: Wire | None = None
+        self.is_joining = False  #: nothing is known of the broker's logs yet
+        self.known, self.inbound_consumers, self.abroad = (
+            Propagation(broker, self),
+            InboundConsumers(broker, self),
+            OutboundConsumers(broker, self),
+        )
+        self.wanted, self.claims, self.depth_recount = (
+            SelectorInterest(broker, self),
+            ClientIdClaims(broker, self),
+            DepthRecount(broker),
+        )
+        self.past, self.remote_appends = RetainedSync(broker, self), RemoteAppends(broker)
+        self.handoff_out, self.coming, self.shares = (
+            HandoffOut(broker, self),
+            HandoffIn(broker, self),
+            StatsAggregation(broker, self),
+        )
+        self.dropping, self.contending, self.waits = (
+            SubscriptionRemoval(broker, self),
+            SubscriptionTakeover(broker, self),
+            PendingConfirmations(broker),
+        )
+        self._transport: PeerTransport | None = None
         self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
         self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
-        self.deposits, self.gifts = Deposits(self), Gifts(broker, self)
-        self._hearing = Hearing(self, {
-            Word.REACHED: self._heard_reached, Word.LOGS: self._heard_logs, Word.LISTENERS: self.known.heard_listeners,
-            Word.SHARES: self.shares.heard, Word.WANTED: self.wanted.heard, Word.CLAIM: self.claims.heard,
-            Word.RIVALS: lambda session, id, anew, rows: self._broker.duplicates.heard(session, id, anew, rows),
-            Word.KNOWN: self.known.answered,
-            Word.ARRIVED: self.arrivals.heard,
-            Word.CONSUME: self.guests.consume, Word.CEASE: self.guests.cease, Word.CREDIT: self.guests.credit,
-            Word.HELD: self.guests.hold, Word.SENT_OUT: self.coming.sent_out, Word.SETTLED: self.guests.settled,
-            Word.DROP: self.dropping.heard, Word.CONSUMED: self.contending.heard,
-            Word.RETURNED: lambda session, log, numbers, seen: self.guests.returned(session, log, numbers, seen=seen),
-            Word.GIVEN: self.gifts.given, Word.WISHED: self.deposits.wished, Word.TOPIC: self.known.heard_topic,
-            Word.PAST_WANTED: self.past.wanted, Word.PAST: self.past.heard,
-            Word.CONSUMERS_WANTED: lambda session, id: self._elsewhere.wanted(session, id),
-            Word.CONSUMERS: lambda session, rows, last: self._elsewhere.heard_all(session, rows, last=last),
-        })  # fmt: skip
+        self.append_notices, self.remote_deliveries = AppendNotices(self), RemoteDeliveries(broker, self)
+        self._inbox = PeerInbox(
+            self,
+            {
+                PeerMessageType.EPOCH_DONE: self._on_epoch_done,
+                PeerMessageType.LOGS: self._on_logs,
+                PeerMessageType.LISTENERS: self.known.on_listeners,
+                PeerMessageType.STATS: self.shares.heard,
+                PeerMessageType.WANTED: self.wanted.heard,
+                PeerMessageType.CLAIM: self.claims.heard,
+                PeerMessageType.BRIDGE_BIDS: lambda session, id, anew, rows: self._broker.duplicates.heard(
+                    session, id, anew, rows
+                ),
+                PeerMessageType.CONFIRMED: self.known.answered,
+                PeerMessageType.APPENDED: self.remote_appends.heard,
+                PeerMessageType.ATTACH: self.inbound_consumers.consume,
+                PeerMessageType.DETACH: self.inbound_consumers.remove,
+                PeerMessageType.CREDIT: self.inbound_consumers.credit,
+                PeerMessageType.HELD: self.inbound_consumers.hold,
+                PeerMessageType.DISPATCHED: self.coming.sent_out,
+                PeerMessageType.SETTLED: self.inbound_consumers.settled,
+                PeerMessageType.REMOVE_SUBSCRIPTION: self.dropping.heard,
+                PeerMessageType.IS_CONSUMED: self.contending.heard,
+                PeerMessageType.RETURNED: lambda session, log, numbers, seen: self.inbound_consumers.returned(
+                    session, log, numbers, seen=seen
+                ),
+                PeerMessageType.DELIVER: self.remote_deliveries.given,
+                PeerMessageType.WANT_ENTRIES: self.append_notices.on_wish,
+                PeerMessageType.TOPIC: self.known.on_topic_message,
+                PeerMessageType.GET_RETAINED: self.past.wanted,
+                PeerMessageType.RETAINED: self.past.heard,
+                PeerMessageType.GET_CONSUMERS: lambda session, id: self._remote_advisories.wanted(session, id),
+                PeerMessageType.CONSUMERS: lambda session, rows, last: self._remote_advisories.heard_all(
+                    session, rows, last=last
+                ),
+            },
+        )
 
     @property
-    def _elsewhere(self) -> RemoteAdvisories:
+    def _remote_advisories(self) -> RemoteAdvisories:
         return self._broker.advisories.elsewhere
 
     # -- where things are
@@ -99,183 +136,183 @@ class Homes:
     def place(self, log: MessageLog) -> None:
         """A log came to be known: it is at home here or elsewhere."""
         log.shared = bool(self.others)
-        log.away = self.joining or not self.is_here(log.name)
-        self.leaving.stop_if_it_goes(log)
+        log.away = self.is_joining or not self.is_here(log.name)
+        self.handoff_out.suspend_if_leaving(log)
 
     def lost(self, log: str) -> None:
         """A log is no more."""
         self.wanted.gone(log)
         self.coming.lost(log)
-        self.leaving.owned_again(log)
-        self.deposits.lost(log)
+        self.handoff_out.forget_log(log)
+        self.append_notices.lost(log)
 
-    def lives_elsewhere(self, session: str) -> bool:
+    def is_other_member(self, session: str) -> bool:
         """Whether this is another live member."""
         return bool(session) and session in self.others
 
     # -- telling others
 
-    def when_sure(self, then: Callable[[], None]) -> None:
+    def when_propagated(self, then: Callable[[], None]) -> None:
         """Go on when all that our clients asked so far is known to the nodes that must know of it."""
         if self.others:
-            self._broker.commits.submit(PendingWrite(then=lambda *_: self.known.when_known(then)))
+            self._broker.commits.submit(PendingWrite(then=lambda *_: self.known.when_propagated(then)))
         else:
             then()
 
-    def tell(self, session: str, word: Word, *facts: Any) -> None:
+    def tell(self, session: str, word: PeerMessageType, *facts: Any) -> None:
         """Say something to a node, if it hears us."""
-        if self._wire is not None:
-            self._wire.tell(session, word, *facts)
+        if self._transport is not None:
+            self._transport.tell(session, word, *facts)
 
-    def hears(self, session: str) -> bool:
+    def is_linked(self, session: str) -> bool:
         """Whether a node hears what it is told."""
-        return self._wire is not None and self._wire.is_up(session)
+        return self._transport is not None and self._transport.is_up(session)
 
     def waiting(self, session: str) -> int:
         """Bytes that a node was told and did not take yet."""
-        return self._wire.waiting(session) if self._wire is not None else 0
+        return self._transport.waiting(session) if self._transport is not None else 0
 
-    def begin_anew(self, session: str) -> None:
+    def reconnect(self, session: str) -> None:
         """Let a node and this one say all again that concerns both, as after a lost link."""
-        if self._wire is not None:
-            self._wire.renew(session)
+        if self._transport is not None:
+            self._transport.renew(session)
 
-    def tell_home(self, log: str, word: Word, *facts: Any) -> None:
+    def send_to_owner(self, log: str, word: PeerMessageType, *facts: Any) -> None:
         """Say something to the home of a log."""
         self.tell(self.home(log), word, *facts)
 
     # -- members come and go
 
-    def open(self, wire: Wire) -> None:
+    def open(self, wire: PeerTransport) -> None:
         """Others may say something from now on: what they say of logs waits until these are known, see `joined`."""
-        self._wire, self.joining = wire, True
+        self._transport, self.is_joining = wire, True
 
-    def join(self, members: Members) -> None:
+    def join(self, members: NodeMembers) -> None:
         """Be one of these; without others all logs are at home here."""
-        self.joining = bool(members.others)
-        self._take(members)
+        self.is_joining = bool(members.others)
+        self._set_members(members)
 
     def joined(self) -> None:
         """The logs of the broker are known here."""
-        self.joining = False
-        self._hearing.hear_early()
+        self.is_joining = False
+        self._inbox.handle_deferred()
         self.coming.take()
 
-    async def follow(self, members: Members) -> None:
+    async def follow(self, members: NodeMembers) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
-        await self.leaving.stop(members)
-        self.deposits.tell()  # what was stored until now concerns the homes of until now
+        await self.handoff_out.stop(members)
+        self.append_notices.tell()  # what was stored until now concerns the homes of until now
         gone = [session for session in self.others if session not in members]
         known = set(self.others)
-        self._take(members)
-        self.leaving.let_go()
+        self._set_members(members)
+        self.handoff_out.release()
         for session in gone:
-            self._forget(session)
+            self._on_member_removed(session)
         for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
-            self._tell_all(session)
+            self._send_interest(session)
         for log in self._broker.queues:
-            self._find_home(log)
+            self._reassign_log(log)
         for session in self.others:
-            self.leaving.say_reached(session)
+            self.handoff_out.announce_done(session)
         self._broker.scheduled_jobs.start()  # those of a node that is gone, too
-        self.shares.tell_again()
-        self._broker.temporaries.strangers.inherit()
-        self._hearing.hear_early()
+        self.shares.report_all()
+        self._broker.temporaries.strangers.adopt_orphans()
+        self._inbox.handle_deferred()
         self.coming.take()
 
-    def _find_home(self, log: MessageLog) -> None:
+    def _reassign_log(self, log: MessageLog) -> None:
         """The members are others: who is to know of a log?"""
         if not self.others:
-            self._be_alone(log)
+            self._make_exclusive(log)
         elif log.away and not self.is_here(log.name):
-            self.guests.forget(log)
+            self.inbound_consumers.forget(log)
             log.consumers.clear()
             self.abroad.say_all(log)
 
-    def _take(self, members: Members) -> None:
+    def _set_members(self, members: NodeMembers) -> None:
         self.members, self.others = members, [each.session for each in members.others]
         self.coming.moved()
-        self.deposits.moved()
-        self.gifts.moved()
+        self.append_notices.moved()
+        self.remote_deliveries.moved()
         for session in self.others:
-            self.tell(session, Word.EPOCH, members.epoch)
-            if self.joining:
-                self.tell(session, Word.REACHED, members.epoch)
+            self.tell(session, PeerMessageType.EPOCH, members.epoch)
+            if self.is_joining:
+                self.tell(session, PeerMessageType.EPOCH_DONE, members.epoch)
 
-    def _forget(self, session: str) -> None:
+    def _on_member_removed(self, session: str) -> None:
         """A node is no member any more."""
-        self._elsewhere.gone(session)
-        self.guests.gone(session)
+        self._remote_advisories.gone(session)
+        self.inbound_consumers.gone(session)
         self.known.forget(session)
         self.past.forget(session)
-        self.arrivals.forget(session)
+        self.remote_appends.forget(session)
         self.wanted.forget(session)
         self._broker.duplicates.forget(session)
         self.shares.gone(session)
-        self._hearing.forget(session)
+        self._inbox.forget(session)
         self.coming.forget(session)
-        self.leaving.forget(session)
+        self.handoff_out.forget(session)
 
-    def _be_alone(self, log: MessageLog) -> None:
+    def _make_exclusive(self, log: MessageLog) -> None:
         """Nobody else writes any more; what others wrote and could not tell of is read."""
         log.shared = False
-        self._read_what_was_not_told(log)
+        self._reload_unreported(log)
 
-    def _read_what_was_not_told(self, log: MessageLog) -> None:
+    def _reload_unreported(self, log: MessageLog) -> None:
         """Others may have stored something in it and not reached us."""
         if not log.away:
             log.look_again()
-            self.doubts.note(log)
+            self.depth_recount.note(log)
             self._broker.dispatcher.touched[log] = None
 
     # -- what is heard
 
     def linked(self, session: str) -> None:
         """A node hears us: it is told all that concerns it."""
-        self._hearing.begins(session)
-        self.tell(session, Word.EPOCH, self.members.epoch)
+        self._inbox.begins(session)
+        self.tell(session, PeerMessageType.EPOCH, self.members.epoch)
         self.known.linked(session)
-        self._tell_all(session)
-        self.shares.tell_again()
-        if self.joining:
-            self.tell(session, Word.REACHED, self.members.epoch)
+        self._send_interest(session)
+        self.shares.report_all()
+        if self.is_joining:
+            self.tell(session, PeerMessageType.EPOCH_DONE, self.members.epoch)
             return
         for log in self._broker.queues:
             if log.away and self.home(log.name) == session:
                 self.abroad.say_all(log)
-        self.leaving.say_reached(session)
+        self.handoff_out.announce_done(session)
 
-    def _tell_all(self, session: str) -> None:
+    def _send_interest(self, session: str) -> None:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
-        self.known.say_listeners(session)
+        self.known.send_listeners(session)
         self.wanted.say_all(session)
         self._broker.duplicates.say_all(session)
-        self._elsewhere.ask(session)
+        self._remote_advisories.ask(session)
 
     def unlinked(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
         self.coming.forget(session)
-        self.leaving.forget(session)
-        self._hearing.ends(session)
+        self.handoff_out.forget(session)
+        self._inbox.ends(session)
         self.known.unlinked(session)
-        self.gifts.unlinked(session)
+        self.remote_deliveries.unlinked(session)
         self.contending.unlinked(session)
-        self.guests.unlinked(session)
+        self.inbound_consumers.unlinked(session)
 
-    def heard(self, session: str, word: Word, facts: list[Any]) -> None:
+    def heard(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
         """A node says something."""
-        self._hearing.heard(session, word, facts)
+        self._inbox.heard(session, word, facts)
         self.pump()
 
-    def _heard_reached(self, session: str, epoch: int) -> None:
+    def _on_epoch_done(self, session: str, epoch: int) -> None:
         self.coming.reached(session, epoch)
         if epoch == self.members.epoch:  # else it has not told in this one yet what its clients hold
-            self.guests.reached(session)
+            self.inbound_consumers.reached(session)
         for log in self._broker.queues:  # its link may have been lost before
-            self._read_what_was_not_told(log)
+            self._reload_unreported(log)
         self.coming.take()
 
-    def _heard_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
+    def _on_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
             self._broker.store_recovery.learn(name, attributes)
-        self.tell(session, Word.KNOWN, id, "")
+        self.tell(session, PeerMessageType.CONFIRMED, id, "")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-class Doubts:
+class DepthRecount:
     """Those of one node."""
 
     def __init__(self, broker: Broker) -> None:
@@ -31,11 +31,11 @@ class Doubts:
             if log.away or not self._broker.queues.holds(log):
                 del self._depths[log]
             elif depth == log.depth:
-                self._count(log)
+                self._recount(log)
             else:
                 self._depths[log] = log.depth
 
-    def _count(self, log: MessageLog) -> None:
+    def _recount(self, log: MessageLog) -> None:
         tenure, depth = log.tenure, log.depth
 
         def found(depths: Mapping[str, int]) -> None:

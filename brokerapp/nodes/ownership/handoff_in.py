@@ -21,48 +21,51 @@ if TYPE_CHECKING:
     from brokerapp.nodes.ownership.coordinator import Homes
 
 
-class Coming:
+class HandoffIn:
     """Those of one node."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._reached: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
-        self._came_back: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries
-        self._sent_out: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries
-        self._when_taken: list[Callable[[], None]] = []
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._epoch_done_by_session: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
+        self._requeued: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries
+        self._dispatched: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries
+        self._callbacks: list[Callable[[], None]] = []
 
     # -- what others still give out
 
     def reached(self, session: str, epoch: int) -> None:
         """A node gives out nothing any more that left it in this epoch."""
-        self._reached[session] = epoch
+        self._epoch_done_by_session[session] = epoch
 
     def forget(self, session: str) -> None:
         """A node hears us no longer, or is no member: what it said counts no more."""
-        self._reached.pop(session, None)
+        self._epoch_done_by_session.pop(session, None)
 
     @property
-    def all_reached(self) -> bool:
+    def all_done(self) -> bool:
         """Whether all other members give out nothing any more that is at home here."""
-        return all(self._reached.get(each, -1) >= self._homes.members.epoch for each in self._homes.others)
+        return all(
+            self._epoch_done_by_session.get(each, -1) >= self._ownership.members.epoch
+            for each in self._ownership.others
+        )
 
     @property
-    def may_be_taken(self) -> bool:
+    def can_take_over(self) -> bool:
         """The same, and the logs of the broker are known here."""
-        return not self._homes.joining and self.all_reached
+        return not self._ownership.is_joining and self.all_done
 
-    def awaits(self, log: str | None) -> bool:
+    def is_pending(self, log: str | None) -> bool:
         """Whether this log is at home here and has not been taken yet."""
         known = self._broker.queues.get(log) if log is not None else None
-        return known is not None and known.away and self._homes.is_here(known.name)
+        return known is not None and known.away and self._ownership.is_here(known.name)
 
     # -- what came back before a log was taken
 
     def came_back(self, name: str, entries: Iterable[LogEntry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
         came = {each.seq: each.deliveries + 1 for each in entries}
-        if came and self._homes.is_here(name) and self._broker.queues.get(name) is not None:
-            self._came_back[name].update(came)
+        if came and self._ownership.is_here(name) and self._broker.queues.get(name) is not None:
+            self._requeued[name].update(came)
 
     def sent_out(self, _session: str, name: str, sent: Iterable[tuple[int, int]]) -> None:
         """Note what the former owner of a log sent to consumers.
@@ -70,66 +73,66 @@ class Coming:
         What none of them turns out to hold was dropped on its way. Another consumer may have got later messages by now:
         it comes flagged, as all that comes out of its order.
         """
-        if self.awaits(name):
-            self._sent_out[name].update((number, deliveries + 1) for number, deliveries in sent)
+        if self.is_pending(name):
+            self._dispatched[name].update((number, deliveries + 1) for number, deliveries in sent)
 
     def lost(self, log: str) -> None:
         """A log is no more."""
-        self._came_back.pop(log, None)
-        self._sent_out.pop(log, None)
+        self._requeued.pop(log, None)
+        self._dispatched.pop(log, None)
 
     def moved(self) -> None:
         """The members are others: what came back of logs that are not at home here is another's business."""
-        for noted in (self._came_back, self._sent_out):
-            for name in [each for each in noted if not self._homes.is_here(each)]:
+        for noted in (self._requeued, self._dispatched):
+            for name in [each for each in noted if not self._ownership.is_here(each)]:
                 del noted[name]
 
     # -- taking them
 
-    def when_taken(self, then: Callable[[], None]) -> None:
+    def when_taken_over(self, then: Callable[[], None]) -> None:
         """Go on when all that is at home here is given out from here."""
-        self._when_taken.append(then)
+        self._callbacks.append(then)
         self.take()
 
     def take(self) -> None:
         """Take the logs that are at home here and that nobody gives out any more."""
-        if not self.may_be_taken:
+        if not self.can_take_over:
             return
-        vacant = [log.name for log in self._broker.queues if log.away and self._homes.is_here(log.name)]
+        vacant = [log.name for log in self._broker.queues if log.away and self._ownership.is_here(log.name)]
         if not vacant:
-            self._taken()
+            self._on_taken_over()
             return
-        epoch = self._homes.members.epoch
+        epoch = self._ownership.members.epoch
 
         def found(answer: tuple[int, list[LogState]]) -> None:
             last, states = answer
-            if self._homes.members.epoch == epoch and self.may_be_taken:
+            if self._ownership.members.epoch == epoch and self.can_take_over:
                 for state in states:
                     log = self._broker.queues.get(state.name)
                     if log is not None and log.away:
-                        self._take_home(log, state, last)
-                self._taken()
+                        self._take_over_log(log, state, last)
+                self._on_taken_over()
 
         self._broker.commits.ask(lambda store: store.logs.recover_logs(vacant), found)
 
-    def _taken(self) -> None:
-        waiting, self._when_taken = self._when_taken, []
+    def _on_taken_over(self) -> None:
+        waiting, self._callbacks = self._callbacks, []
         for then in waiting:
             then()
 
-    def _take_home(self, log: MessageLog, state: LogState, last: int) -> None:
+    def _take_over_log(self, log: MessageLog, state: LogState, last: int) -> None:
         """Give out a log's messages here, in which guests and our own clients hold some."""
-        homes, consuming = self._homes, self._broker.consumers
-        account = homes.abroad.take_in(log)
+        homes, consuming = self._ownership, self._broker.consumers
+        account = homes.abroad.on_taken_over(log)
         log.away, log.shared = False, bool(homes.others)
         log.tenure += 1
-        numbers = homes.guests.held(log.name) | set(account.held)
+        numbers = homes.inbound_consumers.held(log.name) | set(account.held)
         alive = {homes.me, *homes.others}
-        homes.doubts.note(log)
-        sent_out = self._sent_out.pop(log.name, {})
+        homes.depth_recount.note(log)
+        sent_out = self._dispatched.pop(log.name, {})
         dropped = {number: deliveries for number, deliveries in sent_out.items() if number not in numbers}
-        returned = {**dropped, **state.returned, **self._came_back.pop(log.name, {})}
-        homes.leaving.owned_again(log.name)
+        returned = {**dropped, **state.returned, **self._requeued.pop(log.name, {})}
+        homes.handoff_out.forget_log(log.name)
         log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers, last)
         durable = self._broker.durables.known(log.name)
         for subscription in account.consumers:
@@ -137,8 +140,8 @@ class Coming:
                 self._broker.durables.adopt(durable, subscription)
             consuming.attach_here(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
-        log.consumers.sort(key=lambda each: each not in holders and not homes.guests.holds(each, log.name))
-        for subscription, entry in (*account.held.values(), *homes.guests.holding(log.name)):
+        log.consumers.sort(key=lambda each: each not in holders and not homes.inbound_consumers.holds(each, log.name))
+        for subscription, entry in (*account.held.values(), *homes.inbound_consumers.unacked_of(log.name)):
             group = group_of(entry)
             if group is not None and subscription in log.consumers:
                 log.note_owner(group, subscription)
@@ -150,4 +153,4 @@ class Coming:
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.counters.changed.add(log.counts)
         self._broker.dispatcher.touched[log] = None
-        homes.leaving.stop_if_it_goes(log)  # the members may be about to be others
+        homes.handoff_out.suspend_if_leaving(log)  # the members may be about to be others

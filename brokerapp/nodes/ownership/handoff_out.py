@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.ownership import Members
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.ownership import NodeMembers
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
@@ -19,80 +19,82 @@ if TYPE_CHECKING:
     from brokerapp.nodes.ownership.coordinator import Homes
 
 #: Why a log gives out nothing for a moment: its home is about to be another node.
-MOVING = "its home moves"
+HANDOFF = "its home moves"
 
 
-class Leaving:
+class HandoffOut:
     """Those of one node."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._coming: Members | None = None  # who the members are to be, while what leaves is stopped
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._next_members: NodeMembers | None = None  # who the members are to be, while what leaves is stopped
         self._logs: list[MessageLog] = []
-        self._telling: dict[str, PendingWrite] = {}  # session -> what the store does before that node is told
+        self._announcements: dict[str, PendingWrite] = {}  # session -> what the store does before that node is told
         #: Log -> (number, deliveries) of what was sent to consumers at other nodes when it left: some of that may have
         #: come too late to be delivered there.
-        self._sent_out: dict[str, list[tuple[int, int]]] = {}
+        self._dispatched: dict[str, list[tuple[int, int]]] = {}
 
-    async def stop(self, members: Members) -> None:
+    async def stop(self, members: NodeMembers) -> None:
         """Give out nothing more of what leaves with these members; returns when nothing of it is under way."""
-        self._coming, self._logs = members, []
+        self._next_members, self._logs = members, []
         for log in self._broker.queues:
-            self.stop_if_it_goes(log)
+            self.suspend_if_leaving(log)
             if log.consumers:
                 self._broker.consumers.mark(log)
         await self._broker.commits.barrier()
 
-    def stop_if_it_goes(self, log: MessageLog) -> None:
+    def suspend_if_leaving(self, log: MessageLog) -> None:
         """The same of one log, which may have come to be just now."""
-        if self._coming is None or not self._coming.others:
+        if self._next_members is None or not self._next_members.others:
             return
         log.shared = True
-        if not log.away and not self._coming.is_here(log.name):
-            log.stopped.add(MOVING)
+        if not log.away and not self._next_members.is_here(log.name):
+            log.stopped.add(HANDOFF)
             self._logs.append(log)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """The members are those: what was stopped is at home elsewhere from now on."""
-        self._coming = None
+        self._next_members = None
         for log in filter(self._broker.queues.holds, self._logs):
-            self._let_go(log)
+            self._release_log(log)
 
-    def _let_go(self, log: MessageLog) -> None:
-        self._sent_out[log.name] = [(entry.seq, entry.deliveries) for entry in self._homes.guests.sent_out(log.name)]
+    def _release_log(self, log: MessageLog) -> None:
+        self._dispatched[log.name] = [
+            (entry.seq, entry.deliveries) for entry in self._ownership.inbound_consumers.sent_out(log.name)
+        ]
         self._broker.dispatcher.consumers.forget(log.name)
-        self._homes.guests.forget(log)
-        self._homes.abroad.move_out(log)
+        self._ownership.inbound_consumers.forget(log)
+        self._ownership.abroad.on_handed_off(log)
         log.away = True
         log.tenure += 1
         log.vacate()
-        log.stopped.discard(MOVING)
+        log.stopped.discard(HANDOFF)
         self._broker.durables.moved(log)
 
-    def say_reached(self, session: str) -> None:
+    def announce_done(self, session: str) -> None:
         """Let a node take what left us, once the store has what our clients acknowledged and gave back until now."""
-        epoch = self._homes.members.epoch
+        epoch = self._ownership.members.epoch
 
         def say(*_: Any) -> None:
-            if self._telling.get(session) is unit and self._homes.members.epoch == epoch:
-                self._say_sent_out(session)
-                self._homes.tell(session, Word.REACHED, epoch)
+            if self._announcements.get(session) is unit and self._ownership.members.epoch == epoch:
+                self._send_dispatched(session)
+                self._ownership.tell(session, PeerMessageType.EPOCH_DONE, epoch)
 
-        unit = self._telling[session] = PendingWrite(then=say)
+        unit = self._announcements[session] = PendingWrite(then=say)
         self._broker.commits.submit(unit)
 
-    def _say_sent_out(self, session: str) -> None:
+    def _send_dispatched(self, session: str) -> None:
         """Tell the next owner of logs what their consumers at other nodes may never have got."""
-        if not self._homes.members.knows(session, Word.SENT_OUT):
+        if not self._ownership.members.knows(session, PeerMessageType.DISPATCHED):
             return
-        for log, sent in self._sent_out.items():
-            if sent and self._homes.home(log) == session:
-                self._homes.tell(session, Word.SENT_OUT, log, sent)
+        for log, sent in self._dispatched.items():
+            if sent and self._ownership.home(log) == session:
+                self._ownership.tell(session, PeerMessageType.DISPATCHED, log, sent)
 
-    def owned_again(self, log: str) -> None:
+    def forget_log(self, log: str) -> None:
         """Forget what was said of a log that this node owns again, or that is gone."""
-        self._sent_out.pop(log, None)
+        self._dispatched.pop(log, None)
 
     def forget(self, session: str) -> None:
         """A node hears us no longer: what it is to be told is told anew when it does."""
-        self._telling.pop(session, None)
+        self._announcements.pop(session, None)

@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class OrphanedTemporary:
     """One that another node has."""
 
     at: str  #: the session of that node
     belongs: TemporaryOwner | None  #: whose it is, if that client may reconnect
 
 
-class Strangers:
+class OrphanedTemporaries:
     """A part of the temporary destinations."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._known: dict[Destination, Stranger] = {}
+        self._by_destination: dict[Destination, OrphanedTemporary] = {}
 
     def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
         """That node has it from now on."""
-        self._known[destination] = Stranger(at, belongs)
+        self._by_destination[destination] = OrphanedTemporary(at, belongs)
 
     def forget(self, destination: Destination) -> None:
         """It is gone, or is had here."""
-        self._known.pop(destination, None)
+        self._by_destination.pop(destination, None)
 
     def returned(self, client: Client) -> None:
         """A client connected here: what it had at other nodes is had here from now on."""
-        for destination, stranger in list(self._known.items()):
+        for destination, stranger in list(self._by_destination.items()):
             if stranger.belongs is not None and stranger.belongs.is_of(client):
                 self.forget(destination)
                 self._broker.temporaries.adopt(client, destination, stranger.belongs)
 
-    def inherit(self) -> None:
+    def adopt_orphans(self) -> None:
         """Nodes are gone: what they had and is at home here now waits for its client, or goes."""
         homes = self._broker.placement
-        for destination, stranger in list(self._known.items()):
-            if homes.lives_elsewhere(stranger.at) or not homes.is_here(str(destination)):
+        for destination, stranger in list(self._by_destination.items()):
+            if homes.is_other_member(stranger.at) or not homes.is_here(str(destination)):
                 continue
             self.forget(destination)
             if stranger.belongs is None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
 
 
-def summary(broker: Broker) -> dict[str, Any]:
+def ownership_status(broker: Broker) -> dict[str, Any]:
     """Nothing of a node that is alone. Else `epoch`: of the members; `logs` at home here; `served` here: consumers of
     other nodes' clients; `unreached`: names of live nodes without a link from here; `settled`: whether all that is at
     home here is given out.
@@ -19,7 +19,7 @@ def summary(broker: Broker) -> dict[str, Any]:
     return {
         "epoch": homes.members.epoch,
         "logs": sum(not log.away for log in broker.queues),
-        "served": homes.guests.count,
-        "unreached": sorted(each.name for each in homes.members.others if not homes.hears(each.session)),
-        "settled": homes.coming.may_be_taken,
+        "served": homes.inbound_consumers.count,
+        "unreached": sorted(each.name for each in homes.members.others if not homes.is_linked(each.session)),
+        "settled": homes.coming.can_take_over,
     }

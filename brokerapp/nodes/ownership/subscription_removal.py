@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.errors import RequestRefused
-from brokerapp.nodes.links.pending_confirmations import Then
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.pending_confirmations import OnAnswer
+from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.store import PendingWrite
 from brokerapp.system import clock
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from brokerapp.nodes.ownership.coordinator import Homes
 
 #: Milliseconds until it is tried again where there is no home that could say.
-AGAIN_MS = 50
+RETRY_MS = 50
 
 
-class Dropping:
+class SubscriptionRemoval:
     """Those of one node's clients, and those at home here."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
 
-    def drop(self, durable: DurableSubscription, then: Then) -> None:
+    def drop(self, durable: DurableSubscription, then: OnAnswer) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
-        self._broker.commits.submit(PendingWrite(then=lambda *_: self._ask(durable, then)))
+        self._broker.commits.submit(PendingWrite(then=lambda *_: self._ask_owner(durable, then)))
 
-    def _ask(self, durable: DurableSubscription, then: Then) -> None:
+    def _ask_owner(self, durable: DurableSubscription, then: OnAnswer) -> None:
         log = durable.log
 
         def answered(refusal: str) -> None:
@@ -43,28 +43,30 @@ class Dropping:
             elif self._broker.durables.known(log.name) is not durable:
                 then("")
             else:  # who was asked is its home no more
-                self._broker.timers.at(clock.now_ms() + AGAIN_MS, lambda: self._ask(durable, then))
+                self._broker.timers.at(clock.now_ms() + RETRY_MS, lambda: self._ask_owner(durable, then))
 
         if self._broker.durables.known(log.name) is not durable or not log.away:
-            self._drop_here(log.name, answered)
-        elif (home := self._homes.home(log.name)) != self._homes.me:
-            self._homes.known.ask([home], Word.DROP, (log.name,), answered)
+            self._remove_local(log.name, answered)
+        elif (home := self._ownership.home(log.name)) != self._ownership.me:
+            self._ownership.known.ask([home], PeerMessageType.REMOVE_SUBSCRIPTION, (log.name,), answered)
         else:
             answered("")
 
     def heard(self, session: str, id: int, log: str) -> None:
         """A client of another node wants a named subscription to go."""
-        self._drop_here(log, lambda refusal: self._homes.tell(session, Word.KNOWN, id, refusal))
+        self._remove_local(log, lambda refusal: self._ownership.tell(session, PeerMessageType.CONFIRMED, id, refusal))
 
-    def _drop_here(self, log: str, then: Then, *, sure: bool = False) -> None:
+    def _remove_local(self, log: str, then: OnAnswer, *, sure: bool = False) -> None:
         """One that is not at home here stays as it is, and `then` is told "", as it is where it may be tried again.
 
         `sure`: who consumes it says so.
         """
-        durable, contending = self._broker.durables.known(log), self._homes.contending
+        durable, contending = self._broker.durables.known(log), self._ownership.contending
         rivals = contending.rivals(durable.log) if durable is not None and not sure else set()
         if rivals:
-            contending.settle(log, rivals, lambda taken: self._drop_here(log, then, sure=True) if taken else then(""))
+            contending.settle(
+                log, rivals, lambda taken: self._remove_local(log, then, sure=True) if taken else then("")
+            )
             return
         if durable is not None and durable.log.away:
             then("")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.model.subscription_identity import SubscriptionIdentity
-from brokerapp.nodes.links.pending_confirmations import Then
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.pending_confirmations import OnAnswer
+from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -27,35 +27,37 @@ logger = logging.getLogger(__name__)
 
 #: Milliseconds until it is looked at again whether somebody who consumes no more, or whose node is gone, is in the way:
 #: at first, and at most, as each pause is twice the last.
-AGAIN_MS, LONGEST_AGAIN_MS = 50, 1_000
+FIRST_RETRY_MS, LONGEST_RETRY_MS = 50, 1_000
 #: Milliseconds after which the account of a consumer that its node denies is wrong: what parts is told in moments.
 DENIED_MS = 5_000
 #: Who wants one at another node: its session, the consumer's key there, the log.
-Guest = tuple[str, int, str]
+RemoteConsumerKey = tuple[str, int, str]
 
 
 @dataclass(slots=True)
-class Question:
+class ConsumptionQuery:
     """Whether nodes consume a log still, however many wait for the answer."""
 
     log: str
     rivals: set[str]  #: the nodes that did not answer yet, or deny what is counted here
     since_ms: int
     thens: list[Callable[[bool], None]]
-    pause_ms: int = AGAIN_MS
+    pause_ms: int = FIRST_RETRY_MS
 
 
-class Contending:
+class SubscriptionTakeover:
     """For what is at home here, and of the consumers of our own clients."""
 
-    def __init__(self, broker: Broker, homes: Homes) -> None:
-        self._broker, self._homes = broker, homes
-        self._questions: dict[tuple[str, frozenset[str]], Question] = {}  # by log, and nodes that were asked first
-        self._waiting: dict[Guest, int] = {}  # with the id of the question that is not answered yet
+    def __init__(self, broker: Broker, ownership: Homes) -> None:
+        self._broker, self._ownership = broker, ownership
+        self._queries: dict[
+            tuple[str, frozenset[str]], ConsumptionQuery
+        ] = {}  # by log, and nodes that were asked first
+        self._waiting: dict[RemoteConsumerKey, int] = {}  # with the id of the question that is not answered yet
 
     def rivals(self, log: MessageLog, newcomer: Subscription | None = None, at: str = "") -> set[str]:
         """The nodes, "" for this one, whose clients may consume a log beside this one, which comes from a node."""
-        lost = {session for session in self._homes.guests.behind(log.name) if session != at}
+        lost = {session for session in self._ownership.inbound_consumers.behind(log.name) if session != at}
         return lost | {each.guest_of for each in log.consumers if each is not newcomer}
 
     def settle(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
@@ -66,13 +68,13 @@ class Contending:
             then(True)
             return
         asked = log, frozenset(rivals)
-        if (question := self._questions.get(asked)) is not None:
+        if (question := self._queries.get(asked)) is not None:
             question.thens.append(then)
             return
-        question = self._questions[asked] = Question(log, set(rivals), clock.now_ms(), [then])
-        self._ask(question, lambda: self._questions.pop(asked))
+        question = self._queries[asked] = ConsumptionQuery(log, set(rivals), clock.now_ms(), [then])
+        self._ask(question, lambda: self._queries.pop(asked))
 
-    def _ask(self, question: Question, forget: Callable[[], object]) -> None:
+    def _ask(self, question: ConsumptionQuery, forget: Callable[[], object]) -> None:
         def answered(refusal: str) -> None:
             if refusal:
                 settled(taken=True)
@@ -85,10 +87,10 @@ class Contending:
             if not question.rivals:
                 settled(taken=False)
                 return
-            if clock.now_ms() - question.since_ms >= DENIED_MS and self._homes.coming.all_reached:
-                self._make_accounts_anew(question.log, question.rivals)
+            if clock.now_ms() - question.since_ms >= DENIED_MS and self._ownership.coming.all_done:
+                self._resync(question.log, question.rivals)
                 question.since_ms = clock.now_ms()
-            question.pause_ms = min(2 * question.pause_ms, LONGEST_AGAIN_MS)
+            question.pause_ms = min(2 * question.pause_ms, LONGEST_RETRY_MS)
             self._ask(question, forget)
 
         def settled(*, taken: bool) -> None:
@@ -96,23 +98,23 @@ class Contending:
             for then in question.thens:
                 then(taken)
 
-        self._homes.known.ask(question.rivals, Word.CONSUMED, (question.log,), answered)
+        self._ownership.known.ask(question.rivals, PeerMessageType.IS_CONSUMED, (question.log,), answered)
 
-    def _make_accounts_anew(self, log: str, sessions: set[str]) -> None:
+    def _resync(self, log: str, sessions: set[str]) -> None:
         """These nodes, which go by the same members, deny what is counted here: both are to say all again."""
         for session in sessions:
             logger.warning("node %s consumes %s as is counted here, and denies it: all is counted anew", session, log)
-            self._homes.begin_anew(session)
+            self._ownership.reconnect(session)
 
     def heard(self, session: str, id: int, name: str) -> None:
         """The home of a log asks whether clients of ours consume it still."""
         log = self._broker.queues.get(name)
-        is_so = log is not None and log.away and any(self._homes.abroad.consumers(log))
-        self._homes.tell(session, Word.KNOWN, id, "it is consumed" if is_so else "")
+        is_so = log is not None and log.away and any(self._ownership.abroad.consumers(log))
+        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "it is consumed" if is_so else "")
 
     # -- for our own clients
 
-    def asked_first(self, wanted: SubscriptionIdentity) -> Callable[[Then], None] | None:
+    def question_before_claim(self, wanted: SubscriptionIdentity) -> Callable[[OnAnswer], None] | None:
         """What other nodes are to be asked before there is one as it is wanted: whether they have it still, or to let
         go of it. Raises what Durables.claim raises.
         """
@@ -122,11 +124,13 @@ class Contending:
         if rivals and "" not in rivals and (refusal := durables.refusal(wanted)):
             return lambda then: self.settle(found.log.name, rivals, lambda taken: then(refusal if taken else ""))
         former = durables.in_the_way(wanted)
-        return partial(self._homes.dropping.drop, former) if former is not None else None
+        return partial(self._ownership.dropping.drop, former) if former is not None else None
 
     # -- for clients of other nodes
 
-    def contend(self, guest: Guest, id: int, rivals: set[str], refusal: str, again: Callable[[], None]) -> None:
+    def attach_or_refuse(
+        self, guest: RemoteConsumerKey, id: int, rivals: set[str], refusal: str, again: Callable[[], None]
+    ) -> None:
         """Tell a node why its client cannot consume a log, or try again when nobody says to be in the way."""
         session, _, name = guest
 
@@ -135,18 +139,18 @@ class Contending:
                 return
             del self._waiting[guest]
             if taken:
-                self._homes.tell(session, Word.KNOWN, id, refusal)
+                self._ownership.tell(session, PeerMessageType.CONFIRMED, id, refusal)
             else:
                 again()
 
-        self.ceased(guest)  # what it asked in a former epoch
+        self.on_detached(guest)  # what it asked in a former epoch
         self._waiting[guest] = id
         self.settle(name, {""} if session in rivals else rivals, settled)
 
-    def ceased(self, guest: Guest) -> None:
+    def on_detached(self, guest: RemoteConsumerKey) -> None:
         """It wants it no longer: what it asked is answered, as nothing comes of it."""
         if (id := self._waiting.pop(guest, None)) is not None:
-            self._homes.tell(guest[0], Word.KNOWN, id, "")
+            self._ownership.tell(guest[0], PeerMessageType.CONFIRMED, id, "")
 
     def unlinked(self, session: str) -> None:
         """What this node's clients want it says again when it hears us."""

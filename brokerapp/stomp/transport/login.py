@@ -28,7 +28,7 @@ class LoginHandler:
         return self._endpoint.authenticate is not None or self._is_claimed(client, connect)
 
     def _is_claimed(self, client: Client, connect: ConnectCommand) -> bool:
-        return self._broker.placement.claims.are_asked(client, connect.client_id)
+        return self._broker.placement.claims.is_needed(client, connect.client_id)
 
     async def authenticated(self, client: Client, connect: ConnectCommand) -> Principal:
         """Who it is, by its password. Raises ProtocolError."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.admin.browsing import BROWSE_PAGE, Browsing
+from brokerapp.admin.browsing import BROWSE_PAGE, BrowsingAdmin
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import MatchCount
@@ -48,6 +48,6 @@ class Shrinking:
     ],
 )
 async def test_a_count_is_whole_when_nothing_is_left_to_read_however_few_the_queue_holds_by_then(way, held, tally):
-    door = Browsing("redis://localhost:1", "any")
+    door = BrowsingAdmin("redis://localhost:1", "any")
     door._store = Shrinking(held)
     assert await getattr(door, way)(QUEUE, selector=ALL, scan=LOOK) == tally

@@ -4,16 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.cluster.change_log import Recording
-from brokerapp.cluster.peer import Peer
-from brokerapp.cluster.record import Change, Record, Recorded
-from brokerapp.cluster.settings import Member
+from brokerapp.cluster.change_log import ChangeLog
+from brokerapp.cluster.peer import ClusterPeer
+from brokerapp.cluster.record import ClusterChange, ClusterRecord, RecordedItem
+from brokerapp.cluster.settings import ClusterMember
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
-from brokerapp.network.options.address import Address
+from brokerapp.network.options.address import BrokerAddress
 
-DURABLE = Change.of_subscription(SubscriptionIdentity("me", "all", (Destination.topic("news"),), None))
-GONE = Change(DURABLE.name, False, DURABLE.attributes)
+DURABLE = ClusterChange.of_subscription(SubscriptionIdentity("me", "all", (Destination.topic("news"),), None))
+GONE = ClusterChange(DURABLE.name, False, DURABLE.attributes)
 
 
 class Here:
@@ -22,9 +22,9 @@ class Here:
     def __init__(self):
         self.holds, self.done, self.asked = [], [], []
         broker = SimpleNamespace(name="x", commits=SimpleNamespace(keep_record=lambda *about: about[-1]()))
-        self.master = Peer(Member("m", Address("m", 1)))
+        self.master = ClusterPeer(ClusterMember("m", BrokerAddress("m", 1)))
         self.master.came(SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"])))
-        self.recording = Recording(broker, "m", {"m": self.master}, Record(), (), self)
+        self.recording = ChangeLog(broker, "m", {"m": self.master}, ClusterRecord(), (), self)
         self.tell(1)
 
     def soon(self, change):
@@ -39,7 +39,7 @@ class Here:
     def tell(self, version, *changes, first=True, last=True):
         """The master tells a part of its record."""
         entries = [[change.name, number, change.attributes] for number, change in changes]
-        self.recording.told_record("m", "r", version, entries, first=first, last=last)
+        self.recording.on_record("m", "r", version, entries, first=first, last=last)
 
     def make(self, change, version):
         """It is made here, and the master answers that it recorded it."""
@@ -58,23 +58,23 @@ def test_what_was_made_here_stays_though_the_master_tells_of_it_late(record):
     here.make(DURABLE, 2)
     here.tell(*record)
     assert here.done == []
-    assert here.recording.record.entries == {DURABLE.name: Recorded(2, DURABLE.attributes)}
+    assert here.recording.record.entries == {DURABLE.name: RecordedItem(2, DURABLE.attributes)}
 
 
 def test_a_deletion_from_before_it_was_made_anew_here_is_ignored():
     here = Here()
     here.make(DURABLE, 3)
-    here.recording.told_change("m", "r", 2, GONE)
+    here.recording.on_change("m", "r", 2, GONE)
     assert here.done == []
-    here.recording.told_change("m", "r", 3, DURABLE)
-    here.recording.told_change("m", "r", 4, GONE)
+    here.recording.on_change("m", "r", 3, DURABLE)
+    here.recording.on_change("m", "r", 4, GONE)
     assert here.done[-1] == GONE
-    assert here.recording.record == Record("r", 4, {})
+    assert here.recording.record == ClusterRecord("r", 4, {})
 
 
 def test_a_record_that_broke_off_while_it_was_told_is_forgotten():
     here = Here()
     here.tell(2, (2, DURABLE), last=False)
     here.tell(3)
-    assert here.recording.record == Record("r", 3, {})
+    assert here.recording.record == ClusterRecord("r", 3, {})
     assert here.done == []

@@ -2,13 +2,13 @@
 
 import pytest
 
-from brokerapp.cluster.settings import ClusterTerms, Member, differences, read_members, write_members
+from brokerapp.cluster.settings import ClusterMember, ClusterSettings, differences, read_members, write_members
 from brokerapp.config import BrokerConfig, export_config
 from brokerapp.config.reader import parse_config
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.network.options.address import Address
+from brokerapp.network.options.address import BrokerAddress
 
-MEMBERS = (Member("W", Address("w", 61616)), Member("X", Address("::1", 61613, tls=True)))
+MEMBERS = (ClusterMember("W", BrokerAddress("w", 61616)), ClusterMember("X", BrokerAddress("::1", 61613, tls=True)))
 BROKER = '<broker xmlns="http://activemq.apache.org/schema/core" xmlns:sluice="urn:sluice" brokerName="{}" {}/>'
 
 
@@ -22,13 +22,13 @@ def test_a_file_names_the_brokers_the_master_and_the_limits():
         ' sluice:clusterPassword="p" sluice:clusterRetry="200" sluice:autoDestroyAfter="300"'
         ' sluice:reconnectWindow="400"'
     )
-    assert config.cluster == ClusterTerms(MEMBERS, "X", "u", "p", 200)
+    assert config.cluster == ClusterSettings(MEMBERS, "X", "u", "p", 200)
     assert (config.auto_destroy_after, config.reconnect_window) == (300, 400)
     assert {finding.what for finding in config.report} <= {"taken"}
 
 
 def test_what_was_read_is_written_and_read_again():
-    config = BrokerConfig(name="W", cluster=ClusterTerms(MEMBERS, "X", "u", "p", 200), auto_destroy_after=5)
+    config = BrokerConfig(name="W", cluster=ClusterSettings(MEMBERS, "X", "u", "p", 200), auto_destroy_after=5)
     again = parse_config(export_config(config), {})
     assert (again.cluster, again.auto_destroy_after) == (config.cluster, 5)
 

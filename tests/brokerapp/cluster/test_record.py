@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.cluster.record import CatchUp, Change, Record, Recorded, catch_up
+from brokerapp.cluster.record import CatchUp, ClusterChange, ClusterRecord, RecordedItem, catch_up
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -11,20 +11,20 @@ NEWS = Destination.topic("news")
 
 
 def queue(name, exists=True):
-    return Change.of_destination(Destination.queue(name), exists)
+    return ClusterChange.of_destination(Destination.queue(name), exists)
 
 
 def durable(selector=None, exists=True):
-    return Change.of_subscription(SubscriptionIdentity("me:x", "all %", (NEWS,), selector), exists)
+    return ClusterChange.of_subscription(SubscriptionIdentity("me:x", "all %", (NEWS,), selector), exists)
 
 
 def record(id="r", version=0, /, **versions):
-    return Record(id, version, {f"queue://{name}": Recorded(number) for name, number in versions.items()})
+    return ClusterRecord(id, version, {f"queue://{name}": RecordedItem(number) for name, number in versions.items()})
 
 
 def test_each_change_is_one_version():
     first = record().changed(queue("a"))
-    assert (first.version, first.entries) == (1, {"queue://a": Recorded(1)})
+    assert (first.version, first.entries) == (1, {"queue://a": RecordedItem(1)})
     assert first.changed(queue("a", False)) == record("r", 2)
 
 
@@ -37,14 +37,14 @@ def test_what_changes_nothing_is_refused(change, why):
 
 
 def test_a_durable_subscription_that_keeps_something_else_takes_the_place_of_the_one_before():
-    changed = Record("r").changed(durable()).changed(durable("a = 1"))
+    changed = ClusterRecord("r").changed(durable()).changed(durable("a = 1"))
     [entry] = changed.entries.values()
     assert (changed.version, entry.version, entry.attributes["selector"]) == (2, 2, "a = 1")
 
 
 @pytest.mark.parametrize("change", [queue("a"), durable("a > 1"), durable(exists=False)])
 def test_a_change_is_read_back_as_it_was_written(change):
-    again = Change.from_json(change.to_json())
+    again = ClusterChange.from_json(change.to_json())
     assert again == change
     assert again.subscription == change.subscription
 
@@ -68,7 +68,7 @@ def test_a_change_is_read_back_as_it_was_written(change):
             id="it ended before it wrote down what it had done",
         ),
         pytest.param(
-            Record(), record("r", 1, b=1), "a", "", CatchUp((queue("b"),), (queue("a"),)),
+            ClusterRecord(), record("r", 1, b=1), "a", "", CatchUp((queue("b"),), (queue("a"),)),
             id="it is new, and joins with what it has",
         ),
         pytest.param(

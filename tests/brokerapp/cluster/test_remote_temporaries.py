@@ -3,8 +3,8 @@
 import json
 from types import SimpleNamespace
 
-from brokerapp.cluster.peer import ENTRIES_AT_ONCE, Peer
-from brokerapp.cluster.remote_temporaries import Lodging
+from brokerapp.cluster.peer import ENTRIES_AT_ONCE, ClusterPeer
+from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.model.destination import Destination
 
@@ -14,9 +14,9 @@ def names(count):
 
 
 def test_that_there_are_too_many_of_other_brokers_is_said_once(monkeypatch, caplog):
-    monkeypatch.setattr("brokerapp.cluster.remote_temporaries.MAX_LODGERS", 1)
+    monkeypatch.setattr("brokerapp.cluster.remote_temporaries.MAX_TEMPORARIES", 1)
     here = []
-    lodging = Lodging(SimpleNamespace(temporaries=SimpleNamespace(lodge=here.append)))
+    lodging = RemoteTemporaries(SimpleNamespace(temporaries=SimpleNamespace(lodge=here.append)))
     first, second, third = names(3)
     for each in (first, second, third):
         lodging.came("x", each, SimpleNamespace(spec=TemporaryOwner))
@@ -26,14 +26,14 @@ def test_that_there_are_too_many_of_other_brokers_is_said_once(monkeypatch, capl
 
 def test_what_a_broker_has_is_told_in_parts_and_only_what_none_of_them_named_is_gone():
     here = set()
-    lodging = Lodging(SimpleNamespace(temporaries=SimpleNamespace(lodge=here.add, remove=here.discard)))
-    there, told = Peer(SimpleNamespace(name="x", address="there")), []
+    lodging = RemoteTemporaries(SimpleNamespace(temporaries=SimpleNamespace(lodge=here.add, remove=here.discard)))
+    there, told = ClusterPeer(SimpleNamespace(name="x", address="there")), []
     there.came(SimpleNamespace(send=lambda _command, _headers, body: told.append(json.loads(body))))
     for left in (names(3 * ENTRIES_AT_ONCE), names(2 * ENTRIES_AT_ONCE + 1), []):
-        there.tell_all("temporaries are", list(map(str, left)))
+        there.send_entries("temporaries are", list(map(str, left)))
         for part in told:
             listed = dict.fromkeys(map(Destination.parse, part["entries"]))
             assert len(listed) <= ENTRIES_AT_ONCE
-            lodging.are("x", listed, first=part["first"], last=part["last"])
+            lodging.replace_part("x", listed, first=part["first"], last=part["last"])
         told.clear()
         assert here == set(left)

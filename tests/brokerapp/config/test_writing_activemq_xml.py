@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.cluster.settings import ClusterTerms, read_members
+from brokerapp.cluster.settings import ClusterSettings, read_members
 from brokerapp.config import (
     Authentication,
     BrokerConfig,
@@ -212,7 +212,12 @@ connectors = st.builds(
 )  # fmt: skip
 MEMBERS = read_members("a=tcp://h:1,b=ssl://h:2")
 clusters = st.builds(
-    ClusterTerms, st.just(MEMBERS), st.sampled_from(["", "a"]), st.none() | texts, st.none() | texts, st.integers(1, 9)
+    ClusterSettings,
+    st.just(MEMBERS),
+    st.sampled_from(["", "a"]),
+    st.none() | texts,
+    st.none() | texts,
+    st.integers(1, 9),
 )
 discarding = st.builds(
     DiscardingSettings, flags, flags, flags, st.sampled_from([(), ("A.*", "B")]), report_interval=st.integers(0, 9)

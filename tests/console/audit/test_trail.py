@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.errors import DefinitionRefused, StoreUnavailable
-from brokerapp.management.operations import telling
+from brokerapp.management.operations import reporting
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.audit import retention, trail
@@ -222,7 +222,7 @@ def test_old_entries_go_when_a_time_is_set_and_that_is_recorded(entries):
 
 def test_what_brokerctl_changes_is_in_the_trail_and_not_on_the_terminal(db, caplog):
     caplog.set_level("INFO")
-    with telling("purge", "queue://a") as operation:
+    with reporting("purge", "queue://a") as operation:
         operation.before, operation.after = {"QueueSize": 3}, {"QueueSize": 0, "purged": 3}
     entry = AuditEntry.objects.get()
     assert (entry.via, entry.action, entry.object) == ("brokerctl", "purge", "queue://a")

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import NodeStatus
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from console.destinations.placement import MOVING, Standing, home_of, node_of, standing_of
 from console.topology.diagram import build_diagram
 
@@ -19,7 +19,7 @@ NODES = [node("a"), node("b")]
 
 
 def test_a_queue_is_at_home_where_the_nodes_themselves_have_it_and_of_one_node_nothing_is_said():
-    members = Members(1, [Member("a", "aa"), Member("b", "bb")], "aa")
+    members = NodeMembers(1, [NodeMember("a", "aa"), NodeMember("b", "bb")], "aa")
     for number in range(20):
         queue = Destination.queue(f"q{number}")
         assert home_of(NODES, queue) == members.home(str(queue))[0]

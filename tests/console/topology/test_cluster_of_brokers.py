@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from django.urls import reverse
 
-from brokerapp.cluster.settings import ClusterTerms, Member
+from brokerapp.cluster.settings import ClusterMember, ClusterSettings
 from brokerapp.config import default_config
 from brokerapp.network.options.options import Address
 from console.broker.live.channels import LiveChannel, overview_cells, topology_cells
@@ -23,8 +23,8 @@ class Cluster:
     """Three brokers; `west` keeps the record."""
 
     def __init__(self, store_url: str) -> None:
-        members = tuple(Member(name, Address("127.0.0.1", free_port())) for name in (WEST, NORTH, EAST))
-        terms = ClusterTerms(members, WEST, retry_ms=100)
+        members = tuple(ClusterMember(name, Address("127.0.0.1", free_port())) for name in (WEST, NORTH, EAST))
+        terms = ClusterSettings(members, WEST, retry_ms=100)
         self._store_url = store_url
         self._configs = {
             each.name: replace(default_config(each.name, each.address.port), cluster=terms) for each in members

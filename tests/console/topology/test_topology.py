@@ -20,7 +20,7 @@ from brokerapp.model.network_stats import (
 )
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.network.options.definition import NetworkConnector
-from brokerapp.network.options.options import ATTRIBUTES, terms_of
+from brokerapp.network.options.options import ATTRIBUTES, options_of
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.live.channels import LiveChannel, overview_cells
@@ -46,7 +46,7 @@ def terms(**more) -> object:
         "statically_included": more.get("static", ()),
     }  # fmt: skip
     lists = {name: tuple(map(Destination.parse, texts)) for name, texts in lists.items()}
-    return terms_of(NetworkConnector("n", "tcp://b:61613", **lists, options=tuple(options.items())))[0]
+    return options_of(NetworkConnector("n", "tcp://b:61613", **lists, options=tuple(options.items())))[0]
 
 
 PICKY = dataclasses.replace(WANTED, selector="region = 'eu'")

@@ -12,15 +12,15 @@ from brokerapp.engine.policy.broker_headers import CAUSE
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.nodes.delivery import append_notices
-from brokerapp.nodes.links.protocol import Word, pack_for, unpack_told
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.links.protocol import PeerMessageType, pack_for_session, unpack_batch
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.stomp import frames
 from brokerapp.store import StoredLogEntry
 from tests.protocol.clients import RawClient
 from tests.protocol.running_node import until
 
-ME, OTHER, THIRD = Member("a", "1"), Member("b", "2"), Member("c", "3")
+ME, OTHER, THIRD = NodeMember("a", "1"), NodeMember("b", "2"), NodeMember("c", "3")
 
 
 def entry(log, number):
@@ -45,13 +45,13 @@ class AwayFromHome:
             temporaries=SimpleNamespace(strangers=SimpleNamespace(inherit=lambda: None)),
         )  # fmt: skip
         self.homes = Homes(broker)
-        self.homes.join(Members(2, (ME, OTHER), ME.session))
+        self.homes.join(NodeMembers(2, (ME, OTHER), ME.session))
         self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_here(name))
         monkeypatch.setattr(self.homes, "tell", lambda _session, *facts: self.told.append(facts))
         self.heard = True
-        monkeypatch.setattr(self.homes, "hears", lambda _session: self.heard)
+        monkeypatch.setattr(self.homes, "is_linked", lambda _session: self.heard)
         monkeypatch.setattr(self.homes, "waiting", lambda _session: self.waiting)
-        monkeypatch.setattr(self.homes.abroad, "consumes", lambda _log: True)
+        monkeypatch.setattr(self.homes.abroad, "has_consumers", lambda _log: True)
         monkeypatch.setattr(
             self.homes.abroad, "given",
             lambda _session, key, _log, entries: self.given.append((key, [each.seq for each in entries])),
@@ -63,12 +63,12 @@ class AwayFromHome:
 
     def store(self, *numbers, before=None, whole=True):
         entries = [entry(self.log, number) for number in numbers]
-        note = self.homes.deposits.note
+        note = self.homes.append_notices.note
         note(SimpleNamespace(name=self.log), len(numbers), numbers[-1], entries if whole else (), before)
         return entries
 
     def give(self, *numbers, key=7):
-        self.homes.gifts.given(OTHER.session, key, self.log, list(numbers))
+        self.homes.remote_deliveries.given(OTHER.session, key, self.log, list(numbers))
 
     def answer(self, *numbers):
         stored = [StoredLogEntry(number, entry(self.log, number).message, 0, 9, "", "") for number in numbers]
@@ -83,15 +83,15 @@ def node(monkeypatch):
 def test_a_home_is_told_once_a_tick_what_was_stored_and_with_the_messages_what_stood_before_them(node):
     node.store(3, 4, before=1)
     node.store(6, before=1)
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     [(word, log, count, upto, runs, forgotten)] = node.told
-    assert (word, log, count, upto, forgotten) == (Word.ARRIVED, node.log, 3, 6, 0)
+    assert (word, log, count, upto, forgotten) == (PeerMessageType.APPENDED, node.log, 3, 6, 0)
     assert [run.before for run in runs] == [1, 1]
-    heard = [each for run in runs for each in unpack_told(node.log, run, ME.session)]
+    heard = [each for run in runs for each in unpack_batch(node.log, run, ME.session)]
     assert [(each.seq, each.message.id, each.message.body) for each in heard] == [
         (3, "ID:3", b"body"), (4, "ID:4", b"body"), (6, "ID:6", b"body"),
     ]  # fmt: skip
-    assert pack_for(ME.session, heard) == [3, 4, 6]
+    assert pack_for_session(ME.session, heard) == [3, 4, 6]
 
 
 @pytest.mark.parametrize("what", ["returned once", "first of its group", "for a third node"])
@@ -99,37 +99,37 @@ def test_what_is_not_as_its_node_knows_it_is_given_whole(node, what):
     it = entry(node.log, 3)
     it.kept_at = THIRD.session if what == "for a third node" else ME.session
     it.deliveries, it.first_of_group = int(what == "returned once"), what == "first of its group"
-    [packed] = pack_for(ME.session, [it])
+    [packed] = pack_for_session(ME.session, [it])
     assert packed[-1] == it.message.stored()
 
 
 def test_where_some_are_not_at_hand_or_the_home_does_not_read_it_is_told_how_many_came_and_reads_them_itself(node):
     node.store(3)
     node.store(4, whole=False)
-    node.homes.deposits.tell()
-    node.waiting = append_notices.MAX_WAITING + 1
+    node.homes.append_notices.tell()
+    node.waiting = append_notices.MAX_UNSENT + 1
     node.store(5)
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     assert [(word, upto, runs, forgotten) for word, _, *_, upto, runs, forgotten in node.told] == [
-        (Word.ARRIVED, 4, None, None), (Word.ARRIVED, 5, None, None),
+        (PeerMessageType.APPENDED, 4, None, None), (PeerMessageType.APPENDED, 5, None, None),
     ]  # fmt: skip
 
 
 def test_nothing_is_packed_and_kept_for_a_home_that_does_not_hear_it(node):
     node.heard = False
     node.store(3)
-    node.homes.deposits.tell()
-    assert (node.told, node.homes.deposits.take(node.log, 3)) == ([], None)
+    node.homes.append_notices.tell()
+    assert (node.told, node.homes.append_notices.take(node.log, 3)) == ([], None)
 
 
 def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_members_are_others(node):
-    wished, is_followed = node.homes.deposits.wished, node.homes.deposits.is_followed
+    wished, is_followed = node.homes.append_notices.on_wish, node.homes.append_notices.wants_entries
     wished(THIRD.session, node.log, True)
     assert not is_followed(node.log)
     for end in (
         lambda: wished(OTHER.session, node.log, False),
         lambda: node.homes.lost(node.log),
-        lambda: node.homes.join(Members(3, (ME, OTHER), ME.session)),
+        lambda: node.homes.join(NodeMembers(3, (ME, OTHER), ME.session)),
     ):
         wished(OTHER.session, node.log, True)
         assert is_followed(node.log)
@@ -142,36 +142,36 @@ def test_what_was_stored_when_the_members_become_others_is_told_to_those_who_wer
         node.store(3, before=1)
 
     node.barrier, node.submit = barrier, lambda _unit: None
-    asyncio.run(node.homes.follow(Members(3, (ME, OTHER), ME.session)))
-    assert [facts[0] for facts in node.told[:2]] == [Word.ARRIVED, Word.EPOCH]
+    asyncio.run(node.homes.follow(NodeMembers(3, (ME, OTHER), ME.session)))
+    assert [facts[0] for facts in node.told[:2]] == [PeerMessageType.APPENDED, PeerMessageType.EPOCH]
     node.told.clear()
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     assert not node.told
 
 
 def test_what_is_stored_in_a_log_that_is_about_to_be_taken_here_is_told_to_nobody_who_joins_later(node):
-    node.homes.join(Members(3, (ME,), ME.session))
+    node.homes.join(NodeMembers(3, (ME,), ME.session))
     node.store(3, before=1)
-    node.homes.join(Members(4, (ME, OTHER), ME.session))
+    node.homes.join(NodeMembers(4, (ME, OTHER), ME.session))
     node.told.clear()
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     assert not node.told
 
 
 def test_what_is_named_is_found_where_it_was_kept_and_only_once(node):
     node.store(3, 4)
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     node.give(3, 4)
     assert node.given == [(7, [3, 4])]
-    assert node.homes.deposits.take(node.log, 3) is None
+    assert node.homes.append_notices.take(node.log, 3) is None
 
 
 def test_what_is_kept_is_bounded_and_what_was_forgotten_is_read_and_all_that_is_given_later_waits(node, monkeypatch):
-    monkeypatch.setattr(append_notices, "KEPT_BYTES", 2 * append_notices.ENTRY_BYTES)
+    monkeypatch.setattr(append_notices, "CACHE_BYTES", 2 * append_notices.ENTRY_BYTES)
     node.store(3, 4)
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     node.store(5)
-    node.homes.deposits.tell()
+    node.homes.append_notices.tell()
     node.give(3, 4)
     node.give(5)
     assert (node.given, len(node.asked)) == ([], 1)
@@ -184,12 +184,12 @@ def test_what_is_kept_is_bounded_and_what_was_forgotten_is_read_and_all_that_is_
 
 def test_what_was_taken_makes_room_for_what_comes_and_the_home_is_told_what_was_forgotten(node, monkeypatch):
     room = 2 * (append_notices.ENTRY_BYTES + entry(node.log, 3).size)
-    monkeypatch.setattr(append_notices, "KEPT_BYTES", room)
+    monkeypatch.setattr(append_notices, "CACHE_BYTES", room)
     for number in range(3, 9):
         node.store(number)
         if number == 5:
             node.give(4)
-        node.homes.deposits.tell()
+        node.homes.append_notices.tell()
     assert [facts[-1] for facts in node.told] == [0, 0, 0, 3, 5, 6]
     node.give(7, 8)
     assert (node.given, node.asked) == ([(7, [4]), (7, [7, 8])], [])
@@ -199,7 +199,7 @@ def test_the_home_names_only_what_is_above_what_was_forgotten(node):
     heard = [entry(node.log, number) for number in (3, 4)]
     for each in heard:
         each.kept_at = ME.session
-    assert [isinstance(each, int) for each in pack_for(ME.session, heard, 3)] == [False, True]
+    assert [isinstance(each, int) for each in pack_for_session(ME.session, heard, 3)] == [False, True]
 
 
 def test_what_is_missing_of_several_gifts_of_a_log_is_read_at_once_and_handed_over_in_order(node):
@@ -215,7 +215,7 @@ def test_of_what_the_store_has_no_more_the_home_is_told_so_and_that_others_may_b
     node.give(3, 4)
     node.answer(4)
     assert node.given == [(7, [4])]
-    assert node.told == [(Word.SETTLED, node.log, None, [3]), (Word.CREDIT, 7, 1)]
+    assert node.told == [(PeerMessageType.SETTLED, node.log, None, [3]), (PeerMessageType.CREDIT, 7, 1)]
 
 
 def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_another_one(node):
@@ -223,14 +223,14 @@ def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_a
     node.homes.unlinked(OTHER.session)
     node.answer(3)
     node.give(4)
-    node.homes.join(Members(3, (ME,), ME.session))
+    node.homes.join(NodeMembers(3, (ME,), ME.session))
     node.answer(4)
-    assert (node.given, node.homes.gifts._late) == ([], {})
+    assert (node.given, node.homes.remote_deliveries._pending) == ([], {})
 
 
 def test_what_waits_for_the_store_is_given_where_the_members_are_others_and_its_home_is_the_same(node):
     node.give(3)
-    members = Members(3, (ME, OTHER, THIRD), ME.session)
+    members = NodeMembers(3, (ME, OTHER, THIRD), ME.session)
     assert members.home(node.log) == OTHER.session
     node.homes.join(members)
     first, second = node.asked
@@ -255,12 +255,12 @@ def away(broker, client, name):
         read = committer.read
         committer.read = lambda *which, read=read: found.reads.append(which[0]) or read(*which)
         undo.append(lambda committer=committer: vars(committer).pop("read"))
-    perform = broker["b"].node.broker.placement._hearing._perform
-    given = perform[Word.GIVEN]
-    perform[Word.GIVEN] = lambda session, key, name, packed: (
-        found.gifts.extend(packed if name == log else ()), given(session, key, name, packed),
+    perform = broker["b"].node.broker.placement._inbox._handlers
+    given = perform[PeerMessageType.DELIVER]
+    perform[PeerMessageType.DELIVER] = lambda session, key, name, packed: (
+        found.remote_deliveries.extend(packed if name == log else ()), given(session, key, name, packed),
     )  # fmt: skip
-    undo.append(lambda: perform.__setitem__(Word.GIVEN, given))
+    undo.append(lambda: perform.__setitem__(PeerMessageType.DELIVER, given))
     yield found
     for each in undo:
         each()
@@ -268,7 +268,7 @@ def away(broker, client, name):
 
 def followed(broker, away, **headers):
     """Send until the home wants what comes whole; how many were sent."""
-    is_followed, sent, is_told = broker["b"].node.broker.placement.deposits.is_followed, 0, False
+    is_followed, sent, is_told = broker["b"].node.broker.placement.append_notices.wants_entries, 0, False
     while not is_told:  # the first that is sent when the home is known to want it
         is_told = broker["b"].look(lambda: is_followed(f"queue://{away.queue}"))
         away.sender.send(f"/queue/{away.queue}", "before", persistent="true", **headers)
@@ -276,7 +276,7 @@ def followed(broker, away, **headers):
         sent += 1
         assert sent < 20
     away.reads.clear()
-    away.gifts.clear()
+    away.remote_deliveries.clear()
     return sent
 
 
@@ -287,13 +287,13 @@ def test_what_is_sent_and_consumed_away_from_the_home_is_neither_read_back_nor_c
         away.sender.send(f"/queue/{away.queue}", str(number), persistent="true")
         assert away.taker.bodies(1) == [str(number)]
     assert not away.reads
-    assert all(isinstance(each, int) for each in away.gifts)
-    assert len(away.gifts) == 5
+    assert all(isinstance(each, int) for each in away.remote_deliveries)
+    assert len(away.remote_deliveries) == 5
     until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
 
 
 def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_order(broker, away, monkeypatch):
-    monkeypatch.setattr(broker["b"].node.broker.placement.deposits, "take", lambda _log, _number: None)
+    monkeypatch.setattr(broker["b"].node.broker.placement.append_notices, "take", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}")
     followed(broker, away)
     for number in range(30):
@@ -301,7 +301,7 @@ def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_ord
     messages = away.taker.take(30)
     assert [each.body for each in messages] == list(map(str, range(30)))
     assert not any("redelivered" in each.headers for each in messages)
-    assert any(isinstance(each, int) for each in away.gifts)
+    assert any(isinstance(each, int) for each in away.remote_deliveries)
     until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
 
 
@@ -316,14 +316,14 @@ def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter
         return [[value.replace(b"spoil this", b"spoil thus") for value in row] for row in rows]
 
     monkeypatch.setattr(store.client, "call", spoilt)
-    monkeypatch.setattr(broker["b"].node.broker.placement.deposits, "take", lambda _log, _number: None)
+    monkeypatch.setattr(broker["b"].node.broker.placement.append_notices, "take", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}", prefetch=1)  # one that is not replaced would be its last
     followed(broker, away)
     for body in ("first", "spoil this", "last"):
         away.sender.send(f"/queue/{away.queue}", body, persistent="true")
     messages = away.taker.take(2)
     assert [(each.body, each.headers.get("redelivered")) for each in messages] == [("first", None), ("last", None)]
-    assert any(isinstance(each, int) for each in away.gifts)
+    assert any(isinstance(each, int) for each in away.remote_deliveries)
     until(lambda: broker.depth(away.queue) == 0, "it is no longer in its queue")
     letters = broker.admin(lambda admin: admin.browse(Destination.queue("ActiveMQ.DLQ"), limit=1000)).messages
     [letter] = [each for each in letters if each.original_destination == f"/queue/{away.queue}"]
@@ -331,14 +331,14 @@ def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter
 
 
 def test_what_its_node_forgot_is_given_to_it_whole(broker, away, monkeypatch):
-    monkeypatch.setattr(append_notices, "KEPT_BYTES", 0)
+    monkeypatch.setattr(append_notices, "CACHE_BYTES", 0)
     away.taker.subscribe(f"/queue/{away.queue}")
     followed(broker, away)
     for number in range(5):
         away.sender.send(f"/queue/{away.queue}", str(number), persistent="true")
     assert away.taker.bodies(5) == list("01234")
-    assert len(away.gifts) == 5
-    assert not any(isinstance(each, int) for each in away.gifts)
+    assert len(away.remote_deliveries) == 5
+    assert not any(isinstance(each, int) for each in away.remote_deliveries)
 
 
 def test_what_was_named_and_given_back_comes_again_flagged(broker, client, away):

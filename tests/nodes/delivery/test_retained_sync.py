@@ -10,9 +10,9 @@ from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.nodes.delivery import retained_sync
-from brokerapp.nodes.delivery.retained_sync import Past, Telling
-from brokerapp.nodes.links.propagation import Known
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.delivery.retained_sync import RetainedSync, RetainedSyncSession
+from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.protocol import PeerMessageType
 
 POLICY = SimpleNamespace(recovery=RecoveryPolicy("fixedCount", maximum_size=100))
 TOPICS = [Destination.topic(each) for each in "xy"]
@@ -28,14 +28,18 @@ class Node:
         self.recovery = broker.retained = RetroactiveRecovery(broker)
         others = [each for each in "abc" if each != session]
         self.homes = SimpleNamespace(others=others, joining=joining, tell=self.tell)
-        self.known = self.homes.known = Known(broker, self.homes)
-        self.past = Past(broker, self.homes)
+        self.known = self.homes.known = Propagation(broker, self.homes)
+        self.past = RetainedSync(broker, self.homes)
 
     def tell(self, session, word, *facts):
         self.told.append((word, *facts))
         if not self.mute:
             other = self.nodes[session]
-            hear = {Word.PAST_WANTED: other.past.wanted, Word.PAST: other.past.heard, Word.KNOWN: other.known.answered}
+            hear = {
+                PeerMessageType.GET_RETAINED: other.past.wanted,
+                PeerMessageType.RETAINED: other.past.heard,
+                PeerMessageType.CONFIRMED: other.known.answered,
+            }
             asyncio.get_running_loop().call_soon(hear[word], self.session, *facts)
 
     def remember(self, count):
@@ -47,7 +51,7 @@ class Node:
     @property
     def pages(self):
         """How many messages were on each that it told."""
-        return [len(facts[0]) for word, *facts in self.told if word is Word.PAST]
+        return [len(facts[0]) for word, *facts in self.told if word is PeerMessageType.RETAINED]
 
     @property
     def remembers(self):
@@ -71,14 +75,14 @@ def learn(*joining):
 
 
 def test_of_two_that_join_at_once_both_learn_from_the_one_that_was_there(nodes):
-    nodes["b"].homes.joining = True
+    nodes["b"].homes.is_joining = True
     nodes["c"].remember(2)
     learn(nodes["a"], nodes["b"])
     assert nodes["a"].remembers == nodes["b"].remembers == ["x0", "x1", "y0", "y1"]
 
 
 def test_it_is_told_page_by_page_and_no_more_than_asked_for(nodes, monkeypatch):
-    monkeypatch.setattr(retained_sync, "BYTES_AT_ONCE", 600)
+    monkeypatch.setattr(retained_sync, "PAGE_BYTES", 600)
     nodes["b"].remember(3)
     nodes["c"].remember(3)
     learn(nodes["a"])
@@ -89,7 +93,7 @@ def test_it_is_told_page_by_page_and_no_more_than_asked_for(nodes, monkeypatch):
 
 
 def test_where_one_goes_before_it_has_told_all_the_next_one_is_asked(nodes, monkeypatch):
-    monkeypatch.setattr(retained_sync, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(retained_sync, "PAGE_BYTES", 1)
     joining, goes, stays = nodes.values()
     goes.remember(3)
     stays.remember(3)
@@ -107,5 +111,5 @@ def test_where_one_goes_before_it_has_told_all_the_next_one_is_asked(nodes, monk
 
 
 def test_a_page_that_was_lost_with_its_link_is_told_again():
-    telling = Telling(iter([["first"], ["second"]]))
+    telling = RetainedSyncSession(iter([["first"], ["second"]]))
     assert [telling.page(each) for each in (0, 0, 1, 1, 2, 2)] == [["first"]] * 2 + [["second"]] * 2 + [[], []]

@@ -8,7 +8,7 @@ import pytest
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.delivery import append_notices
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 from tests.nodes.conftest import OneNode
 from tests.protocol.running_node import until
 
@@ -19,9 +19,9 @@ def without_links(node: OneNode, wanted: bool) -> None:
     def change() -> None:
         links = node.node.membership._links
         links.proof = (lambda *_: b"no proof") if wanted else type(links).proof.__get__(links)
-        for link in list(links._up.values()):
+        for link in list(links._links.values()):
             link.close()
-            links.went_down(link)
+            links.on_link_down(link)
 
     node.look(change)
 
@@ -43,7 +43,7 @@ def test_what_one_node_stored_while_it_could_not_tell_the_home_is_given_out_when
 def test_what_is_sent_and_consumed_away_from_its_home_comes_once_or_flagged_whenever_the_link_is_lost(
     broker, client, name, monkeypatch
 ):
-    monkeypatch.setattr(append_notices, "KEPT_BYTES", 20_000)  # some is named and found, some has to be read
+    monkeypatch.setattr(append_notices, "CACHE_BYTES", 20_000)  # some is named and found, some has to be read
     queue, sender, taker, count = broker.queue_at("a", name), client("b"), client("b"), 300
     taker.subscribe(f"/queue/{queue}", ack="client-individual", prefetch=30)
     for number in range(count):
@@ -88,9 +88,9 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
     def tell() -> None:
         homes = broker["b"].node.broker.placement
         [home] = homes.others
-        homes.tell(home, Word.EPOCH, homes.members.epoch - 1)
-        homes.known.ask([home], Word.CONSUME, (1, f"queue://{queue}", {}), lambda _: answered.set())
-        homes.tell(home, Word.EPOCH, homes.members.epoch)
+        homes.tell(home, PeerMessageType.EPOCH, homes.members.epoch - 1)
+        homes.known.ask([home], PeerMessageType.ATTACH, (1, f"queue://{queue}", {}), lambda _: answered.set())
+        homes.tell(home, PeerMessageType.EPOCH, homes.members.epoch)
 
     broker["b"].look(tell)
     assert answered.wait(10)
@@ -137,7 +137,7 @@ def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_lin
     logs = [each for each in home.queues if name in each.name and not each.away]
     assert logs
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].node.broker.placement.guests.count, "the link is lost")
+    until(lambda: not broker["a"].node.broker.placement.inbound_consumers.count, "the link is lost")
     for each in others:
         each.leave()
     until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "nobody that is reached consumes")
@@ -232,11 +232,11 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
             durables.remove(durable)
         with monkeypatch.context() as patch:
             patch.setattr(homes, "tell", lambda *words: said.append(words))
-            homes.guests.consume("third", 1, 1, durable.log.name, {})
+            homes.inbound_consumers.consume("third", 1, 1, durable.log.name, {})
 
     broker["a"].look(ask_for_it)
     [behind] = homes.others  # who comes from a third node waits until this one says whether it consumes it still
-    assert [(to, word, log) for to, word, _, log in said] == [(behind, Word.CONSUMED, durable.log.name)]
+    assert [(to, word, log) for to, word, _, log in said] == [(behind, PeerMessageType.IS_CONSUMED, durable.log.name)]
 
     def expelled():
         [session] = homes.others
@@ -260,10 +260,10 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
 ):
     homes = broker["a"].node.broker.placement
     [other] = homes.others
-    broker["a"].look(lambda: setattr(homes._elsewhere, "_listening", True))
-    until(lambda: broker["a"].look(lambda: not homes.known._asked), "nothing is open that was said before")
+    broker["a"].look(lambda: setattr(homes._remote_advisories, "_listening", True))
+    until(lambda: broker["a"].look(lambda: not homes.known._pending), "nothing is open that was said before")
 
-    def words(work) -> set[Word]:
+    def words(work) -> set[PeerMessageType]:
         said = set()
         with monkeypatch.context() as patch:
             patch.setattr(homes, "tell", lambda _session, word, *_: said.add(word))
@@ -280,7 +280,7 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
         await broker["a"].node._committer.barrier()
 
     told = words(link)
-    assert {Word.LISTENERS, Word.WANTED, Word.CONSUMERS_WANTED} <= told
+    assert {PeerMessageType.LISTENERS, PeerMessageType.WANTED, PeerMessageType.GET_CONSUMERS} <= told
     assert told <= words(follow)
 
 
@@ -298,4 +298,4 @@ def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen
 
 
 def _listeners_elsewhere(node: OneNode, topic: str):
-    return node.node.broker.placement.known.listeners_elsewhere(Destination.topic(topic))
+    return node.node.broker.placement.known.sessions_listening(Destination.topic(topic))

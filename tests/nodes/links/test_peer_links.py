@@ -10,9 +10,9 @@ import uvloop
 
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.nodes.links import peer_links as module
-from brokerapp.nodes.links.peer_links import Links, LinkTls
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.links.peer_links import LinkTls, NodeLinks
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.stomp.transport.tls import equal_contexts
 from tests.certificates import PASSWORD, Authority
 
@@ -38,7 +38,7 @@ class Ears:
 @asynccontextmanager
 async def listening(session, tls=None):
     """The links of a node of this session, which others may call."""
-    links = Links(session, Ears(), tls)
+    links = NodeLinks(session, Ears(), tls)
     links.secret = b"secret"
     await links.listen("127.0.0.1")
     try:
@@ -49,8 +49,8 @@ async def listening(session, tls=None):
 
 def call(caller, session, address):
     """Let a node call another at an address."""
-    members = [Member(caller.session, caller.session), Member(session, session, address)]
-    caller.follow(Members(1, members, caller.session))
+    members = [NodeMember(caller.session, caller.session), NodeMember(session, session, address)]
+    caller.follow(NodeMembers(1, members, caller.session))
 
 
 async def stranger(links):
@@ -58,7 +58,7 @@ async def stranger(links):
     host, port = links.address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     word, nonce = msgpack.unpackb(await reader.read(100))
-    assert word == Word.CHALLENGE
+    assert word == PeerMessageType.CHALLENGE
     return SimpleNamespace(reader=reader, writer=writer, nonce=nonce)
 
 
@@ -75,27 +75,29 @@ async def is_refused(someone):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """So that nobody is refused for silence."""
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 3 * PATIENCE)
+    monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 3 * PATIENCE)
 
 
 async def test_two_nodes_know_each_other_and_say_much_at_once():
     async with listening("a") as a, listening("b") as b:
-        b.ears.linked = lambda session: b.tell(session, Word.REACHED, "x" * 100_000)  # with the greeting
+        b.listener.linked = lambda session: b.tell(
+            session, PeerMessageType.EPOCH_DONE, "x" * 100_000
+        )  # with the greeting
         call(a, "b", b.address)
-        session, word, [text] = await asyncio.wait_for(a.ears.said.get(), PATIENCE)
-        assert (session, word, len(text)) == ("b", Word.REACHED, 100_000)
-        a.tell("b", Word.EPOCH, 1)
-        assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
+        session, word, [text] = await asyncio.wait_for(a.listener.said.get(), PATIENCE)
+        assert (session, word, len(text)) == ("b", PeerMessageType.EPOCH_DONE, 100_000)
+        a.tell("b", PeerMessageType.EPOCH, 1)
+        assert await asyncio.wait_for(b.listener.said.get(), PATIENCE) == ("a", PeerMessageType.EPOCH, [1])
 
 
 async def test_what_is_said_in_one_tick_waits_before_it_is_written():
     async with listening("a") as a, listening("b") as b:
         call(a, "b", b.address)
-        await asyncio.wait_for(a.ears.met.wait(), PATIENCE)
+        await asyncio.wait_for(a.listener.met.wait(), PATIENCE)
         for _ in range(3):
-            a.tell("b", Word.REACHED, "x" * 100_000)
+            a.tell("b", PeerMessageType.EPOCH_DONE, "x" * 100_000)
         assert 300_000 < a.waiting("b") < 301_000
-        assert len((await asyncio.wait_for(b.ears.said.get(), PATIENCE))[2][0]) == 100_000
+        assert len((await asyncio.wait_for(b.listener.said.get(), PATIENCE))[2][0]) == 100_000
         assert not a.waiting("b")
 
 
@@ -114,9 +116,9 @@ async def test_two_nodes_know_each_other_over_tls(tmp_path):
     authority = Authority(tmp_path)
     async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
         call(a, "b", b.address)
-        await asyncio.wait_for(b.ears.met.wait(), PATIENCE)
-        a.tell("b", Word.EPOCH, 1)
-        assert await asyncio.wait_for(b.ears.said.get(), PATIENCE) == ("a", Word.EPOCH, [1])
+        await asyncio.wait_for(b.listener.met.wait(), PATIENCE)
+        a.tell("b", PeerMessageType.EPOCH, 1)
+        assert await asyncio.wait_for(b.listener.said.get(), PATIENCE) == ("a", PeerMessageType.EPOCH, [1])
 
 
 def test_so_they_do_at_once_in_the_event_loop_that_nodes_run_in(tmp_path):
@@ -126,8 +128,8 @@ def test_so_they_do_at_once_in_the_event_loop_that_nodes_run_in(tmp_path):
         authority = Authority(tmp_path)
         async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
             call(a, "b", b.address)
-            async with asyncio.timeout(module.PATIENCE_SECONDS - 0.5):  # the first call is answered
-                await asyncio.gather(a.ears.met.wait(), b.ears.met.wait())
+            async with asyncio.timeout(module.HANDSHAKE_SECONDS - 0.5):  # the first call is answered
+                await asyncio.gather(a.listener.met.wait(), b.listener.met.wait())
 
     uvloop.run(meet())
 
@@ -142,8 +144,8 @@ async def test_a_node_whose_certificate_nobody_vouches_for_is_not_known_and_that
                 await asyncio.sleep(0.01)
         else:
             await asyncio.sleep(3 * module.RETRY_SECONDS)
-        assert not a.ears.met.is_set()
-        assert not b.ears.met.is_set()
+        assert not a.listener.met.is_set()
+        assert not b.listener.met.is_set()
 
 
 async def test_who_stands_between_two_nodes_with_a_certificate_they_believe_is_known_to_neither(tmp_path):
@@ -159,20 +161,20 @@ async def test_who_stands_between_two_nodes_with_a_certificate_they_believe_is_k
             writer.close()
 
         async def relay(reader, writer):
-            there = await asyncio.open_connection(*b.address.split(":"), ssl=between.calling)
+            there = await asyncio.open_connection(*b.address.split(":"), ssl=between.client)
             relaying.extend(asyncio.create_task(each) for each in (copy(there[0], writer), copy(reader, there[1])))
 
         server = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=between.called)
         call(a, "b", "{}:{}".format(*server.sockets[0].getsockname()))
         await asyncio.wait_for(passed_on.wait(), PATIENCE)
         await asyncio.wait(relaying[:2], timeout=PATIENCE)  # b ends it, and a with it
-        assert not a.ears.met.is_set()
-        assert not b.ears.met.is_set()
+        assert not a.listener.met.is_set()
+        assert not b.listener.met.is_set()
         server.close()
 
 
 async def test_who_does_not_even_begin_to_speak_tls_is_not_waited_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.1)
     async with listening("b", tls_of(tmp_path / "own")) as b:
         reader, writer = await asyncio.open_connection(*b.address.split(":"))
         assert await is_refused(SimpleNamespace(reader=reader, writer=writer))
@@ -181,12 +183,12 @@ async def test_who_does_not_even_begin_to_speak_tls_is_not_waited_for_long(tmp_p
 async def test_who_is_not_known_can_not_say_much():
     async with listening("b") as b:
         someone = await stranger(b)
-        someone.writer.write(msgpack.packb((int(Word.HELLO), bytes(module.MAX_GREETING)))[:-1])
+        someone.writer.write(msgpack.packb((int(PeerMessageType.HELLO), bytes(module.MAX_HANDSHAKE)))[:-1])
         assert await is_refused(someone)
 
 
 async def test_of_too_many_who_are_not_known_the_one_who_waits_longest_goes(monkeypatch):
-    monkeypatch.setattr(module, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(module, "MAX_UNAUTHENTICATED", 2)
     async with listening("b") as b:
         someones = [await stranger(b) for _ in range(3)]
         assert await is_refused(someones[0])
@@ -196,14 +198,14 @@ async def test_of_too_many_who_are_not_known_the_one_who_waits_longest_goes(monk
 
 
 async def test_who_has_not_begun_to_speak_tls_counts_among_those_who_are_not_known(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(module, "MAX_UNAUTHENTICATED", 2)
     authority = Authority(tmp_path)
     async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
         silent = [await asyncio.open_connection(*b.address.split(":")) for _ in range(3)]
         assert await is_refused(SimpleNamespace(reader=silent[0][0], writer=silent[0][1]))
         assert not any(reader.at_eof() for reader, _ in silent[1:])
         call(a, "b", b.address)
-        await asyncio.wait_for(b.ears.met.wait(), PATIENCE)  # at the cost of who waits longest
+        await asyncio.wait_for(b.listener.met.wait(), PATIENCE)  # at the cost of who waits longest
         assert await is_refused(SimpleNamespace(reader=silent[1][0], writer=silent[1][1]))
         silent[2][1].close()
 
@@ -214,7 +216,7 @@ async def test_a_proof_that_was_meant_for_another_node_is_worth_nothing():
         hello = asyncio.get_running_loop().create_future()
 
         async def relay(reader, writer):
-            writer.write(msgpack.packb((int(Word.CHALLENGE), someone.nonce)))
+            writer.write(msgpack.packb((int(PeerMessageType.CHALLENGE), someone.nonce)))
             hello.set_result(await reader.read(1000))
             writer.close()
 
@@ -223,7 +225,7 @@ async def test_a_proof_that_was_meant_for_another_node_is_worth_nothing():
         call(a, "c", f"{host}:{port}")  # it means c
         someone.writer.write(await asyncio.wait_for(hello, PATIENCE))
         assert await is_refused(someone)
-        assert not b.ears.met.is_set()
+        assert not b.listener.met.is_set()
         server.close()
 
 
@@ -231,20 +233,20 @@ async def test_a_node_that_another_answers_for_is_not_known():
     async with listening("a") as a, listening("b") as b:
         call(a, "c", b.address)
         await asyncio.sleep(3 * module.RETRY_SECONDS)
-        assert not a.ears.met.is_set()
-        assert not b.ears.met.is_set()
+        assert not a.listener.met.is_set()
+        assert not b.listener.met.is_set()
 
 
 async def test_a_node_that_is_a_member_no_more_and_does_not_know_it_is_not_linked_again():
     async with listening("a") as a, listening("b") as b:
-        both = [Member("a", "a"), Member("b", "b", b.address)]
-        b.follow(Members(1, both, "b"))
-        a.follow(Members(1, both, "a"))
-        await asyncio.wait_for(b.ears.met.wait(), PATIENCE)
-        b.follow(Members(2, both[1:], "b"))
-        while b.ears.met.is_set():
+        both = [NodeMember("a", "a"), NodeMember("b", "b", b.address)]
+        b.follow(NodeMembers(1, both, "b"))
+        a.follow(NodeMembers(1, both, "a"))
+        await asyncio.wait_for(b.listener.met.wait(), PATIENCE)
+        b.follow(NodeMembers(2, both[1:], "b"))
+        while b.listener.met.is_set():
             await asyncio.sleep(0.01)
         await asyncio.sleep(3 * module.RETRY_SECONDS)  # it calls
-        assert not b.ears.met.is_set()
-        b.tell("a", Word.EPOCH, 2)
-        assert a.ears.said.empty()
+        assert not b.listener.met.is_set()
+        b.tell("a", PeerMessageType.EPOCH, 2)
+        assert a.listener.said.empty()

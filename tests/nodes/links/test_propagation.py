@@ -7,30 +7,30 @@ from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.nodes.delivery.selector_interest import Wanted
-from brokerapp.nodes.links.propagation import Known
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.stats_aggregation import Shares, total
+from brokerapp.nodes.delivery.selector_interest import SelectorInterest
+from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.stats_aggregation import StatsAggregation, total
 from brokerapp.selectors import compile_selector
 
 
 def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
     said, answers = [], []
-    known = Known(None, SimpleNamespace(tell=lambda session, *_: said.append(session)))
+    known = Propagation(None, SimpleNamespace(tell=lambda session, *_: said.append(session)))
     known.gone("left")
-    known.ask(["left", "there"], Word.LOGS, ([],), answers.append)
+    known.ask(["left", "there"], PeerMessageType.LOGS, ([],), answers.append)
     assert said == ["there"]
     known.answered("there", 1, "")
-    known.ask(["left"], Word.LOGS, ([],), answers.append)
+    known.ask(["left"], PeerMessageType.LOGS, ([],), answers.append)
     assert answers == ["", ""]
 
 
 def test_any_number_of_those_who_wait_go_on_with_the_answer_whatever_becomes_of_one():
-    known, answered = Known(None, SimpleNamespace(tell=lambda *_: None)), []
-    known.ask(["b"], Word.LOGS, ([],), lambda _: 1 / 0)
-    known.ask(["b"], Word.LOGS, ([],), lambda _: None)
+    known, answered = Propagation(None, SimpleNamespace(tell=lambda *_: None)), []
+    known.ask(["b"], PeerMessageType.LOGS, ([],), lambda _: 1 / 0)
+    known.ask(["b"], PeerMessageType.LOGS, ([],), lambda _: None)
     for number in range(2_000):
-        known.when_known(lambda number=number: answered.append(number))
+        known.when_propagated(lambda number=number: answered.append(number))
     known.answered("b", 1, "")
     assert answered == []
     known.gone("b")
@@ -52,7 +52,7 @@ def wanting(*consumers):
         known=SimpleNamespace(ask=lambda _sessions, _word, facts, _then: said.append(facts)),
         tell=lambda _session, _word, _id, *facts: said.append(facts),
     )
-    return Wanted(broker, homes), log, found, said
+    return SelectorInterest(broker, homes), log, found, said
 
 
 def test_a_node_that_was_told_what_is_wanted_as_it_came_is_told_when_that_ends():
@@ -113,7 +113,7 @@ def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_t
     homes.is_here = lambda _log: homes.here
     homes.home = lambda _log: "a" if homes.here else "c"
     broker = SimpleNamespace(counters=stats, measure=lambda _numbers: None)
-    shares, own = Shares(broker, homes), stats.of(queue)
+    shares, own = StatsAggregation(broker, homes), stats.of(queue)
     own.arrived(BodySizes(1, 5, 5, 5))
     part = DestinationStats(queue, ProducerCount=1)
     part.arrived(BodySizes(2, 10, 3, 7))
@@ -124,6 +124,6 @@ def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_t
         shares.gone("b")
     assert (found.ProducerCount, shares.total(own).ProducerCount) == (0, 0)
     homes.here = False
-    shares.tell_again()
+    shares.report_all()
     shares.tell(stats.take_changes()[0])
     assert [each["EnqueueCount"] for each in told] == [3]

@@ -3,18 +3,24 @@
 import pytest
 
 from brokerapp.errors import ConfigurationRefused, Fenced, NodeIsolated, StoreUnavailable
-from brokerapp.nodes.links.link_address import Reach, check_reach
-from brokerapp.nodes.links.unreachable_peers import PATIENCE_TIMEOUTS, WARN_TIMEOUTS, Silences
-from brokerapp.nodes.membership.liveness import BEATS
-from brokerapp.nodes.membership.ownership import Member
-from brokerapp.nodes.membership.restart_backoff import AWAY_PAUSE, FIRST_PAUSE, LONGEST_PAUSE, STEADY, Rejoining
+from brokerapp.nodes.links.link_address import LinkAddress, check_link_address
+from brokerapp.nodes.links.unreachable_peers import STEP_DOWN_TIMEOUTS, WARN_TIMEOUTS, UnreachablePeers
+from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT
+from brokerapp.nodes.membership.ownership import NodeMember
+from brokerapp.nodes.membership.restart_backoff import (
+    FIRST_ISOLATED_PAUSE,
+    LONGEST_ISOLATED_PAUSE,
+    STABLE_SECONDS,
+    STORE_UNAVAILABLE_PAUSE,
+    RestartBackoff,
+)
 from tests.protocol.running_node import until
 
-FIRST, LAST = Member("first", "1"), Member("last", "9")
+FIRST, LAST = NodeMember("first", "1"), NodeMember("last", "9")
 
 
 def test_a_live_member_without_a_link_is_named_once_until_it_is_linked_again():
-    silences, due = Silences("5", timeout=5), WARN_TIMEOUTS * 5
+    silences, due = UnreachablePeers("5", timeout=5), WARN_TIMEOUTS * 5
     assert silences.note([FIRST], 100) == []
     assert silences.note([FIRST], 99 + due) == []
     assert silences.note([FIRST, LAST], 100 + due) == [FIRST]
@@ -25,86 +31,86 @@ def test_a_live_member_without_a_link_is_named_once_until_it_is_linked_again():
 
 
 def test_a_killed_node_is_expelled_before_anybody_is_told_of_its_silence():
-    assert WARN_TIMEOUTS >= 1 + 2 / BEATS, "a beat lasts a timeout, and is looked for once a period"
+    assert WARN_TIMEOUTS >= 1 + 2 / HEARTBEATS_PER_TIMEOUT, "a beat lasts a timeout, and is looked for once a period"
 
 
 @pytest.mark.parametrize(("silent", "stronger"), [(FIRST, FIRST), (LAST, None)])
 def test_of_two_that_do_not_reach_each_other_one_steps_back(silent, stronger):
-    silences = Silences("5", timeout=5)
+    silences = UnreachablePeers("5", timeout=5)
     silences.note([silent], 100)
-    assert silences.stronger(100 + PATIENCE_TIMEOUTS * 5 - 1) is None
-    assert silences.stronger(100 + PATIENCE_TIMEOUTS * 5) == stronger
+    assert silences.should_yield_to(100 + STEP_DOWN_TIMEOUTS * 5 - 1) is None
+    assert silences.should_yield_to(100 + STEP_DOWN_TIMEOUTS * 5) == stronger
 
 
 @pytest.mark.parametrize("link", ["127.0.0.1", "localhost", "::1"])
 def test_an_address_of_one_machine_is_refused_where_the_store_is_on_another(link):
     with pytest.raises(ConfigurationRefused, match=f"--link {link}.*redis.example.org"):
-        check_reach("a", Reach(link), "redis://redis.example.org:6379/0")
+        check_link_address("a", LinkAddress(link), "redis://redis.example.org:6379/0")
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:6379/0", "redis://localhost", "unix:///run/redis.sock"])
 def test_an_address_of_one_machine_does_where_the_store_is_there_too(url):
-    check_reach("a", Reach("127.0.0.1"), url)
+    check_link_address("a", LinkAddress("127.0.0.1"), url)
 
 
 def test_an_address_that_others_reach_does_everywhere():
-    check_reach("a", Reach("10.0.0.7"), "redis://redis.example.org:6379/0")
+    check_link_address("a", LinkAddress("10.0.0.7"), "redis://redis.example.org:6379/0")
 
 
 def test_of_an_address_beyond_this_machine_without_tls_is_warned(caplog):
-    check_reach("a", Reach("10.0.0.7"), "redis://localhost")
+    check_link_address("a", LinkAddress("10.0.0.7"), "redis://localhost")
     assert "--link ssl://10.0.0.7 encrypts them" in caplog.text
     caplog.clear()
-    check_reach("a", Reach("10.0.0.7", tls=True), "redis://localhost")
-    check_reach("a", Reach("127.0.0.1"), "redis://localhost")
+    check_link_address("a", LinkAddress("10.0.0.7", tls=True), "redis://localhost")
+    check_link_address("a", LinkAddress("127.0.0.1"), "redis://localhost")
     assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
     ("text", "reach"),
     [
-        ("10.0.0.7", Reach("10.0.0.7")),
-        ("ssl://node.example.org", Reach("node.example.org", tls=True)),
-        ("::1", Reach("::1")),
-        ("ssl://[::1]", Reach("::1", tls=True)),
+        ("10.0.0.7", LinkAddress("10.0.0.7")),
+        ("ssl://node.example.org", LinkAddress("node.example.org", tls=True)),
+        ("::1", LinkAddress("::1")),
+        ("ssl://[::1]", LinkAddress("::1", tls=True)),
     ],
 )
 def test_where_a_node_is_reached_is_an_address_or_one_for_tls(text, reach):
-    assert Reach.parse(text) == reach
+    assert LinkAddress.parse(text) == reach
 
 
 @pytest.mark.parametrize("text", ["", "ssl://", "tcp://10.0.0.7", "10.0.0.7:1", "ssl://[::1]:1", "ssl://host/x"])
 def test_anything_else_is_refused_by_name(text):
     with pytest.raises(ConfigurationRefused, match=r"--link .*without a port"):
-        Reach.parse(text)
+        LinkAddress.parse(text)
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0", "::", "ssl://[::]", "ssl://0.0.0.0"])
 def test_what_stands_for_all_addresses_of_a_machine_is_refused_as_nobody_can_call_it(text):
     with pytest.raises(ConfigurationRefused, match=r"--link .*name the one address"):
-        Reach.parse(text)
+        LinkAddress.parse(text)
 
 
 def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_begins_at_once():
-    rejoining, error = Rejoining(), NodeIsolated("b lives")
+    rejoining, error = RestartBackoff(), NodeIsolated("b lives")
     assert [rejoining.pause(error, False, 40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
-    assert rejoining.pause(error, False, LONGEST_PAUSE + 1) == FIRST_PAUSE
+    assert rejoining.pause(error, False, LONGEST_ISOLATED_PAUSE + 1) == FIRST_ISOLATED_PAUSE
     assert rejoining.pause(Fenced(), True, 1) == 0
     assert rejoining.pause(Fenced(), False, 1) is None
     assert rejoining.pause(OSError(), False, 1) is None
 
 
 def test_a_node_that_is_expelled_again_and_again_rests_longer_each_time_until_it_ran_for_a_while():
-    rejoining = Rejoining()
+    rejoining = RestartBackoff()
     assert [rejoining.pause(Fenced(), True, 1) for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    assert [rejoining.pause(Fenced(), True, lasted) for lasted in (STEADY + 1, 1)] == [0, 1]
+    assert [rejoining.pause(Fenced(), True, lasted) for lasted in (STABLE_SECONDS + 1, 1)] == [0, 1]
 
 
 def test_a_node_that_joins_again_waits_for_its_store_and_one_that_starts_does_not():
-    rejoining, away = Rejoining(), StoreUnavailable("connection refused")
+    rejoining, away = RestartBackoff(), StoreUnavailable("connection refused")
     assert rejoining.pause(away, False, 1) is None
     rejoining.pause(Fenced(), True, 1)
-    assert rejoining.pause(away, False, 1) == AWAY_PAUSE
+    assert rejoining.pause(away, False, 1) == STORE_UNAVAILABLE_PAUSE
 
 
 def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_why(
@@ -116,12 +122,12 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
     async def sever():
         links = weaker.membership._links
         links.secret = b"another"
-        for link in list(links._up.values()):
+        for link in list(links._links.values()):
             link.close()
 
-    monkeypatch.setattr(weaker.membership.silences, "_patience", 3)
+    monkeypatch.setattr(weaker.membership.unreachable_peers, "_step_down_after", 3)
     for each in nodes.values():  # a node that is linked is none the worse for it
-        monkeypatch.setattr(each.node.membership.silences, "_warn", 0.5)
+        monkeypatch.setattr(each.node.membership.unreachable_peers, "_warn_after", 0.5)
     nodes[weaker.session].do(sever)
     # a queue that is new has to be known to all nodes: its first receipt comes when one of the two has gone
     client(stronger.config.node).send(f"/queue/{name}.new", "waits", persistent="true")

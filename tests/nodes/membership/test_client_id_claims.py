@@ -9,9 +9,9 @@ from brokerapp.core.clients.connections import ClientRegistry
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.errors import ProtocolError
-from brokerapp.nodes.links.propagation import Known
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.client_id_claims import Claims
+from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
 
 
 class Node:
@@ -26,7 +26,7 @@ class Node:
         broker = SimpleNamespace()
         homes = SimpleNamespace(me=session, others=self.others, tell=self.tell)
         self.connecting = broker.connections = ClientRegistry(broker)
-        self.claims, self.known = Claims(broker, homes), Known(broker, homes)
+        self.claims, self.known = ClientIdClaims(broker, homes), Propagation(broker, homes)
         homes.known = self.known
         self.cut = []
         self.connecting.disconnect = lambda client: self.cut.append(client.id)
@@ -36,7 +36,9 @@ class Node:
         part = self._nodes[session]
         if not part.silent:
             asyncio.get_running_loop().call_soon(
-                {Word.CLAIM: part.claims.heard, Word.KNOWN: part.known.answered}[word], self.session, *facts
+                {PeerMessageType.CLAIM: part.claims.heard, PeerMessageType.CONFIRMED: part.known.answered}[word],
+                self.session,
+                *facts,
             )
 
     def has(self, **said):

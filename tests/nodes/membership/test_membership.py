@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.errors import Fenced, StoreUnavailable
-from brokerapp.nodes.membership.liveness import RECOVERY_PERIODS, Pulse
-from brokerapp.nodes.membership.membership import Membership
+from brokerapp.nodes.membership.liveness import RECOVERY_PERIODS, Liveness
+from brokerapp.nodes.membership.membership import NodeMembership
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.runtime.node import Node
 
@@ -22,7 +22,7 @@ def each_second(first, last):
 
 def pulse(*beats):
     """Of a node that joined at 0, and whose beats were asked and answered at these times."""
-    found = Pulse(TIMEOUT)
+    found = Liveness(TIMEOUT)
     for asked, answered in [(0.0, 0.0), *beats]:
         found.asked(asked)
         found.beat(asked, answered)
@@ -50,13 +50,13 @@ def test_a_node_is_sure_to_be_a_member_for_a_timeout_after_it_asked_for_its_last
     ],
 )
 def test_a_node_judges_others_when_the_store_has_answered_it_for_longer_than_they_may_be_silent(beats, now, may):
-    assert pulse(*beats).may_judge(now) is may
+    assert pulse(*beats).can_expel(now) is may
 
 
 def test_a_node_whose_every_beat_is_slow_can_still_tell_that_another_is_dead():
     asked = [1.5 * number for number in range(20)]  # each is answered only when it is almost too late
     found = pulse(*((at, at + 3.9) for at in asked))
-    assert found.may_judge(asked[-1] + 4)
+    assert found.can_expel(asked[-1] + 4)
 
 
 def test_a_beat_is_asked_again_in_time_whether_or_not_the_last_one_was_answered():
@@ -98,8 +98,8 @@ def membership():
 
     def make(store):
         broker = SimpleNamespace(session="1", commits=SimpleNamespace(), queues={})
-        made = Membership(store, "a", "127.0.0.1", 50, Homes(broker))
-        made._pulse.beat(0.0, asyncio.get_running_loop().time())
+        made = NodeMembership(store, "a", "127.0.0.1", 50, Homes(broker))
+        made._liveness.beat(0.0, asyncio.get_running_loop().time())
         return made
 
     return make
@@ -120,7 +120,7 @@ async def test_where_the_store_does_not_know_its_own_beat_either_a_node_expels_n
     found = membership(store)
     await found.beat({})
     store.beats.clear()
-    await found._expel_the_dead()
+    await found._expel_dead()
     assert store.expelled == []
 
 
@@ -129,7 +129,7 @@ async def test_a_node_beats_in_time_though_what_it_tells_besides_takes_long_or_b
     membership, swallows
 ):
     store = Store(swallows=swallows)
-    beating = asyncio.ensure_future(membership(store).beat_in_time())
+    beating = asyncio.ensure_future(membership(store).run_heartbeat())
     async with asyncio.timeout(20):
         while len(store.beats) < 3:
             await asyncio.sleep(0.01)
@@ -149,7 +149,7 @@ async def test_a_node_that_finds_itself_fenced_as_it_beats_again_says_so(members
     store = Store()
     store.send_heartbeat = fenced
     with pytest.raises(Fenced):
-        await asyncio.wait_for(membership(store).beat_in_time(), 20)
+        await asyncio.wait_for(membership(store).run_heartbeat(), 20)
 
 
 async def test_whether_a_node_was_expelled_is_asked_until_the_store_says(monkeypatch):

@@ -76,7 +76,7 @@ def test_who_reaches_the_store_again_first_takes_nobody_for_dead_that_the_networ
         until(lambda: broker["a"].look(lambda: first.is_sure), "a beats again, over another connection")
         time.sleep(TIMEOUT)
         ways["b"].let_through()
-        until(lambda: broker["a"].look(lambda: first._may_judge), "a takes for dead who has not beaten since")
+        until(lambda: broker["a"].look(lambda: first._can_expel), "a takes for dead who has not beaten since")
         time.sleep(2 * first.period)
         members = broker.ask(lambda store: store.nodes.members())[1]
         assert sorted(each["session"] for each in members.values()) == sorted(sessions)

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.errors import AccessDenied, RequestRefused
-from brokerapp.nodes.links.pending_confirmations import Waits
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.links.pending_confirmations import PendingConfirmations
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership.coordinator import Homes
 
-ME, OTHER = Member("a", "1"), Member("b", "2")
+ME, OTHER = NodeMember("a", "1"), NodeMember("b", "2")
 NAMES = [f"queue://{number}" for number in range(20)]
 
 
@@ -28,36 +28,36 @@ def entry(number):
 def test_nothing_is_kept_of_logs_of_which_nothing_came_back_or_nobody_consumes(homes):
     homes.coming.came_back(NAMES[0], [])
     assert not list(homes.abroad.consumers(SimpleNamespace(name=NAMES[0], away=True)))
-    assert (dict(homes.coming._came_back), dict(homes.abroad._accounts)) == ({}, {})
+    assert (dict(homes.coming._requeued), dict(homes.abroad._accounts)) == ({}, {})
 
 
 def test_what_came_back_before_its_home_took_it_is_kept_until_the_log_is_gone_or_at_home_elsewhere(homes):
-    two = Members(2, (ME, OTHER), ME.session)
+    two = NodeMembers(2, (ME, OTHER), ME.session)
     for name in NAMES:
         homes.coming.came_back(name, [entry(1)])
     homes.join(two)
     here = [name for name in NAMES if two.is_here(name)]
     assert 0 < len(here) < len(NAMES)
-    assert list(homes.coming._came_back) == here
+    assert list(homes.coming._requeued) == here
     homes.lost(here[0])
-    assert list(homes.coming._came_back) == here[1:]
+    assert list(homes.coming._requeued) == here[1:]
 
 
 def test_a_node_that_has_not_come_to_an_epoch_has_not_told_in_it_what_its_clients_hold(monkeypatch):
     homes, reached = Homes(SimpleNamespace(session=ME.session, queues={})), []
-    monkeypatch.setattr(homes.guests, "reached", reached.append)
-    homes.join(Members(2, (ME, OTHER), ME.session))
+    monkeypatch.setattr(homes.inbound_consumers, "reached", reached.append)
+    homes.join(NodeMembers(2, (ME, OTHER), ME.session))
     homes.joined()
     for epoch in (1, 2):  # its link comes up before it knows of the second
         assert not reached
-        homes.heard(OTHER.session, Word.EPOCH, [epoch])
-        homes.heard(OTHER.session, Word.REACHED, [epoch])
+        homes.heard(OTHER.session, PeerMessageType.EPOCH, [epoch])
+        homes.heard(OTHER.session, PeerMessageType.EPOCH_DONE, [epoch])
     assert reached == [OTHER.session]
 
 
 def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_and_keeps_what_came_of_them(monkeypatch):
     homes = Homes(SimpleNamespace(session=ME.session, queues={}))
-    homes.join(Members(2, (ME, OTHER), ME.session))
+    homes.join(NodeMembers(2, (ME, OTHER), ME.session))
     goes, stays = [each for each in NAMES if not homes.is_here(each)][:2]
     told, abroad, consumer = [], homes.abroad, object()
     monkeypatch.setattr(homes, "tell", lambda _session, *facts: told.append(facts))
@@ -65,24 +65,24 @@ def test_a_consumer_of_which_one_queue_goes_may_be_given_as_much_of_the_others_a
     held = {number: SimpleNamespace(log=log, seq=number) for number, log in ((1, goes), (2, goes), (3, stays))}
     for number, each in held.items():
         abroad._accounts[each.log].held[number] = (consumer, each)
-    abroad._waiting[consumer] = deque([held[2], held[3]])  # its client has the first
-    abroad.go_on_without(consumer, goes)
+    abroad._undelivered[consumer] = deque([held[2], held[3]])  # its client has the first
+    abroad.drop_consumer(consumer, goes)
     abroad.part(consumer, SimpleNamespace(name=goes))
     assert told == [
-        (Word.CREDIT, 7, 2), (Word.CEASE, 7, goes), (Word.RETURNED, goes, [2], False),
+        (PeerMessageType.CREDIT, 7, 2), (PeerMessageType.DETACH, 7, goes), (PeerMessageType.RETURNED, goes, [2], False),
     ]  # fmt: skip
-    assert list(abroad._waiting[consumer]) == [held[3]]
+    assert list(abroad._undelivered[consumer]) == [held[3]]
 
 
-@pytest.mark.parametrize("record", [{"session": "2"}, {"session": "2", "last_word": Word.SENT_OUT}])
+@pytest.mark.parametrize("record", [{"session": "2"}, {"session": "2", "last_word": PeerMessageType.DISPATCHED}])
 def test_a_node_is_told_what_was_sent_out_unless_its_version_does_not_know_that_word(monkeypatch, record):
     homes, told = Homes(SimpleNamespace(session=ME.session, queues={})), []
-    homes.join(Members(2, (ME, Member.from_record("b", record)), ME.session))
+    homes.join(NodeMembers(2, (ME, NodeMember.from_record("b", record)), ME.session))
     monkeypatch.setattr(homes, "tell", lambda _session, *facts: told.append(facts))
     log = next(each for each in NAMES if not homes.is_here(each))
-    homes.leaving._sent_out[log] = [(7, 0)]
-    homes.leaving._say_sent_out(OTHER.session)
-    assert told == ([(Word.SENT_OUT, log, [(7, 0)])] if "last_word" in record else [])
+    homes.handoff_out._dispatched[log] = [(7, 0)]
+    homes.handoff_out._send_dispatched(OTHER.session)
+    assert told == ([(PeerMessageType.DISPATCHED, log, [(7, 0)])] if "last_word" in record else [])
 
 
 class Asking:
@@ -101,5 +101,5 @@ def test_a_client_that_waited_for_other_nodes_is_refused_as_it_would_have_been_a
     told = []
     client = Asking()
     broker = SimpleNamespace(clients={1}, refuse=lambda _client, error, _receipt: told.append(error))
-    Waits(broker).wait(client, None, lambda then: then(refusal), lambda: pytest.fail("it went on"))
+    PendingConfirmations(broker).wait(client, None, lambda then: then(refusal), lambda: pytest.fail("it went on"))
     assert told == [refusal]

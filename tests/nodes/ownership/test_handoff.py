@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import Members
+from brokerapp.nodes.membership.ownership import NodeMembers
 from brokerapp.runtime.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.nodes.links.test_lost_links import without_links
@@ -337,14 +337,17 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
     taker = client("b")
     for queue in queues:
         taker.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
-    until(lambda: broker["a"].node.broker.placement.guests.count == len(queues), "their owner knows the consumers")
+    until(
+        lambda: broker["a"].node.broker.placement.inbound_consumers.count == len(queues),
+        "their owner knows the consumers",
+    )
     abroad, former = broker["b"].node.broker.placement.abroad, broker["a"].node.broker.session
     given = abroad.given  # what comes from a former owner is dropped; here all is that comes from it
     abroad.given = lambda session, *what: None if session == former else given(session, *what)
     for queue in queues:
         for number in range(2):
             taker.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
-    guests = broker["a"].node.broker.placement.guests
+    guests = broker["a"].node.broker.placement.inbound_consumers
     until(lambda: all(list(guests.sent_out(f"queue://{each}")) for each in queues), "one of each is on its way")
     broker.start("c")
     del abroad.given
@@ -369,14 +372,17 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
 
     def between_two_homes():
         """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
-        homes.abroad.move_out(log)
+        homes.abroad.on_handed_off(log)
         log.away = True
         log.vacate()
 
     broker["a"].look(between_two_homes)
-    assert broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))) == 1
+    assert broker["a"].look(lambda: len(entered.held) + len(homes.inbound_consumers.held(log.name))) == 1
     consumer.break_off()
-    until(lambda: not broker["a"].look(lambda: len(entered.held) + len(homes.guests.held(log.name))), "it comes back")
+    until(
+        lambda: not broker["a"].look(lambda: len(entered.held) + len(homes.inbound_consumers.held(log.name))),
+        "it comes back",
+    )
     broker["a"].look(homes.coming.take)
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")
@@ -502,11 +508,11 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
         if known:
             log.consumers += consumers
         else:
-            homes.guests.forget(log)
+            homes.inbound_consumers.forget(log)
 
     broker["a"].look(between_two_homes)
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].look(lambda: homes.hears(homes.others[0])), "the link is lost")
+    until(lambda: not broker["a"].look(lambda: homes.is_linked(homes.others[0])), "the link is lost")
     consumer.break_off()
     abroad = broker["b"].node.broker.placement.abroad
     until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].held), "it is given back")
@@ -526,11 +532,11 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
     tenure = log.tenure
 
     async def gone_and_back():
-        await homes.follow(Members(both.epoch + 1, [each for each in both if each.session == homes.me], homes.me))
+        await homes.follow(NodeMembers(both.epoch + 1, [each for each in both if each.session == homes.me], homes.me))
         while broker["b"].node._committer._reads:
             await asyncio.sleep(0)
         assert log.away, "the store was asked, and has not answered"
-        await homes.follow(Members(both.epoch + 2, both, homes.me))
+        await homes.follow(NodeMembers(both.epoch + 2, both, homes.me))
 
     broker["b"].do(gone_and_back)
     assert (log.away, log.stopped, log.tenure) == (True, set(), tenure + 2)

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
-from brokerapp.nodes.links.protocol import Word
+from brokerapp.nodes.links.protocol import PeerMessageType
 from tests.nodes.ownership.test_handoff import _slow_to_store
 from tests.protocol.running_node import until
 
@@ -78,7 +78,7 @@ def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, c
     owner.leave()
     until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
     homes = broker["a"].node.broker.placement
-    broker["a"].look(lambda: homes.arrivals.heard(homes.others[0], log, 1, 1, 1, 1))
+    broker["a"].look(lambda: homes.remote_appends.heard(homes.others[0], log, 1, 1, 1, 1))
     until(lambda: log not in _logs(broker), "nothing is left of it")
 
 
@@ -91,14 +91,14 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
 
     def hear_late(session, id, rows):
         late.append((session, 0, rows))
-        home.placement.tell(session, Word.KNOWN, id, "")
+        home.placement.tell(session, PeerMessageType.CONFIRMED, id, "")
 
-    monkeypatch.setitem(home.placement._hearing._perform, Word.LOGS, hear_late)
+    monkeypatch.setitem(home.placement._inbox._handlers, PeerMessageType.LOGS, hear_late)
     log = broker["b"].look(lambda: other.durables.create(wanted)).log.name
     client("b").send(f"/topic/{name}", "kept", persistent="true")
     until(lambda: home.queues.get(log) is not None, "the home looks it up")
     monkeypatch.undo()
-    broker["a"].look(lambda: [home.placement._heard_logs(*each) for each in late])
+    broker["a"].look(lambda: [home.placement._on_logs(*each) for each in late])
     subscriber = client("a", **{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "s"})
     assert subscriber.bodies() == ["kept"]

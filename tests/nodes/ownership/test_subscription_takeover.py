@@ -8,12 +8,12 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
-from brokerapp.nodes.links.propagation import Known
-from brokerapp.nodes.links.protocol import Word
-from brokerapp.nodes.membership.ownership import Member, Members
+from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership import subscription_takeover
 from brokerapp.nodes.ownership.coordinator import Homes
-from brokerapp.nodes.ownership.subscription_takeover import Contending
+from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
 from brokerapp.system import clock
 from tests.nodes.conftest import several_nodes
 from tests.protocol.running_node import until
@@ -33,10 +33,10 @@ class Nodes:
             me="h", tell=lambda *said: self.said.append(said), begin_anew=self.renewed.append,
             coming=SimpleNamespace(all_reached=True),
         )  # fmt: skip
-        homes.known = self.known = Known(broker, homes)
-        homes.guests = SimpleNamespace(behind=lambda _log: self.lost)
+        homes.known = self.known = Propagation(broker, homes)
+        homes.inbound_consumers = SimpleNamespace(behind=lambda _log: self.lost)
         self.lost, self.tried = [], []
-        self.contending = Contending(broker, homes)
+        self.contending = SubscriptionTakeover(broker, homes)
 
     def _later(self, at_ms, then):
         self.later.append((at_ms, then))
@@ -49,11 +49,11 @@ class Nodes:
     def come(self, key, *nodes, at="c", id=1):
         """A consumer at a node wants the log, which these have."""
         rivals = self.contending.rivals(self.log(*nodes), at=at)
-        self.contending.contend((at, key, LOG), id, rivals, "taken", lambda: self.tried.append((at, key)))
+        self.contending.attach_or_refuse((at, key, LOG), id, rivals, "taken", lambda: self.tried.append((at, key)))
 
     def answer(self, session, refusal=""):
         """A node that was asked says this."""
-        *_, id = (facts[0] for to, word, *facts in self.said if to == session and word is Word.CONSUMED)
+        *_, id = (facts[0] for to, word, *facts in self.said if to == session and word is PeerMessageType.IS_CONSUMED)
         self.known.answered(session, id, refusal)
 
     def leave(self, session):
@@ -74,7 +74,7 @@ class Nodes:
     @property
     def told(self):
         """What those that came were told."""
-        return [(to, *facts) for to, word, *facts in self.said if word is Word.KNOWN]
+        return [(to, *facts) for to, word, *facts in self.said if word is PeerMessageType.CONFIRMED]
 
 
 @pytest.fixture
@@ -117,13 +117,13 @@ def test_who_comes_waits_for_a_node_that_does_not_answer_and_tries_again_when_th
 def test_the_rest_of_its_node_waits_for_no_such_answer(nodes):
     nodes.come(7, "a")
     went_on = []
-    nodes.known.when_known(lambda: went_on.append(True))
+    nodes.known.when_propagated(lambda: went_on.append(True))
     assert went_on
 
 
 def test_who_wants_it_no_longer_is_answered_and_does_not_come_to_be_a_consumer(nodes):
     nodes.come(7, "a")
-    nodes.contending.ceased(("c", 7, LOG))
+    nodes.contending.on_detached(("c", 7, LOG))
     assert nodes.told == [("c", 1, "")]
     nodes.known.gone("a")
     nodes.wait()
@@ -152,7 +152,7 @@ def test_who_says_it_again_in_another_epoch_is_answered_for_the_first_time(nodes
 def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_rarely_and_then_counts_anew(
     nodes, caplog, agree
 ):
-    nodes.homes.coming.all_reached = agree
+    nodes.homes.coming.all_done = agree
     nodes.come(7, "a")
     pauses = []
     while nodes.now_ms < subscription_takeover.DENIED_MS:
@@ -160,7 +160,7 @@ def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_r
         nodes.answer("a")
         pauses.append(nodes.wait())
     assert pauses[:4] == [50, 100, 200, 400]
-    assert max(pauses) == subscription_takeover.LONGEST_AGAIN_MS
+    assert max(pauses) == subscription_takeover.LONGEST_RETRY_MS
     assert (nodes.renewed, "denies it" in caplog.text) == ((["a"], True) if agree else ([], False))
     nodes.leave("a")  # what it says anew
     nodes.answer("a")
@@ -171,21 +171,21 @@ def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_r
 def test_however_often_one_comes_its_rivals_are_asked_once_at_a_time(nodes):
     for key in range(3):
         nodes.come(key, "a", id=key + 1)
-        nodes.contending.ceased(("c", key, LOG))
+        nodes.contending.on_detached(("c", key, LOG))
     nodes.come(3, "a", id=4)
     nodes.answer("a")
     nodes.wait()
-    assert [word for _, word, *_ in nodes.said].count(Word.CONSUMED) == 2
+    assert [word for _, word, *_ in nodes.said].count(PeerMessageType.IS_CONSUMED) == 2
     nodes.answer("a", "it is consumed")
     assert nodes.told[-1] == ("c", 4, "taken")
-    assert (nodes.later, nodes.contending._questions) == ([], {})
+    assert (nodes.later, nodes.contending._queries) == ([], {})
 
 
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
     queues, said = {}, []
     homes = Homes(SimpleNamespace(session="a", commits=SimpleNamespace(), queues=queues))
     homes.open(SimpleNamespace(tell=lambda *facts: said.append(facts)))
-    homes.join(Members(1, [Member("a", "a"), Member("h", "h")], "a"))
+    homes.join(NodeMembers(1, [NodeMember("a", "a"), NodeMember("h", "h")], "a"))
     said.clear()
     log = queues[LOG] = SimpleNamespace(name=LOG, away=True)
     homes.contending.heard("h", 1, LOG)

@@ -219,10 +219,10 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         ConfiguredGrant(Destination.queue("closed.>"), all_, none, all_),
         ConfiguredGrant(Destination.topic(">"), all_, all_, all_),
     )
-    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.REST_SECONDS", 0.1)
-    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.AGAIN_SECONDS", 0.3)
-    tries, not_taken = [], Bridge._not_taken
-    monkeypatch.setattr(Bridge, "_not_taken", lambda *refused: tries.append(refused) or not_taken(*refused))
+    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.RETRY_SECONDS", 0.3)
+    tries, not_taken = [], Bridge._on_message_refused
+    monkeypatch.setattr(Bridge, "_on_message_refused", lambda *refused: tries.append(refused) or not_taken(*refused))
     closed, open_ = f"closed.{name}", f"open.{name}"
     account = {"userName": "ann", "password": "a", "advisoryForFailedForward": "true"}
     login = Authentication((User("ann", "a", all_),))

@@ -153,7 +153,7 @@ def test_an_answer_that_meets_a_temporary_queue_which_is_gone_ends_no_bridge(pai
     asking.send(f"/queue/{name}", "question", persistent="true", **{"reply-to": "/temp-queue/answers"})
     [request] = answering.take()
     back = a.look(lambda: a.node.network.all[0].bridges[1])
-    a.look(lambda: setattr(back, "_heard", lambda _: None))  # it does not hear that they are gone
+    a.look(lambda: setattr(back, "_on_advisory", lambda _: None))  # it does not hear that they are gone
     for id in [each for each in a.look(lambda: dict(back._target.messages)) if each.endswith("demand")]:
         a.look(lambda id=id: back._target.messages.update({id: lambda _: None}))
     refused = back.numbers.refused
@@ -342,7 +342,7 @@ def test_no_subscription_is_left_of_clients_that_came_and_went_in_any_order(pair
         for each in order:
             clients[each].leave()
         until(lambda: not left(), "the end of all demand")
-    assert a.look(lambda: sum(len(each.intake._ending) for each in a.node.network.all[0].bridges)) == 0
+    assert a.look(lambda: sum(len(each.consumers._ending) for each in a.node.network.all[0].bridges)) == 0
 
 
 @pytest.mark.scenario("NB-24")

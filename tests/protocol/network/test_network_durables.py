@@ -151,7 +151,7 @@ def test_what_came_from_a_broker_is_not_kept_for_the_bridge_to_it(store, connect
 
 
 def test_a_subscription_that_is_in_use_for_now_is_tried_again(store, b, connect, name, monkeypatch):
-    for each in ("REFUSED_SECONDS", "ASIDE_SECONDS"):  # the first try may come before the ghost is gone
+    for each in ("REFUSED_SECONDS", "SUSPENDED_SECONDS"):  # the first try may come before the ghost is gone
         monkeypatch.setattr(f"brokerapp.network.bridge.source_consumers.{each}", 0.1)
     with running(store, to(b.port)) as a:
         until(lambda: bridged(a), "the bridge")
@@ -209,6 +209,6 @@ def test_a_subscriber_that_comes_back_after_the_link_gets_what_was_kept_for_it_b
         assert back.bodies() == ["kept"]
         switch(a, False)
         back.leave()
-        monkeypatch.setattr("brokerapp.network.bridge.advisory_listener.FORCED_SECONDS", 0.05)
+        monkeypatch.setattr("brokerapp.network.bridge.advisory_listener.FORCED_DURABLE_GRACE_SECONDS", 0.05)
         switch(a, True)
         until(lambda: not kept(a, name), "the end of its time to come back")

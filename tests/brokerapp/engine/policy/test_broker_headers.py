@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.admin.browsing import browsed, came_ms
+from brokerapp.admin.browsing import arrived_ms, to_browsed
 from brokerapp.engine.editing.resubmit_target import home_of
 from brokerapp.engine.policy.broker_headers import (
     CAUSE,
@@ -93,7 +93,7 @@ def test_what_the_broker_stored_before_it_signed_is_its_word():
     old = {**OLD, ORIGIN: "/queue/home"}
     assert brokers_word(old) == OLD
     assert home_of(old, "/queue/home", Destination.queue("dead")) == Destination.queue("home")
-    assert came_ms(stored(old).message) == 5
+    assert arrived_ms(stored(old).message) == 5
     assert way_from(stored(old).message, "", Destination.queue("dead")) == {ROUTE: "/queue/home,/queue/dead"}
 
 
@@ -108,7 +108,7 @@ def test_a_place_that_the_broker_writes_beside_what_a_client_says_makes_none_of_
     ("said", "word"), [({}, {}), ({ORIGIN: "/queue/home"}, OLD), ({WROTE: CAUSE}, {CAUSE: "rejected"})]
 )
 def test_the_virtual_destination_by_which_a_copy_came_proves_nothing_of_what_it_says(said, word):
-    shown = browsed(stored({**OLD, **said}, "/topic/by"), Destination.queue("copy"))
+    shown = to_browsed(stored({**OLD, **said}, "/topic/by"), Destination.queue("copy"))
     assert shown.headers[ORIGIN] == "/topic/by"
     assert brokers_word(shown.headers) == word
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from brokerapp.network.bridge.activemq_forwarder import Batches
-from brokerapp.network.bridge.forwarder import PassedOn
+from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
+from brokerapp.network.bridge.forwarder import ForwardedMessage
 from brokerapp.stomp.frames import Frame
 
 QUEUE = "/queue/Sluice.Bridge.here.bridge"
@@ -24,7 +24,7 @@ class Target:
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.kept: list[tuple[str, bytes]] = []
         self.open: list[tuple[str, bytes]] = []
-        self.outbox: Batches
+        self.outbox: TransactionalForwarder
         self.refused_acks: list[str | None] = []
         self.refused: Callable[[Frame], object]
 
@@ -61,13 +61,15 @@ class Bridged:
 
     def __init__(self, target: Target) -> None:
         self.target, self.forgotten = target, []
-        self.outbox = target.outbox = Batches(target, "out:", "here", "bridge")
+        self.outbox = target.outbox = TransactionalForwarder(target, "out:", "here", "bridge")
         self.outbox.done = lambda acks, _receipt: self.forgotten.extend(acks)
 
     async def passes(self, **to: str) -> None:
         """Pass on a message for each: its id, and where it goes."""
         for id, destination in to.items():
-            self.outbox.send(PassedOn(f"ack-{id}", id, {"destination": destination}, id.encode(), sure=True))
+            self.outbox.send(
+                ForwardedMessage(f"ack-{id}", id, {"destination": destination}, id.encode(), needs_receipt=True)
+            )
         for _ in range(20):
             await asyncio.sleep(0)
 

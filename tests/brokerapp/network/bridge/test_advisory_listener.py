@@ -9,10 +9,10 @@ from brokerapp.config import NetworkConnector
 from brokerapp.model.destination import Destination
 from brokerapp.model.transformations import ADVISORY_JSON
 from brokerapp.network.bridge import advisory_listener
-from brokerapp.network.bridge.advisory_listener import Advised
+from brokerapp.network.bridge.advisory_listener import AdvisoryListener
 from brokerapp.network.bridge.demand import Demand
 from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
-from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.options import options_of
 from brokerapp.stomp.frames import Frame
 
 ALL = "ActiveMQ.Advisory.Consumer.>"
@@ -33,9 +33,9 @@ class Ends:
         connector = NetworkConnector(
             "near", "static:(tcp://127.0.0.1:1)", dynamically_included=included, options=tuple(options.items())
         )
-        terms, _ = terms_of(connector)
+        terms, _ = options_of(connector)
         demand = Demand(terms, "here", "there")
-        Advised("out", target, "out:", terms, demand, self.followed.append, self._known).start()
+        AdvisoryListener("out", target, "out:", terms, demand, self.followed.append, self._known).start()
 
     def _subscribe(self, id, topics, told, headers):
         assert (id, headers["transformation"]) == ("out:demand", ADVISORY_JSON)
@@ -81,7 +81,7 @@ def test_who_is_served_as_a_durable_subscriber_by_force_has_some_time_to_come_ba
     assert ends.times_known == 0
     [(seconds, call)] = ends.due
     call()
-    assert (seconds, ends.times_known) == (advisory_listener.FORCED_SECONDS, 1)
+    assert (seconds, ends.times_known) == (advisory_listener.FORCED_DURABLE_GRACE_SECONDS, 1)
 
 
 def test_what_is_no_json_is_told_and_ends_nothing(caplog):

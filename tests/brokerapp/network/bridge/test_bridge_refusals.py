@@ -6,12 +6,12 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.model.destination import Destination
-from brokerapp.network.bridge.bridge import Bridge, BridgeNumbers
-from brokerapp.network.bridge.demand import Change, Wanted
-from brokerapp.network.bridge.forwarder import OneByOne
+from brokerapp.network.bridge.bridge import Bridge, BridgeCounters
+from brokerapp.network.bridge.demand import DemandChange, DemandSubscription
+from brokerapp.network.bridge.forwarder import ReceiptForwarder
 from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
-from brokerapp.network.options.options import terms_of
-from brokerapp.network.options.size_limits import Limits
+from brokerapp.network.options.options import options_of
+from brokerapp.network.options.size_limits import FrameLimits
 from brokerapp.stomp.frames import Frame
 
 
@@ -25,13 +25,15 @@ class Ends:
             unsubscribe=self.unsubscribed.append, ack=lambda acks, _receipt: self.acked.extend(acks),
             send=self._told, later=lambda _seconds, call: self.due.append(call),
         )  # fmt: skip
-        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, limits=Limits(body=9))
-        terms, _ = terms_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
-        self.numbers = BridgeNumbers()
-        self.bridge = Bridge("out", source, target, "here", "there", terms, OneByOne(target, "out:"), self.numbers)
-        self.bridge.complained = self.said.append
+        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, limits=FrameLimits(body=9))
+        terms, _ = options_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
+        self.numbers = BridgeCounters()
+        self.bridge = Bridge(
+            "out", source, target, "here", "there", terms, ReceiptForwarder(target, "out:"), self.numbers
+        )
+        self.bridge.on_complaint = self.said.append
         self.bridge.demand.wanted["1"] = wanted
-        self.bridge._follow(Change(begin=(wanted,)))
+        self.bridge._apply_demand_change(DemandChange(begin=(wanted,)))
 
     def _told(self, command, headers):
         assert command == "NACK"
@@ -40,7 +42,7 @@ class Ends:
     def given(self, *acks, body=b"x", destination="/queue/q", persistent="true", **more):
         for ack in acks:
             headers = {"destination": destination, "message-id": ack, "ack": ack, "persistent": persistent, **more}
-            self.bridge._forward(Frame("MESSAGE", {**headers, "subscription": self.subscription}, body))
+            self.bridge._on_message(Frame("MESSAGE", {**headers, "subscription": self.subscription}, body))
 
     def taken(self, *acks):
         for ack in acks:
@@ -66,11 +68,11 @@ class Ends:
 
     @property
     def is_aside(self):
-        return bool(self.bridge.intake.aside)
+        return bool(self.bridge.consumers.aside)
 
 
 def ends(destination="/queue/q", dialect=SLUICE, *, durable=False):
-    return Ends(Wanted("1", Destination.parse(destination), None, 0, ("there",), durable=durable), dialect)
+    return Ends(DemandSubscription("1", Destination.parse(destination), None, 0, ("there",), durable=durable), dialect)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(
 
 
 def test_where_too_many_are_refused_alone_all_of_the_destination_stays_and_is_tried_again(monkeypatch):
-    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.MAX_ASIDE", 2)
+    monkeypatch.setattr("brokerapp.network.bridge.refused_messages.MAX_HELD", 2)
     found = ends()
     found.given("1", "2", "3", "4")
     for each in "1234":
@@ -137,7 +139,7 @@ def test_what_waits_is_the_sources_again_when_nobody_wants_it_any_more():
     found = ends()
     found.given("1", "2")
     found.refused("1")
-    found.bridge._follow(Change(end=(found.bridge.demand.wanted.pop("1"),)))
+    found.bridge._apply_demand_change(DemandChange(end=(found.bridge.demand.wanted.pop("1"),)))
     assert found.unsubscribed == []
     found.refused("2")
     found.wait()

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.network.bridge.demand import MAX_ORIGINS, NOTHING, Change, Demand
-from brokerapp.network.options.address import Address
-from brokerapp.network.options.options import Terms
+from brokerapp.network.bridge.demand import MAX_ORIGINS, NO_CHANGE, Demand, DemandChange
+from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.options import ConnectorOptions
 
-TERMS = Terms("bridge", (Address("b", 1),), decrease_network_consumer_priority=False)
+TERMS = ConnectorOptions("bridge", (BrokerAddress("b", 1),), decrease_network_consumer_priority=False)
 CLASSES = {"queue": "ActiveMQQueue", "topic": "ActiveMQTopic", "temp-queue": "ActiveMQTempQueue"}
 
 
@@ -87,7 +87,7 @@ def test_when_a_wider_consumer_goes_only_what_the_others_want_crosses(selectors)
     ],
 )
 def test_what_is_no_demand(changes, info):
-    assert demand(**changes).started(info) == NOTHING
+    assert demand(**changes).started(info) == NO_CHANGE
 
 
 @pytest.mark.scenario("NB-07")
@@ -106,9 +106,9 @@ def test_what_is_included_statically_is_wanted_without_consumers_and_stays_exclu
     listed = Destination.queue("always")
     found = demand(statically_included=(listed,), excluded=(listed,))
     assert [each.destination for each in found.static().begin] == [listed]
-    assert found.started(consumer(1, "queue://always")) == NOTHING
-    assert found.stopped(gone(1)) == NOTHING
-    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == NOTHING
+    assert found.started(consumer(1, "queue://always")) == NO_CHANGE
+    assert found.stopped(gone(1)) == NO_CHANGE
+    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == NO_CHANGE
 
 
 @pytest.mark.scenario("NB-44")
@@ -116,10 +116,10 @@ def test_a_durable_subscription_is_wanted_until_it_is_deleted():
     found = demand()
     [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s", clientId="x")).begin
     assert wanted.durable
-    assert found.stopped(gone(1)) == NOTHING
-    assert found.started(consumer(2, "topic://t", subscriptionName="s", clientId="x")) == NOTHING
-    assert found.started(consumer(3, "topic://t", subscriptionName="s", clientId="y")) == NOTHING
-    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}) == NOTHING
+    assert found.stopped(gone(1)) == NO_CHANGE
+    assert found.started(consumer(2, "topic://t", subscriptionName="s", clientId="x")) == NO_CHANGE
+    assert found.started(consumer(3, "topic://t", subscriptionName="s", clientId="y")) == NO_CHANGE
+    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}) == NO_CHANGE
     assert found.forgotten({"clientId": "y", "subscriptionName": "s"}).end == (wanted,)
 
 
@@ -144,7 +144,7 @@ def test_one_for_all_takes_what_any_of_their_selectors_takes_if_it_is_to():
     assert first.selector == "a = 1"
     change = found.started(consumer(2, selector="b = 2"))
     assert (change.end, [each.selector for each in change.begin]) == ((first,), ["(a = 1) OR (b = 2)"])
-    assert found.started(consumer(3, selector="b = 2")) == Change(other=(*change.begin,))
+    assert found.started(consumer(3, selector="b = 2")) == DemandChange(other=(*change.begin,))
     assert [each.selector for each in found.started(consumer(4)).begin] == [None]
     assert [each.selector for each in found.stopped(gone(4)).begin] == ["(a = 1) OR (b = 2)"]
     assert found.stopped(gone(2)).begin == ()
@@ -191,7 +191,7 @@ def test_one_of_a_queue_changes_its_place_by_a_new_subscription():
 def test_the_consumer_of_a_bridge_counts_as_soon_as_it_is_near_and_no_more_when_it_is_not():
     found = demand(consumer_ttl=2)
     far, near = consumer(1, path=("C", "D")), consumer(1, path=("C",))
-    assert found.started(far) == found.is_for(far) == NOTHING
+    assert found.started(far) == found.is_for(far) == NO_CHANGE
     [wanted] = found.is_for(near).begin
     assert found.is_for(consumer(1, path=("A",))).end == (wanted,)
     assert found.wanted == {}
@@ -264,8 +264,8 @@ def test_where_that_is_forced_any_consumer_of_a_topic_is_served_as_a_durable_one
     assert not found.started(consumer(2, "topic://plain")).begin[0].durable
     assert not found.started(consumer(3, "queue://f.a")).begin[0].durable
     assert found.durable == {"f.a"}
-    assert found.started(consumer(4, "topic://f.a", subscriptionName="s", clientId="x")) == NOTHING
-    assert found.stopped(gone(1)) == NOTHING
+    assert found.started(consumer(4, "topic://f.a", subscriptionName="s", clientId="x")) == NO_CHANGE
+    assert found.stopped(gone(1)) == NO_CHANGE
     assert found.forgotten({"clientId": "x", "subscriptionName": "s"}).end == (forced,)
 
 

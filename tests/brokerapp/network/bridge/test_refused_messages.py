@@ -3,14 +3,14 @@
 import pytest
 
 from brokerapp.network.bridge import refused_messages
-from brokerapp.network.bridge.forwarder import PassedOn
+from brokerapp.network.bridge.forwarder import ForwardedMessage
 from brokerapp.network.bridge.refused_messages import (
-    AGAIN_SECONDS,
-    LONGEST_AGAIN_SECONDS,
-    MAX_ASIDE,
-    REST_SECONDS,
-    Passing,
-    Trials,
+    LONGEST_RETRY_SECONDS,
+    MAX_HELD,
+    PAUSE_SECONDS,
+    RETRY_SECONDS,
+    MessageInTransit,
+    RefusedMessages,
 )
 
 
@@ -19,7 +19,7 @@ class Way:
 
     def __init__(self, prefetch=1_000):
         self.sent, self.due, self.open = [], [], {}
-        self.trials = Trials(self._send, lambda seconds, call: self.due.append((seconds, call)), prefetch)
+        self.trials = RefusedMessages(self._send, lambda seconds, call: self.due.append((seconds, call)), prefetch)
 
     def _send(self, passing):
         self.sent.append(passing.number)
@@ -30,8 +30,8 @@ class Way:
 
     def give(self, *numbers, destination="/queue/q", answered=True, size=1):
         for number in numbers:
-            message = PassedOn(str(number), f"{destination} {number}", {}, b"", sure=answered)
-            passing = Passing(number, "out:1", destination, message, size, None, answered)
+            message = ForwardedMessage(str(number), f"{destination} {number}", {}, b"", needs_receipt=answered)
+            passing = MessageInTransit(number, "out:1", destination, message, size, None, answered)
             if not self.trials.takes(passing):
                 self._send(passing)
 
@@ -70,7 +70,7 @@ def test_what_is_refused_is_tried_again_alone_when_nothing_of_its_destination_is
     assert way.refuse(1) == [True]
     way.give(4, 5)
     way.give(6, destination="/queue/other")
-    assert way.wait() == REST_SECONDS
+    assert way.wait() == PAUSE_SECONDS
     assert way.sent_since == [1, 2, 3, 6]
     way.take(2)
     assert way.sent_since == []
@@ -105,7 +105,7 @@ def test_what_is_aside_is_tried_again_later_and_later_until_it_is_taken(way):
     for _ in range(6):
         way.refuse(1)
         pauses.append(way.wait())
-    assert pauses == [AGAIN_SECONDS, 10, 20, 40, LONGEST_AGAIN_SECONDS, LONGEST_AGAIN_SECONDS]
+    assert pauses == [RETRY_SECONDS, 10, 20, 40, LONGEST_RETRY_SECONDS, LONGEST_RETRY_SECONDS]
     way.take(1)
     way.give(3)
     assert (way.aside, way.sent[-1]) == ([], 3)
@@ -144,7 +144,7 @@ def test_what_nothing_is_answered_to_is_passed_on_in_its_order_and_proves_nothin
 @pytest.mark.parametrize("prefetch", [1_000, 3])
 def test_with_too_many_aside_the_destination_waits(prefetch):
     way = Way(prefetch)
-    most = min(MAX_ASIDE, prefetch - 1)
+    most = min(MAX_HELD, prefetch - 1)
     way.give(*range(most + 1))
     way.refuse(*range(most + 1))
     way.wait()
@@ -156,7 +156,7 @@ def test_with_too_many_aside_the_destination_waits(prefetch):
 
 
 def test_with_too_many_bytes_aside_it_does_too(way, monkeypatch):
-    monkeypatch.setattr(refused_messages, "MAX_ASIDE_BYTES", 10)
+    monkeypatch.setattr(refused_messages, "MAX_HELD_BYTES", 10)
     way.give(1, size=10)
     way.give(2, destination="/queue/other", size=1)
     way.refuse(1), way.refuse(2)
@@ -175,7 +175,9 @@ def test_what_nothing_is_answered_to_may_go_on_when_what_it_waited_for_is_taken(
 
 
 def test_what_is_never_taken_is_not_tried_whatever_else_is_taken(way):
-    never = Passing(1, "out:1", "/queue/q", PassedOn("1", "/queue/q 1", {}, b"", sure=True), 1, None, answered=True)
+    never = MessageInTransit(
+        1, "out:1", "/queue/q", ForwardedMessage("1", "/queue/q 1", {}, b"", needs_receipt=True), 1, None, answered=True
+    )
     assert way.trials.keep(never)
     way.give(2, 3)
     way.refuse(2)

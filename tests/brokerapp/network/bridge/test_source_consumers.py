@@ -6,12 +6,12 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.model.destination import Destination
-from brokerapp.network.bridge.demand import Wanted
-from brokerapp.network.bridge.source_consumers import Intake
+from brokerapp.network.bridge.demand import DemandSubscription
+from brokerapp.network.bridge.source_consumers import SourceConsumers
 from brokerapp.network.links.dialect import SLUICE
-from brokerapp.network.options.options import terms_of
+from brokerapp.network.options.options import options_of
 
-TOPIC = Wanted("1", Destination.topic("news"), None, 0, ("there",), durable=True)
+TOPIC = DemandSubscription("1", Destination.topic("news"), None, 0, ("there",), durable=True)
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def source():
 
 @pytest.fixture
 def intake(source):
-    terms, _ = terms_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
-    return Intake(source, "here", "there", terms, "out:", lambda _frame: None)
+    terms, _ = options_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
+    return SourceConsumers(source, "here", "there", terms, "out:", lambda _frame: None)
 
 
 def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_for_long(source, intake):
@@ -43,7 +43,7 @@ def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_fo
 def test_a_subscription_that_the_source_refuses_is_tried_again_unless_nobody_wants_it_any_more(source, intake):
     wanted = {TOPIC.id: TOPIC}
     intake.begin(TOPIC)
-    assert intake.is_of_subscription("begun:1")
+    assert intake.is_subscription_receipt("begun:1")
     assert intake.refused("begun:1", wanted, "it has a consumer already") is TOPIC
     assert intake.aside == {"1": "it has a consumer already"}
     source.due.pop()()

@@ -3,7 +3,7 @@
 import json
 
 from brokerapp.config import NetworkConnector
-from brokerapp.network.connectors.connector_store import Registry
+from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 
 
 class Store:
@@ -31,7 +31,7 @@ def connector(name):
 
 async def test_what_a_node_imposes_stays_when_another_one_writes_at_that_moment():
     store = Store()
-    one, other = Registry(store), Registry(store)
+    one, other = NetworkConnectorStore(store), NetworkConnectorStore(store)
     await one.begin([connector("old"), connector("older")], impose=True, first=True)
     await one.begin([connector("old")], impose=True, first=False)
     assert await one.gone() == ["older"]

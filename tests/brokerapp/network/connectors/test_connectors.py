@@ -9,9 +9,9 @@ import pytest
 
 from brokerapp.config import NetworkConnector
 from brokerapp.model.network_stats import BridgeConnectionState
-from brokerapp.network.connectors.connectors import Connections
-from brokerapp.network.links.bridge_link import LinkLost, dial
-from brokerapp.network.options.address import Address
+from brokerapp.network.connectors.connectors import ConnectorManager
+from brokerapp.network.links.bridge_link import BridgeConnectionLost, dial
+from brokerapp.network.options.address import BrokerAddress
 from tests.ports import free_port
 
 believed = ssl.create_default_context
@@ -27,13 +27,13 @@ def nobody():
 def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nobody):
     async def start():
         names = ("first", "gone", "last")
-        connections = Connections(ENDPOINT, [NetworkConnector(each, nobody) for each in names], believed)
+        connections = ConnectorManager(ENDPOINT, [NetworkConnector(each, nobody) for each in names], believed)
         connections.start()
         await asyncio.sleep(0)
         gone = connections.find("gone")
         await connections.remove("gone")
         await connections.put(NetworkConnector("new", nobody))
-        await asyncio.wait_for(connections._starting, 10)
+        await asyncio.wait_for(connections._start_task, 10)
         running = {each.definition.name: each.ways[0].running for each in (*connections, gone)}
         await connections.stop()
         return running
@@ -44,7 +44,7 @@ def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nob
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, monkeypatch, at_once):
     async def start():
-        connections = Connections(
+        connections = ConnectorManager(
             ENDPOINT, [NetworkConnector(each, nobody) for each in ("slow", "next")], believed, at_once=at_once
         )
         slow, following = connections.all
@@ -55,7 +55,7 @@ def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, m
             await asyncio.sleep(0)
         before = following.running
         answered.set()
-        await asyncio.wait_for(connections._starting, 10)
+        await asyncio.wait_for(connections._start_task, 10)
         after = following.running
         await connections.stop()
         return before, after
@@ -65,7 +65,7 @@ def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, m
 
 def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_from_stopping(nobody, monkeypatch, caplog):
     async def stop():
-        connections = Connections(ENDPOINT, [NetworkConnector("first", nobody)], believed)
+        connections = ConnectorManager(ENDPOINT, [NetworkConnector("first", nobody)], believed)
         monkeypatch.setattr(connections, "_start_one", None)
         connections.start()
         await asyncio.sleep(0)
@@ -80,7 +80,7 @@ def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_fro
 def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
     async def start_again():
         once = f"static:({nobody})?maxReconnectAttempts=1"
-        connections = Connections(ENDPOINT, [NetworkConnector("once", once)], believed)
+        connections = ConnectorManager(ENDPOINT, [NetworkConnector("once", once)], believed)
         [way] = connections.all
         states = []
         for _ in range(2):
@@ -96,11 +96,11 @@ def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
 def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
     async def stop():
         uri = "multicast://default?networkInterface=lo&group=found"
-        connections = Connections(ENDPOINT, [NetworkConnector("near", uri)], believed)
+        connections = ConnectorManager(ENDPOINT, [NetworkConnector("near", uri)], believed)
         await connections.resume("near")
-        connections._found(connections.find("near"), nobody, "there")
+        connections._on_broker_found(connections.find("near"), nobody, "there")
         found = len(connections.all)
-        await connections.halt("near")
+        await connections.stop_connector("near")
         return found, connections.all
 
     assert asyncio.run(stop()) == (1, [])
@@ -111,7 +111,7 @@ def test_who_accepts_and_never_answers_is_given_up_as_its_address_says_and_tried
         server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
         address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}?connectionTimeout=50)"
         quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
-        connections = Connections(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")], believed)
+        connections = ConnectorManager(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")], believed)
         await connections.resume("deaf")
         [way] = connections.all
         await asyncio.wait_for(way._task, 10)
@@ -129,27 +129,27 @@ def test_dialling_ends_at_last(monkeypatch):
             await asyncio.Event().wait()
 
         monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
-        await dial("deaf", Address("far.example", 61613), believed)
+        await dial("deaf", BrokerAddress("far.example", 61613), believed)
 
-    with pytest.raises(LinkLost, match=r"no connection within 0\.05 s"):
+    with pytest.raises(BridgeConnectionLost, match=r"no connection within 0\.05 s"):
         asyncio.run(dial_nobody())
 
 
 def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody):
     async def find():
-        connections = Connections(
+        connections = ConnectorManager(
             ENDPOINT, [NetworkConnector("near", "multicast://default?networkInterface=lo")], believed
         )
         connector, other, led_to = connections.find("near"), f"tcp://127.0.0.1:{free_port()}", []
         for change in (
-            lambda: connections._found(connector, nobody, "there"),
-            lambda: connections._found(connector, other, "there"),
-            lambda: connections._lost(connector, nobody),
-            lambda: connections._lost(connector, other),
+            lambda: connections._on_broker_found(connector, nobody, "there"),
+            lambda: connections._on_broker_found(connector, other, "there"),
+            lambda: connections._on_broker_lost(connector, nobody),
+            lambda: connections._on_broker_lost(connector, other),
         ):
             change()
             led_to.append([str(way.addresses[0]) for way in connections.all])
-        await asyncio.gather(*connections._leaving)
+        await asyncio.gather(*connections._stopping)
         assert led_to == [[nobody], [nobody], [other], []]
 
     asyncio.run(find())
@@ -163,8 +163,8 @@ def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody
 def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, ways, secret):
     async def find():
         near = NetworkConnector("near", "multicast://default?networkInterface=lo", options=secret)
-        connections = Connections(ENDPOINT, [near], believed)
-        connections._found(connections.find("near"), uri, "whoever")
+        connections = ConnectorManager(ENDPOINT, [near], believed)
+        connections._on_broker_found(connections.find("near"), uri, "whoever")
         found = len(connections.all)
         await connections.stop()
         return found
@@ -179,6 +179,6 @@ def test_key_stores_are_read_in_a_thread_of_their_own():
         read_in.append(threading.current_thread())
         return ssl.create_default_context()
 
-    with pytest.raises(LinkLost):
-        asyncio.run(dial("near", Address("127.0.0.1", free_port(), tls=True), believed_slowly))
+    with pytest.raises(BridgeConnectionLost):
+        asyncio.run(dial("near", BrokerAddress("127.0.0.1", free_port(), tls=True), believed_slowly))
     assert read_in[0] is not threading.current_thread()

@@ -7,18 +7,18 @@ import pytest
 from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import BridgeConnectionState
-from brokerapp.network.bridge.demand import Wanted
-from brokerapp.network.connectors.diagnosis_rules import Facts, reason
-from brokerapp.network.options.address import Address
-from brokerapp.network.options.options import Terms
+from brokerapp.network.bridge.demand import DemandSubscription
+from brokerapp.network.connectors.diagnosis_rules import DiagnosisFacts, block_reason
+from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.options import ConnectorOptions
 
 QUEUE = Destination.queue("q")
-CROSSING = Facts(
-    Terms("bridge", (Address("b", 1),)),
+CROSSING = DiagnosisFacts(
+    ConnectorOptions("bridge", (BrokerAddress("b", 1),)),
     QUEUE,
     BridgeConnectionState.CONNECTED,
     "",
-    (Wanted("1", QUEUE, None, 0, ("B",)),),
+    (DemandSubscription("1", QUEUE, None, 0, ("B",)),),
 )
 
 
@@ -36,11 +36,11 @@ CROSSING = Facts(
         ({"paused": True}, "paused"),
         ({"verdict": BridgeDecision.TOO_FAR}, "messageTTL"),
         ({"verdict": BridgeDecision.CAME_FROM_THERE}, "came from"),
-        ({"is_held": True}, "holds it"),
-        ({"preferred": 2}, "2 consumers here"),
+        ({"is_unacked": True}, "holds it"),
+        ({"preferred_count": 2}, "2 consumers here"),
         ({"is_full": True}, "prefetchSize"),
     ],
 )
 def test_the_first_thing_that_stands_in_the_way_is_named(changes, words):
-    said = reason(replace(CROSSING, **changes))
+    said = block_reason(replace(CROSSING, **changes))
     assert said == "" if words == "" else words in said

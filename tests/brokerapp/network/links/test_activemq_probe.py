@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from brokerapp.network.links import activemq_probe
-from brokerapp.network.links.bridge_link import LinkLost
+from brokerapp.network.links.bridge_link import BridgeConnectionLost
 from brokerapp.stomp.frames import Frame
 
 ADVISORY = ("name", Frame("MESSAGE", {"originBrokerName": "classic"}))
@@ -53,12 +53,12 @@ class Answering:
 )
 async def test_an_advisory_names_it_and_only_a_subscription_that_is_there_is_ended(answers, name, ended):
     link = Answering(*answers)
-    assert await activemq_probe.ask_name(link) == name
+    assert await activemq_probe.read_broker_name(link) == name
     assert link.unsubscribed == ended
 
 
 @pytest.mark.parametrize("answers", [[], [refusal("echo")]], ids=["silent", "refuses to be asked"])
 async def test_one_that_does_not_answer_is_not_taken_for_one_without_a_name(monkeypatch, answers):
     monkeypatch.setattr(activemq_probe, "ANSWER_SECONDS", 0.1)
-    with pytest.raises(LinkLost, match="it does not tell its name"):
-        await activemq_probe.ask_name(Answering(*answers))
+    with pytest.raises(BridgeConnectionLost, match="it does not tell its name"):
+        await activemq_probe.read_broker_name(Answering(*answers))

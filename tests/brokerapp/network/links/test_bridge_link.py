@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from brokerapp.network.links.bridge_link import SILENT_SECONDS, Link, LinkLost
+from brokerapp.network.links.bridge_link import SILENT_SECONDS, BridgeConnectionLost, BridgeLink
 
 
 class Wire:
@@ -23,18 +23,18 @@ class Wire:
 def silent_for_long(link, *, held):
     """Whether it takes the other end for dead when it heard nothing for long."""
     link.hold(held)
-    link._heard_at -= 2 * SILENT_SECONDS
-    link._on_beat()
+    link._last_read_at -= 2 * SILENT_SECONDS
+    link._on_heartbeat()
     return link.lost.done()
 
 
 def test_who_is_not_read_from_is_not_silent():
     async def judge():
-        link = Link("bridge")
+        link = BridgeLink("bridge")
         link.connection_made(Wire())
         held = silent_for_long(link, held=True)
         link.hold(False)
-        link._on_beat()
+        link._on_heartbeat()
         return held, link.lost.done(), silent_for_long(link, held=False)
 
     assert asyncio.run(judge()) == (False, False, True)
@@ -42,7 +42,7 @@ def test_who_is_not_read_from_is_not_silent():
 
 def test_a_login_that_is_given_up_leaves_no_connection_behind():
     async def give_up():
-        link = Link("bridge")
+        link = BridgeLink("bridge")
         link.connection_made(Wire())
         login = asyncio.create_task(link.open({"client-id": "of the bridge"}))
         await asyncio.sleep(0)
@@ -57,25 +57,25 @@ def test_a_login_that_is_given_up_leaves_no_connection_behind():
 @pytest.mark.scenario("NB-69")
 def test_a_broker_of_another_make_is_none_that_a_bridge_can_end_at_and_it_is_named():
     async def answered():
-        link = Link("bridge")
+        link = BridgeLink("bridge")
         link.connection_made(Wire())
         login = asyncio.create_task(link.open({"client-id": "of the bridge"}))
         await asyncio.sleep(0)
         link.data_received(b"CONNECTED\nversion:1.2\nserver:RabbitMQ/3.12.1\n\n\0")
         await login
 
-    with pytest.raises(LinkLost, match=r"it is neither Sluice nor ActiveMQ Classic, but RabbitMQ/3\.12\.1"):
+    with pytest.raises(BridgeConnectionLost, match=r"it is neither Sluice nor ActiveMQ Classic, but RabbitMQ/3\.12\.1"):
         asyncio.run(answered())
 
 
 def test_a_broker_that_tells_its_limits_wrongly_is_named_with_the_header():
     async def answered():
-        link = Link("bridge")
+        link = BridgeLink("bridge")
         link.connection_made(Wire())
         login = asyncio.create_task(link.open({"client-id": "of the bridge"}))
         await asyncio.sleep(0)
         link.data_received(b"CONNECTED\nversion:1.2\nsluice-broker:b\nsluice-limits:many\n\n\0")
         await login
 
-    with pytest.raises(LinkLost, match="sluice-limits: 'many' is not two numbers of bytes"):
+    with pytest.raises(BridgeConnectionLost, match="sluice-limits: 'many' is not two numbers of bytes"):
         asyncio.run(answered())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE, dialect_of, may_cross
+from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE, crossing_selector, dialect_of
 from brokerapp.selectors import compile_selector
 
 NAMES = ("a", "a_b", "50%", "it's", "ä,b", "x!y")
@@ -24,7 +24,7 @@ def test_a_broker_is_known_by_its_answer_to_connect(answer, dialect):
 
 def crosses(to: str, ttl: int, path: tuple[str, ...]) -> bool:
     headers = ACTIVEMQ.sending({}, path) if path else {}
-    return compile_selector(may_cross(to, ttl)).matches(headers)
+    return compile_selector(crossing_selector(to, ttl)).matches(headers)
 
 
 @pytest.mark.parametrize("to", NAMES)
@@ -51,7 +51,7 @@ def test_the_consumer_of_a_bridge_is_known_by_its_selector(name):
 
 def test_a_selector_of_activemq_is_sent_back_without_what_activemq_put_before_it():
     asked = ACTIVEMQ.subscribing("a", 1, ("a",), "convert_string_expressions:size > 5")["selector"]
-    assert asked == f"(size > 5) AND ({may_cross('a', 1)})"
+    assert asked == f"(size > 5) AND ({crossing_selector('a', 1)})"
 
 
 def test_an_activemq_gets_the_path_as_a_property_and_gives_ids_itself():

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from brokerapp.network.links.loopback import Pipe
+from brokerapp.network.links.loopback import LoopbackTransport
 
 
 class Heard(asyncio.Protocol):
@@ -19,7 +19,7 @@ class Heard(asyncio.Protocol):
 
 
 def pair():
-    near, far = Pipe(Heard()), Pipe(Heard())
+    near, far = LoopbackTransport(Heard()), LoopbackTransport(Heard())
     near.other, far.other = far, near
     return near, far
 

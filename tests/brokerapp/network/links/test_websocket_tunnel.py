@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.network.links.websocket import MAX_MESSAGE_BYTES, Tunnel
-from brokerapp.network.options.address import Address
+from brokerapp.network.links.websocket import MAX_MESSAGE_BYTES, WebSocketClientTransport
+from brokerapp.network.options.address import BrokerAddress
 
 
 @pytest.fixture
@@ -16,7 +16,9 @@ def lost():
 
 @pytest.fixture
 async def tunnel(lost):
-    return Tunnel(SimpleNamespace(connection_lost=lost.append), Address("far.example", 80, websocket=True))
+    return WebSocketClientTransport(
+        SimpleNamespace(connection_lost=lost.append), BrokerAddress("far.example", 80, websocket=True)
+    )
 
 
 async def test_a_connection_that_ends_after_its_dialling_was_given_up_tells_nobody(tunnel, lost):

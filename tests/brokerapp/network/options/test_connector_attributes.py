@@ -5,8 +5,8 @@ import pytest
 from brokerapp.config import NetworkConnector
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import Destination
-from brokerapp.network.options.address import Address, address_of
-from brokerapp.network.options.options import WITHOUT_EFFECT, Reconnecting, terms_of
+from brokerapp.network.options.address import BrokerAddress, address_of
+from brokerapp.network.options.options import WITHOUT_EFFECT, ReconnectBackoff, options_of
 
 
 def connector(uri="static:(tcp://a:1)", **options):
@@ -14,7 +14,7 @@ def connector(uri="static:(tcp://a:1)", **options):
 
 
 def terms(*args, **options):
-    return terms_of(connector(*args, **options))[0]
+    return options_of(connector(*args, **options))[0]
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ def terms(*args, **options):
     ],
 )
 def test_a_uri_names_brokers(uri, addresses):
-    assert terms(uri).addresses == tuple(Address(host, port) for host, port in addresses)
+    assert terms(uri).addresses == tuple(BrokerAddress(host, port) for host, port in addresses)
 
 
 def test_how_long_a_broker_may_take_to_answer_is_said_with_its_address():
     first, second = terms("static:(tcp://a:1?connectionTimeout=2500&soTimeout=1,tcp://b:2)").addresses
-    assert (first.patience, second.patience) == (2.5, None)
+    assert (first.connect_timeout, second.connect_timeout) == (2.5, None)
 
 
 @pytest.mark.parametrize("wrong", ["soon", "0", "-1", "600001"])
@@ -59,7 +59,7 @@ def test_defaults_are_those_of_the_documents():
     found = terms()
     assert (found.message_ttl, found.consumer_ttl, found.conduit_subscriptions, found.duplex) == (1, 1, True, False)
     assert (found.decrease_network_consumer_priority, found.prefetch_size) == (True, 1000)
-    assert found.reconnecting == Reconnecting(1000, 30_000, True, 2.0)
+    assert found.reconnecting == ReconnectBackoff(1000, 30_000, True, 2.0)
 
 
 def test_network_ttl_is_that_of_messages_and_consumers_unless_they_have_their_own():
@@ -99,18 +99,18 @@ def test_what_cannot_be_understood_is_refused_by_name(options, words):
 
 
 def test_attributes_that_nobody_knows_are_told():
-    assert terms_of(connector(duplex="true", colour="red"))[1] == ["colour"]
+    assert options_of(connector(duplex="true", colour="red"))[1] == ["colour"]
 
 
 @pytest.mark.parametrize("uri", ["static:(tcp://a:1)", "multicast://default"])
 def test_options_of_a_uri_that_nobody_knows_are_told(uri):
-    assert terms_of(connector(f"{uri}?initialReconectDelay=5&maxReconnectDelay=7"))[1] == ["initialReconectDelay"]
+    assert options_of(connector(f"{uri}?initialReconectDelay=5&maxReconnectDelay=7"))[1] == ["initialReconectDelay"]
 
 
 def test_delays_grow_to_their_limit():
-    waits = Reconnecting(100, 1000)
+    waits = ReconnectBackoff(100, 1000)
     assert [waits.delay_ms(failures) for failures in (1, 2, 3, 5, 10**6)] == [100, 200, 400, 1000, 1000]
-    assert Reconnecting(100, 1000, exponential=False).delay_ms(9) == 100
+    assert ReconnectBackoff(100, 1000, exponential=False).delay_ms(9) == 100
 
 
 def test_the_other_broker_may_want_another_login():
@@ -122,17 +122,17 @@ def test_the_other_broker_may_want_another_login():
 
 def test_an_included_topic_may_say_that_all_are_served_as_durable_subscribers():
     listed = [Destination.parse(each) for each in ("topic://a?forceDurable=true", "topic://b?forceDurable=false")]
-    found, unknown = terms_of(NetworkConnector("n", "tcp://a:1", dynamically_included=tuple(listed)))
+    found, unknown = options_of(NetworkConnector("n", "tcp://a:1", dynamically_included=tuple(listed)))
     assert (found.forced_durable, unknown) == ((Destination.topic("a"),), [])
     strange = (Destination.parse("queue://q?colour=blue"),)
-    assert terms_of(NetworkConnector("n", "tcp://a:1", statically_included=strange))[1] == ["queue://q?colour"]
+    assert options_of(NetworkConnector("n", "tcp://a:1", statically_included=strange))[1] == ["queue://q?colour"]
     wrong = (Destination.parse("topic://t?forceDurable=perhaps"),)
     with pytest.raises(ConfigurationRefused, match="forceDurable='perhaps': true or false"):
-        terms_of(NetworkConnector("n", "tcp://a:1", statically_included=wrong))
+        options_of(NetworkConnector("n", "tcp://a:1", statically_included=wrong))
 
 
 def test_what_changes_nothing_here_is_known_all_the_same():
-    assert terms_of(connector(**dict.fromkeys(WITHOUT_EFFECT, "x")))[1] == []
+    assert options_of(connector(**dict.fromkeys(WITHOUT_EFFECT, "x")))[1] == []
 
 
 @pytest.mark.parametrize("uri", ["http://a:1", "https://a:1", "static:(http://a:1)"])

@@ -7,11 +7,16 @@ import pytest
 from brokerapp.config.reader import parse_config
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.network.options.address import Address
-from brokerapp.network.options.destination_filter import excepted, held_for, refusal, twice
-from brokerapp.network.options.options import Terms
+from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.destination_filter import (
+    duplicate_warnings,
+    exclusion_reason,
+    exclusions_within,
+    queues_held_for,
+)
+from brokerapp.network.options.options import ConnectorOptions
 
-TERMS = Terms("bridge", (Address("b", 1),))
+TERMS = ConnectorOptions("bridge", (BrokerAddress("b", 1),))
 QUEUE, TOPIC = Destination.queue, Destination.topic
 
 
@@ -30,7 +35,7 @@ QUEUE, TOPIC = Destination.queue, Destination.topic
     ],
 )
 def test_what_a_connector_bridges_and_why_not_the_rest(changes, target, reason):
-    said = refusal(replace(TERMS, **changes), target)
+    said = exclusion_reason(replace(TERMS, **changes), target)
     assert said == "" if reason == "" else reason in said
 
 
@@ -44,7 +49,7 @@ def test_what_a_connector_bridges_and_why_not_the_rest(changes, target, reason):
     ],
 )
 def test_what_a_pattern_that_is_consumed_takes_in_and_is_excluded(excluded, target, names):
-    assert excepted(replace(TERMS, excluded=excluded), target) == names
+    assert exclusions_within(replace(TERMS, excluded=excluded), target) == names
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_what_a_pattern_that_is_consumed_takes_in_and_is_excluded(excluded, targ
     ],
 )
 def test_which_copies_in_bound_queues_are_for_consumers_behind_the_bridge_too(changes, path, named):
-    assert held_for(replace(TERMS, **changes), ["t::q", "t::r"], path) == named
+    assert queues_held_for(replace(TERMS, **changes), ["t::q", "t::r"], path) == named
 
 
 VIRTUAL = (VirtualTopic("VirtualTopic.>"),)
@@ -83,12 +88,12 @@ VIRTUAL = (VirtualTopic("VirtualTopic.>"),)
     ],
 )
 def test_virtual_topics_and_their_queues_both_are_too_much(changes, warned):
-    assert bool(twice(replace(TERMS, **changes), VIRTUAL)) is warned
+    assert bool(duplicate_warnings(replace(TERMS, **changes), VIRTUAL)) is warned
 
 
 def test_a_local_virtual_topic_makes_no_copies_of_what_bridges_bring():
     local = (replace(VIRTUAL[0], local=True),)
-    assert twice(replace(TERMS, use_virtual_dest_subs=True), local) == []
+    assert duplicate_warnings(replace(TERMS, use_virtual_dest_subs=True), local) == []
 
 
 def test_the_import_of_such_a_connector_warns_in_its_line():

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.errors import ProtocolError
 from brokerapp.network.options import size_limits
-from brokerapp.network.options.size_limits import Limits, read_limits
+from brokerapp.network.options.size_limits import FrameLimits, read_limits
 from brokerapp.stomp.frames import FrameParser, encode
 
 HEADERS = {"destination": "/queue/ä\n:", "receipt": "out:1"}
@@ -23,22 +23,26 @@ def test_exactly_what_the_other_broker_would_not_take_is_too_long(room):
     headers, body = {**HEADERS, "content-length": "50"}, b"x" * 50
     lines = ("SEND", r"destination:/queue/ä\n\c", r"receipt:out\c1", "content-length:50")
     frame = len("".join(lines).encode()) + 50
-    for limit in (Limits(frame=frame + room), Limits(body=50 + room)):
-        assert bool(limit.exceeded(headers, body, 50)) is (room < 0)
+    for limit in (FrameLimits(frame=frame + room), FrameLimits(body=50 + room)):
+        assert bool(limit.exceeded_by(headers, body, 50)) is (room < 0)
         assert is_taken(limit, headers, body) is (room >= 0)
 
 
 def test_who_tells_no_limits_takes_all():
-    assert Limits().exceeded(HEADERS, b"x" * 10_000, 10_000) == ""
+    assert FrameLimits().exceeded_by(HEADERS, b"x" * 10_000, 10_000) == ""
 
 
 def test_a_packed_body_counts_as_long_as_it_will_be():
-    assert Limits(body=100).exceeded({}, b"packed", 101).startswith("its body has 101 bytes, and at most 100 are taken")
+    assert (
+        FrameLimits(body=100)
+        .exceeded_by({}, b"packed", 101)
+        .startswith("its body has 101 bytes, and at most 100 are taken")
+    )
 
 
 def test_a_message_far_from_the_limit_is_not_written_to_be_counted(monkeypatch):
     monkeypatch.setattr(size_limits, "encode", None)
-    assert Limits(frame=1_000).exceeded(HEADERS, b"x" * 700, 700) == ""
+    assert FrameLimits(frame=1_000).exceeded_by(HEADERS, b"x" * 700, 700) == ""
 
 
 @pytest.mark.parametrize("text", ["", "1", "1,2,3", "1,x", "-1,2", "1, 2", "1" * 19 + ",0"])
@@ -48,4 +52,4 @@ def test_a_header_that_is_not_two_numbers_is_told(text):
 
 
 def test_both_limits_are_read():
-    assert read_limits("10,0") == Limits(10, 0)
+    assert read_limits("10,0") == FrameLimits(10, 0)
