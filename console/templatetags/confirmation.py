@@ -12,7 +12,7 @@ register = template.Library()
 
 
 @register.simple_block_tag(takes_context=True)
-def sure(
+def confirm(
     context: template.Context,
     content: str,
     label: str,
@@ -22,17 +22,17 @@ def sure(
     name: str = "",
     value: object = "",
     typed: str = "",
-    look: str = "button button-danger",
+    style: str = "button button-danger",
 ) -> SafeString:
-    """{% sure label="Delete" url=url about=rule.name %}It is judged no more.{% endsure %}
+    """{% confirm label="Delete" url=url about=rule.name %}It is judged no more.{% endconfirm %}
 
     A button that opens a question, which stands above everything: `label` and what it is about, the content as words
     about what is lost, and the button that posts to `url` (with `name`=`value`). Where `typed` is given, it must be
     typed first; whoever answers the post has to check that too.
     """
     shown = {
-        "id": f"sure-{crc32(f'{url} {name} {value}'.encode()):x}", "content": content, "label": label, "url": url,
+        "id": f"confirm-{crc32(f'{url} {name} {value}'.encode()):x}", "content": content, "label": label, "url": url,
         "title": f"{button or label} {about}?", "button": button or label, "name": name, "value": value,
-        "typed": typed, "look": look, "csrf_token": context.get("csrf_token", ""),
+        "typed": typed, "style": style, "csrf_token": context.get("csrf_token", ""),
     }  # fmt: skip
     return SafeString(render_to_string("components/confirmation.html", shown))

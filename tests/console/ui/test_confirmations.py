@@ -23,7 +23,7 @@ def test_no_button_that_warns_acts_at_once_where_nothing_gives_it_back():
 
 
 QUESTION = (
-    '{% sure label="Delete" url="/x" about=name name="action" value="delete" typed=typed %}Gone for good.{% endsure %}'
+    '{% confirm label="Delete" url="/x" about=name name="action" value="delete" typed=typed %}Gone for good.{% endconfirm %}'
 )
 
 
