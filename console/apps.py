@@ -23,7 +23,7 @@ class ConsoleConfig(AppConfig):
         assert celery.app  # the one that tasks are asked through, in every process
         assert url_converters.NameConverter  # which addresses are made of
         login.watch()
-        permission_version.watch()
+        permission_version.connect_signals()
         cli_listener.listen()
 
 

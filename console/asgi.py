@@ -18,11 +18,11 @@ from console.accounts.impersonation import with_looks  # noqa: E402
 from console.accounts.second_factor import with_factor  # noqa: E402
 from console.broker.live.socket import LiveConsumer  # noqa: E402
 from console.ops.broker_host import lifespan  # noqa: E402
-from console.ui.url_converters import with_slashes  # noqa: E402
+from console.ui.url_converters import keep_encoded_slashes  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": with_slashes(pages),
+        "http": keep_encoded_slashes(pages),
         "websocket": AllowedHostsOriginValidator(
             AuthMiddlewareStack(with_factor(with_looks(URLRouter([path("live", LiveConsumer.as_asgi())]))))
         ),

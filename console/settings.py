@@ -38,7 +38,7 @@ SECRET_KEY = secret_key(SECRET_FILE)
 
 _named_hosts = [host.strip() for host in os.environ.get("SLUICE_HOSTS", "").split(",") if host.strip()]
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *_named_hosts]
-CSRF_FAILURE_VIEW = "console.ui.views.error_pages.outdated"
+CSRF_FAILURE_VIEW = "console.ui.views.error_pages.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in _named_hosts if host != "*"]
 
 INSTALLED_APPS = [
@@ -74,13 +74,13 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "console.ui.partials.PartsMiddleware",
+    "console.ui.partials.PartialsMiddleware",
     "csp.middleware.CSPMiddleware",
     "console.ui.error_middleware.BrokerErrorMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "console.accounts.second_factor.SecondFactorMiddleware",
     "console.accounts.impersonation.SeenAsMiddleware",
-    "console.ui.preferences.timezones.ZoneMiddleware",
+    "console.ui.preferences.timezones.TimezoneMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -96,7 +96,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "console.ui.context_processors.house",
+                "console.ui.context_processors.site_context",
             ],
             "loaders": [
                 (

@@ -55,9 +55,9 @@ urlpatterns = [
     *repair.urlpatterns,
     *message_search.urlpatterns,
     path("chart", charts.chart, name="chart"),
-    path("star", saved_items.star, name="star"),
+    path("star", saved_items.toggle_favourite, name="star"),
     path("views/<str:page>/save", saved_items.save_view, name="save-view"),
-    path("views/<int:view_id>/forget", saved_items.forget_view, name="forget-view"),
+    path("views/<int:view_id>/forget", saved_items.delete_view, name="forget-view"),
     path("queues/", lists.queues, name="queues"),
     path("queues/bulk", lists.bulk, {"kind": "queue"}, name="queues-bulk"),
     path("queues/<name:name>/chart", charts.destination_chart, {"kind": "queue"}, name="queue-chart"),
@@ -136,9 +136,9 @@ urlpatterns = [
     path("tokens/", api_tokens.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", api_tokens.revoke, name="revoke-token"),
     path("theme", preferences.theme, name="theme"),
-    path("keys", preferences.keys, name="keys"),
+    path("keys", preferences.shortcut_keys, name="keys"),
     path("zone", preferences.zone, name="zone"),
-    path("bell/seen", preferences.bell_seen, name="bell-seen"),
+    path("bell/seen", preferences.notifications_seen, name="bell-seen"),
     path("login/", account.login, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("api/", api_urls),
@@ -150,7 +150,7 @@ urlpatterns = [
     path("readyz", login_not_required(probes.readyz), name="readyz"),
 ]
 
-handler400 = "console.ui.views.error_pages.unreadable"
-handler403 = "console.ui.views.error_pages.denied"
-handler404 = "console.ui.views.error_pages.missing"
-handler500 = "console.ui.views.error_pages.broken"
+handler400 = "console.ui.views.error_pages.bad_request"
+handler403 = "console.ui.views.error_pages.permission_denied"
+handler404 = "console.ui.views.error_pages.page_not_found"
+handler500 = "console.ui.views.error_pages.server_error"

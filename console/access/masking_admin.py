@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from console.access.masking_rules import Rule
+from console.access.masking_rules import MaskRule
 from console.access.models import MaskingRule
 from console.audit import trail
 
@@ -16,45 +16,45 @@ FIELDS = ("role", "scope", "place", "pattern", "action", "replacement", "comment
 MAX_TEXT = 200
 
 
-def facts(rule: MaskingRule) -> dict[str, str]:
+def rule_fields(rule: MaskingRule) -> dict[str, str]:
     """What it says."""
     return {name: getattr(rule, name) for name in FIELDS}
 
 
-def save(request: HttpRequest, existing: MaskingRule | None, said: Mapping[str, str]) -> MaskingRule:
+def save_rule(request: HttpRequest, existing: MaskingRule | None, said: Mapping[str, str]) -> MaskingRule:
     """Put a rule in force, or change one. Raises RequestRefused, InvalidDestination."""
-    Rule.of(*(said[name] for name in FIELDS[:-1]))
+    MaskRule.parse(*(said[name] for name in FIELDS[:-1]))
     values = {**said, "scope": said["scope"] or ">"}
     values |= {name: said[name][:MAX_TEXT] for name in ("comment", "replacement")}
     about = f"masking rule {existing.pk}" if existing else "masking rule"
-    before = facts(existing) if existing else None
+    before = rule_fields(existing) if existing else None
     with trail.recording(request, "change masking" if existing else "add masking", about, before=before) as change:
         rule = existing or MaskingRule(order=MaskingRule.objects.count())
         for name in FIELDS:
             setattr(rule, name, values[name])
         rule.save()
-        change.after = facts(rule)
+        change.after = rule_fields(rule)
     return rule
 
 
-def change(request: HttpRequest, rule: MaskingRule, action: str) -> None:
+def change_rule(request: HttpRequest, rule: MaskingRule, action: str) -> None:
     """Switch a rule on or off, put it before others, delete it; `action` is one of CHANGES."""
-    before = facts(rule) | {"active": rule.active, "order": rule.order}
+    before = rule_fields(rule) | {"active": rule.active, "order": rule.order}
     with trail.recording(request, f"{action} masking", f"masking rule {rule.pk}", before=before) as done:
         CHANGES[action](rule)
         done.after = None if action == "delete" else before | {"active": rule.active, "order": rule.order}
 
 
-def _switch(rule: MaskingRule) -> None:
+def _toggle(rule: MaskingRule) -> None:
     rule.active = not rule.active
     rule.save()
 
 
-def _first(rule: MaskingRule) -> None:
+def _move_first(rule: MaskingRule) -> None:
     """Before all others: the first rule about a place counts."""
     top = MaskingRule.objects.first()
     rule.order = (top.order if top else 0) - 1
     rule.save()
 
 
-CHANGES: dict[str, Any] = {"switch": _switch, "first": _first, "delete": MaskingRule.delete}
+CHANGES: dict[str, Any] = {"switch": _toggle, "first": _move_first, "delete": MaskingRule.delete}

@@ -25,21 +25,21 @@ from console.access.roles import Role, Scope
 #: What stands where a value was.
 COVER = "••••"
 #: Characters left of a value by LAST4.
-LEFT = 4
+LAST_CHARACTERS = 4
 #: Bytes of a body that rules look through; what is larger is withheld where a rule would have to.
 MAX_BODY = 1024 * 1024
 MAX_PATTERN = 500
 #: Values in values of a JSON body: one that is deeper is withheld, as if it were no JSON.
 MAX_DEPTH = 64
 #: Seconds that the regular expressions may take over one body; then it is withheld. A page shows 50 messages.
-PATIENCE = 0.1
+REGEX_SECONDS = 0.1
 #: Headers that pages and clients need, and that say nothing of what is in a message.
-KEPT = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", WROTE})
+NEVER_MASKED = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", WROTE})
 #: Headers that repeat what another one says: a rule about that one masks these.
-REPEATED = {EARLIER_CAUSE: CAUSE}
+DERIVED_HEADERS = {EARLIER_CAUSE: CAUSE}
 
 
-class Place(StrEnum):
+class MaskTarget(StrEnum):
     """Where a rule looks."""
 
     HEADER = "header"  #: names of headers and properties, with * and ?
@@ -47,7 +47,7 @@ class Place(StrEnum):
     BODY = "body"  #: a regular expression in a body of text
 
 
-class Action(StrEnum):
+class MaskAction(StrEnum):
     """What a rule does with what it finds."""
 
     REMOVE = "remove"
@@ -57,27 +57,27 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MaskRule:
     """One rule as it was given. `role` None: every role."""
 
     role: Role | None
     scope: Scope
-    place: Place
+    place: MaskTarget
     pattern: str
-    action: Action
+    action: MaskAction
     replacement: str = COVER
 
     @staticmethod
-    def of(role: str, scope: str, place: str, pattern: str, action: str, replacement: str = "") -> Rule:
+    def parse(role: str, scope: str, place: str, pattern: str, action: str, replacement: str = "") -> MaskRule:
         """The rule that texts describe. Raises RequestRefused, InvalidDestination."""
-        for value, kind in ((place, Place), (action, Action)):
+        for value, kind in ((place, MaskTarget), (action, MaskAction)):
             if value not in set(kind):
                 raise RequestRefused(f"{value!r} is not one of {', '.join(kind)}")
         if role and role not in set(Role):
             raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
-        rule = Rule(
-            Role(role) if role else None, Scope.parse(scope or ">"), Place(place), pattern.strip(), Action(action),
-            replacement or COVER,
+        rule = MaskRule(
+            Role(role) if role else None, Scope.parse(scope or ">"), MaskTarget(place), pattern.strip(),
+            MaskAction(action), replacement or COVER,
         )  # fmt: skip
         rule.check()
         return rule
@@ -87,42 +87,42 @@ class Rule:
         if len(self.pattern) > MAX_PATTERN:
             raise RequestRefused(f"a pattern has at most {MAX_PATTERN} characters")
         match self.place:
-            case Place.JSON:
-                _steps(self.pattern)
-            case Place.BODY:
+            case MaskTarget.JSON:
+                _parse_path(self.pattern)
+            case MaskTarget.BODY:
                 try:
                     regex.compile(self.pattern)
                 except (regex.error, OverflowError, RecursionError) as error:
                     raise RequestRefused(f"{self.pattern!r} is no regular expression: {error}") from error
-            case Place.HEADER if not self.pattern or self.action is Action.SHOW:
+            case MaskTarget.HEADER if not self.pattern or self.action is MaskAction.SHOW:
                 raise RequestRefused(
                     "headers are shown to whoever may browse: a rule about them takes away"
                     if self.pattern
                     else "give the name of a header, or a pattern such as card*"
                 )
-        if self.place is Place.BODY and self.action is not Action.SHOW and not self.pattern:
+        if self.place is MaskTarget.BODY and self.action is not MaskAction.SHOW and not self.pattern:
             raise RequestRefused("give a regular expression for what is to be found in bodies")
 
 
-def hides_header(rules: Iterable[Rule], name: str) -> Rule | None:
+def rule_for_header(rules: Iterable[MaskRule], name: str) -> MaskRule | None:
     """The rule that masks this header, if one does."""
-    if name in KEPT:
+    if name in NEVER_MASKED:
         return None
-    said = {name, REPEATED.get(name, name)}
-    about = (rule for rule in rules if rule.place is Place.HEADER)
+    said = {name, DERIVED_HEADERS.get(name, name)}
+    about = (rule for rule in rules if rule.place is MaskTarget.HEADER)
     return next((rule for rule in about if any(map(_named(rule.pattern).match, said))), None)
 
 
-def mask_headers(rules: Sequence[Rule], headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def mask_headers(rules: Sequence[MaskRule], headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """The headers as the rules leave them, and the names of those that are masked."""
     left, names = {}, []
     for name, value in headers.items():
-        rule = hides_header(rules, name)
+        rule = rule_for_header(rules, name)
         if rule is None:
             left[name] = value
             continue
         names.append(name)
-        if rule.action is not Action.REMOVE:
+        if rule.action is not MaskAction.REMOVE:
             left[name] = _masked(rule, value)
     return left, names
 
@@ -136,11 +136,11 @@ class MaskedBody:
     places: tuple[str, ...] = ()  #: what was masked in it
 
 
-def mask_body(rules: Sequence[Rule], body: bytes, *, covered: bool) -> MaskedBody:
+def mask_body(rules: Sequence[MaskRule], body: bytes, *, covered: bool) -> MaskedBody:
     """The body as the rules leave it; `covered`: without the values that no rule shows."""
-    covered = covered and not any(rule.place is Place.BODY and rule.action is Action.SHOW for rule in rules)
-    paths = [rule for rule in rules if rule.place is Place.JSON]
-    regexes = [rule for rule in rules if rule.place is Place.BODY and rule.action is not Action.SHOW]
+    covered = covered and not any(rule.place is MaskTarget.BODY and rule.action is MaskAction.SHOW for rule in rules)
+    paths = [rule for rule in rules if rule.place is MaskTarget.JSON]
+    regexes = [rule for rule in rules if rule.place is MaskTarget.BODY and rule.action is not MaskAction.SHOW]
     if not body or not (covered or paths or regexes):
         return MaskedBody(body)
     if len(body) > MAX_BODY:
@@ -170,47 +170,54 @@ class _NotJsonError(Exception):
 
 # -- JSON
 
-_GONE = object()
+_REMOVED = object()
 
 
-def _mask_json(rules: Sequence[Rule], body: bytes, covered: bool, places: list[str]) -> bytes:
+def _mask_json(rules: Sequence[MaskRule], body: bytes, covered: bool, places: list[str]) -> bytes:
     try:
         document = json.loads(body)
     except ValueError as error:
         raise _NotJsonError from error
     if covered and not isinstance(document, dict | list):
         raise _NotJsonError
-    looks = [_Look(rule, _steps(rule.pattern), frozenset({0})) for rule in rules]
+    looks = [_JsonCursor(rule, _parse_path(rule.pattern), frozenset({0})) for rule in rules]
     found = _walk(looks, document, (), covered, None, places)
     if not places:
         return body  # as it was written
-    return b"" if found is _GONE else json.dumps(found, ensure_ascii=False).encode(errors="backslashreplace")
+    return b"" if found is _REMOVED else json.dumps(found, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _walk(
-    looks: Sequence[_Look], value: Any, path: tuple[Any, ...], covered: bool, forced: Rule | None, places: list[str]
+    looks: Sequence[_JsonCursor],
+    value: Any,
+    path: tuple[Any, ...],
+    covered: bool,
+    forced: MaskRule | None,
+    places: list[str],
 ) -> Any:
     if len(path) > MAX_DEPTH:
         raise _NotJsonError
     rule = next((look.rule for look in looks if look.is_there), None)
-    if rule is not None and rule.action is Action.SHOW:
+    if rule is not None and rule.action is MaskAction.SHOW:
         covered, forced = False, None
-    elif rule is not None and (rule.action is not Action.LAST4 or not isinstance(value, dict | list)):
-        places.append(_written(path))
-        return _GONE if rule.action is Action.REMOVE else _masked(rule, _text(value))
+    elif rule is not None and (rule.action is not MaskAction.LAST4 or not isinstance(value, dict | list)):
+        places.append(_format_path(path))
+        return _REMOVED if rule.action is MaskAction.REMOVE else _masked(rule, _text(value))
     elif rule is not None:
         forced = rule
     if isinstance(value, dict):
         pairs = (
-            (name, _walk(_inside(looks, name), each, (*path, name), covered, forced, places))
+            (name, _walk(_descend(looks, name), each, (*path, name), covered, forced, places))
             for name, each in value.items()
         )
-        return {name: each for name, each in pairs if each is not _GONE}
+        return {name: each for name, each in pairs if each is not _REMOVED}
     if isinstance(value, list):
-        items = (_walk(_inside(looks, at), each, (*path, at), covered, forced, places) for at, each in enumerate(value))
-        return [each for each in items if each is not _GONE]
+        items = (
+            _walk(_descend(looks, at), each, (*path, at), covered, forced, places) for at, each in enumerate(value)
+        )
+        return [each for each in items if each is not _REMOVED]
     if forced is not None:
-        places.append(_written(path))
+        places.append(_format_path(path))
         return _masked(forced, _text(value))
     if covered and value is not None:
         places.append("all values")
@@ -222,7 +229,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _written(path: tuple[Any, ...]) -> str:
+def _format_path(path: tuple[Any, ...]) -> str:
     return "$" + "".join("[*]" if isinstance(step, int) else f".{step}" for step in path)
 
 
@@ -232,7 +239,7 @@ _ANY, _DEEP = object(), object()
 
 
 @lru_cache(maxsize=1024)
-def _steps(pattern: str) -> tuple[Any, ...]:
+def _parse_path(pattern: str) -> tuple[Any, ...]:
     """The steps of a path; a bare name means it at any depth. Raises RequestRefused."""
     text = pattern.strip()
     if text and not text.startswith("$"):
@@ -259,10 +266,10 @@ def _steps(pattern: str) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _JsonCursor:
     """A rule on its way into a document: how many of its steps may have been taken, of all the ways to take them."""
 
-    rule: Rule
+    rule: MaskRule
     steps: tuple[Any, ...]
     taken: frozenset[int]
 
@@ -270,7 +277,7 @@ class _Look:
     def is_there(self) -> bool:
         return len(self.steps) in self.taken
 
-    def into(self, name: Any) -> _Look:
+    def into(self, name: Any) -> _JsonCursor:
         """One level further."""
         taken = set()
         for at in self.taken:
@@ -279,33 +286,33 @@ class _Look:
                 at += 1
             if at < len(self.steps) and (self.steps[at] is _ANY or self.steps[at] == name):
                 taken.add(at + 1)
-        return _Look(self.rule, self.steps, frozenset(taken))
+        return _JsonCursor(self.rule, self.steps, frozenset(taken))
 
 
-def _inside(looks: Sequence[_Look], name: Any) -> list[_Look]:
+def _descend(looks: Sequence[_JsonCursor], name: Any) -> list[_JsonCursor]:
     return [inside for look in looks if (inside := look.into(name)).taken]
 
 
 # -- text
 
 
-def _mask_text(rules: Sequence[Rule], text: str, places: list[str]) -> str:
-    until = time.monotonic() + PATIENCE
+def _mask_text(rules: Sequence[MaskRule], text: str, places: list[str]) -> str:
+    until = time.monotonic() + REGEX_SECONDS
     for rule in rules:
-        cover, left = partial(_found, rule), max(0.001, until - time.monotonic())
+        cover, left = partial(_note_match, rule), max(0.001, until - time.monotonic())
         text, count = regex.subn(rule.pattern, cover, text, timeout=left, concurrent=True)  # other threads go on
         if count:
             places.append(f"what matches {rule.pattern}")
     return text
 
 
-def _found(rule: Rule, found: regex.Match[str]) -> str:
-    return "" if rule.action is Action.REMOVE else _masked(rule, found.group())
+def _note_match(rule: MaskRule, found: regex.Match[str]) -> str:
+    return "" if rule.action is MaskAction.REMOVE else _masked(rule, found.group())
 
 
-def _masked(rule: Rule, text: str) -> str:
-    if rule.action is Action.LAST4:
-        return COVER + text[-LEFT:] if len(text) > LEFT else COVER
+def _masked(rule: MaskRule, text: str) -> str:
+    if rule.action is MaskAction.LAST4:
+        return COVER + text[-LAST_CHARACTERS:] if len(text) > LAST_CHARACTERS else COVER
     return rule.replacement
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from console.access.masking_rules import Rule
-from console.access.roles import Grant
+from console.access.masking_rules import MaskRule
+from console.access.roles import RoleGrant
 
 
 class Assignment(models.Model):
@@ -29,9 +29,9 @@ class Assignment(models.Model):
         ]
 
     @property
-    def grant(self) -> Grant:
+    def grant(self) -> RoleGrant:
         """What it gives."""
-        return Grant.of(self.role, self.scopes, self.extras)
+        return RoleGrant.parse(self.role, self.scopes, self.extras)
 
 
 class MaskingRule(models.Model):
@@ -51,9 +51,9 @@ class MaskingRule(models.Model):
         ordering = ["order", "id"]
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> MaskRule:
         """What it does."""
-        return Rule.of(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
+        return MaskRule.parse(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
 
 
 class RightsVersion(models.Model):

@@ -25,7 +25,7 @@ _read: tuple[float, int] = (-FRESH, 0)
 _grown_here = 0
 
 
-def rights_version() -> int:
+def permission_version() -> int:
     """The version, at most FRESH seconds old."""
     global _read
     with _lock:
@@ -36,17 +36,17 @@ def rights_version() -> int:
         return version
 
 
-def rights_state() -> tuple[int, int]:
+def permission_state() -> tuple[int, int]:
     """What is equal as long as nothing changed: a key for what is remembered. What is changed here shows at once."""
-    return rights_version(), _grown_here
+    return permission_version(), _grown_here
 
 
-def changes_here() -> int:
+def local_changes() -> int:
     """How often this process changed anybody's rights."""
     return _grown_here
 
 
-def grow(sender: Any = None, **kwargs: Any) -> None:
+def increment(sender: Any = None, **kwargs: Any) -> None:
     """Somebody's rights may have changed."""
     if kwargs.get("update_fields") == frozenset({"last_login"}):
         return
@@ -56,10 +56,10 @@ def grow(sender: Any = None, **kwargs: Any) -> None:
         RightsVersion.objects.create(version=1)
 
 
-def watch() -> None:
+def connect_signals() -> None:
     """Have every change that counts let the version grow."""
     for model in (Assignment, Group, MaskingRule, User):
-        post_save.connect(grow, model, dispatch_uid="rights")
-        post_delete.connect(grow, model, dispatch_uid="rights")
-    post_delete.connect(grow, Session, dispatch_uid="rights")
-    m2m_changed.connect(grow, User.groups.through, dispatch_uid="rights")
+        post_save.connect(increment, model, dispatch_uid="rights")
+        post_delete.connect(increment, model, dispatch_uid="rights")
+    post_delete.connect(increment, Session, dispatch_uid="rights")
+    m2m_changed.connect(increment, User.groups.through, dispatch_uid="rights")

@@ -15,26 +15,26 @@ WITHHELD = "it concerns a destination that you may not see"
 _NAMED = re.compile(r"\b[a-z-]+://[^\s,;]+")
 
 
-def more(count: int) -> str:
+def hidden_count(count: int) -> str:
     """How many places are not named."""
     return f"{count} more that you may not see"
 
 
-def listed(places: Iterable[Destination | str], sees: Sees) -> list[str]:
+def redact_names(places: Iterable[Destination | str], sees: Sees) -> list[str]:
     """The places by name, in native form; at the end how many more there are."""
     found = [place if isinstance(place, Destination) else Destination.parse(place) for place in places]
     seen = [str(place) for place in found if sees(place)]
-    return seen if len(seen) == len(found) else [*seen, more(len(found) - len(seen))]
+    return seen if len(seen) == len(found) else [*seen, hidden_count(len(found) - len(seen))]
 
 
-def said(text: str, sees: Sees) -> str:
+def redact_sentence(text: str, sees: Sees) -> str:
     """A sentence of the broker, or what tells its reader nothing where it names what they may not know of."""
     return text if sees is everything or all(map(sees, _named_in(text))) else WITHHELD
 
 
-def joined(text: str, sees: Sees) -> str:
+def redact_list(text: str, sees: Sees) -> str:
     """The places of a list in a text, as `listed` names them."""
-    return text if sees is everything or not text else ", ".join(listed(text.split(", "), sees))
+    return text if sees is everything or not text else ", ".join(redact_names(text.split(", "), sees))
 
 
 def _named_in(text: str) -> Iterable[Destination]:

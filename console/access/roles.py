@@ -61,14 +61,14 @@ class Verb(StrEnum):
 
 _ADMIN = frozenset({Role.ADMIN})
 _OPERATORS = _ADMIN | {Role.OPERATOR}
-_HELPERS = _OPERATORS | {Role.SUPPORT}
-_PEOPLE = _HELPERS | {Role.ANALYST, Role.VIEWER}
+_SUPPORT = _OPERATORS | {Role.SUPPORT}
+_VIEWERS = _SUPPORT | {Role.ANALYST, Role.VIEWER}
 
 ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
-    Verb.SEE: _PEOPLE,
-    Verb.BROWSE: _HELPERS,
-    Verb.READ: _HELPERS,
-    Verb.RESUBMIT: _HELPERS,
+    Verb.SEE: _VIEWERS,
+    Verb.BROWSE: _SUPPORT,
+    Verb.READ: _SUPPORT,
+    Verb.RESUBMIT: _SUPPORT,
     Verb.BULK: _OPERATORS,
     Verb.EDIT: _OPERATORS,
     Verb.SEND: _OPERATORS,
@@ -76,11 +76,11 @@ ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
     Verb.PAUSE: _OPERATORS,
     Verb.CLOSE: _OPERATORS,
     Verb.CREATE: _OPERATORS,
-    Verb.DRAFT: _HELPERS,
+    Verb.DRAFT: _SUPPORT,
     Verb.ROUTE: _ADMIN,
     Verb.BRIDGE: _ADMIN,
     Verb.RECORD: _ADMIN,
-    Verb.ANALYSE: _HELPERS | {Role.ANALYST},
+    Verb.ANALYSE: _SUPPORT | {Role.ANALYST},
     Verb.SCHEDULE: _OPERATORS | {Role.ANALYST},
     Verb.ALERT: _OPERATORS,
     Verb.METRICS: _OPERATORS | {Role.MONITOR},
@@ -96,13 +96,13 @@ EXTRAS: dict[Role, frozenset[Verb]] = {
 }
 
 #: Roles that are for everything: an admin could lift a scope, and what programs may do is the broker's own to decide.
-UNSCOPED = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})
+UNSCOPED_ROLES = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})
 
 #: What tells of a queue and changes nothing: by whatever name it is called, the queue is meant.
-LOOKING = frozenset({Verb.SEE, Verb.BROWSE, Verb.READ})
+READ_VERBS = frozenset({Verb.SEE, Verb.BROWSE, Verb.READ})
 
 #: Roles that read bodies only as far as masking shows them.
-MASKED = frozenset({Role.SUPPORT})
+MASKED_ROLES = frozenset({Role.SUPPORT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class Scope:
         """What it names, as patterns of each kind."""
         return tuple(Destination(kind, self.pattern) for kind in ((self.kind,) if self.kind else NAMED_KINDS))
 
-    def holds(self, destination: Destination) -> bool:
+    def contains(self, destination: Destination) -> bool:
         """Whether the destination, or all that a pattern names, lies in it."""
         return self._is_of(destination) and covers(self.pattern, destination.physical.name)
 
-    def touches(self, destination: Destination) -> bool:
+    def overlaps(self, destination: Destination) -> bool:
         """Whether the destination, or some that a pattern names, lies in it."""
         return self._is_of(destination) and overlap(self.pattern, destination.physical.name)
 
@@ -154,7 +154,7 @@ def _checked(pattern: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class TokenLimit:
     """What a token leaves of its user's rights: these verbs, in these scopes (none: wherever they have them)."""
 
     verbs: frozenset[Verb]
@@ -162,13 +162,13 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class RoleGrant:
     """A role as somebody has it: where (no scopes: everywhere), and with what beyond it."""
 
     role: Role
     scopes: tuple[Scope, ...] = ()
     extras: frozenset[Verb] = frozenset()
-    limit: Limit | None = None
+    limit: TokenLimit | None = None
 
     @property
     def is_everywhere(self) -> bool:
@@ -176,7 +176,7 @@ class Grant:
         return not self.scopes and (self.limit is None or not self.limit.scopes)
 
     @property
-    def bounds(self) -> tuple[Scope, ...]:
+    def effective_scopes(self) -> tuple[Scope, ...]:
         """The scopes that bound it: those of its token if that has any, which lie within its own, else its own."""
         return (self.limit.scopes if self.limit is not None else ()) or self.scopes
 
@@ -184,26 +184,28 @@ class Grant:
         """Whether it has the right, for the destination; without one: anywhere."""
         if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
             return False
-        places = () if destination is None else (destination,) if verb in LOOKING else meant_by(destination)
+        places = (
+            () if destination is None else (destination,) if verb in READ_VERBS else affected_destinations(destination)
+        )
         if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, places)):
             return False
         return _within(self.scopes, places)
 
-    def touches(self, destination: Destination) -> bool:
+    def overlaps(self, destination: Destination) -> bool:
         """Whether it is for some of what a pattern names."""
         limits = self.limit.scopes if self.limit is not None else ()
         return all(
-            not scopes or any(scope.touches(destination) for scope in scopes) for scopes in (self.scopes, limits)
+            not scopes or any(scope.overlaps(destination) for scope in scopes) for scopes in (self.scopes, limits)
         )
 
     @staticmethod
-    def of(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Grant:
+    def parse(role: str, scopes: Iterable[str], extras: Iterable[str]) -> RoleGrant:
         """The grant that names and patterns describe; see `Assignment`. Raises ValueError, InvalidDestination."""
         verbs = frozenset(Verb[name.upper()] for name in extras)
-        return Grant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
+        return RoleGrant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
 
 
-def meant_by(destination: Destination) -> tuple[Destination, ...]:
+def affected_destinations(destination: Destination) -> tuple[Destination, ...]:
     """What doing something to a destination is about: of a fully qualified name its address, too.
 
     Who calls a new queue by one binds it there: it gets what is sent to the topic of that name, or a share of what is
@@ -216,15 +218,15 @@ def meant_by(destination: Destination) -> tuple[Destination, ...]:
 
 
 def _within(scopes: tuple[Scope, ...], places: tuple[Destination, ...]) -> bool:
-    return not scopes or all(any(scope.holds(place) for scope in scopes) for place in places)
+    return not scopes or all(any(scope.contains(place) for scope in scopes) for place in places)
 
 
-def allows(grants: Iterable[Grant], verb: Verb, destination: Destination | None = None) -> bool:
+def allows(grants: Iterable[RoleGrant], verb: Verb, destination: Destination | None = None) -> bool:
     """Whether one of the grants has the right."""
     return any(grant.allows(verb, destination) for grant in grants)
 
 
-def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
+def permission_message(verb: Verb, destination: Any = None, held: str = "") -> str:
     """The sentence that names a missing right, and for what it is `held` instead."""
     roles = [role for role in Role if role in ROLES_BY_VERB[verb]]
     named = f"role {roles[0]}" if len(roles) == 1 else f"roles {', '.join(roles[:-1])} and {roles[-1]}"
@@ -235,7 +237,7 @@ def lacking(verb: Verb, destination: Any = None, held: str = "") -> str:
     return f"This needs the right to {verb}{where}, which comes with the {named}{added}.{instead}"
 
 
-def lacking_in_token(verb: Verb, destination: Any, held: str) -> str:
+def token_permission_message(verb: Verb, destination: Any, held: str) -> str:
     """The sentence that names a right which a user has and their token leaves out, or `held` for others only."""
     if not held:
         return f"This token does not include the permission {verb.name.lower()} ({verb})."

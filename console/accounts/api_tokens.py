@@ -13,8 +13,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, is_narrow, may, narrow, require
-from console.access.roles import Limit, Scope
+from console.access.permissions import Verb, has_permission, is_restricted, require, restrict
+from console.access.roles import Scope, TokenLimit
 from console.accounts.models import ApiToken
 from console.audit import trail
 
@@ -43,7 +43,7 @@ def create(
         raise RequestRefused(f"days: a token lives 1 to {LONGEST} days, not {days}")
     if unknown := [each for each in wanted if each.upper() not in Verb.__members__]:
         raise RequestRefused(f"verbs: {', '.join(unknown)} is none of {', '.join(verb.name.lower() for verb in Verb)}")
-    if lacking := [each for each in wanted if not may(user, Verb[each.upper()])]:
+    if lacking := [each for each in wanted if not has_permission(user, Verb[each.upper()])]:
         raise RequestRefused(f"verbs: {user} has no right to {', '.join(lacking)}")
     if not wanted:
         raise RequestRefused("verbs: a token without any right is good for nothing")
@@ -67,7 +67,7 @@ def make(
     PermissionDenied.
     """
     user = request.user
-    if is_narrow(user):
+    if is_restricted(user):
         require(request, Verb.USERS)
     if name_of_user and name_of_user != user.get_username():
         require(request, Verb.USERS)
@@ -109,14 +109,14 @@ def user_of(text: str, address: str = "") -> User | None:
     if token is None:
         return None
     _note(token, timezone.now(), address)
-    narrow(token.user, limit_of(token))
+    restrict(token.user, limit_of(token))
     return token.user
 
 
-def limit_of(token: ApiToken) -> Limit:
+def limit_of(token: ApiToken) -> TokenLimit:
     """What it leaves of its user's rights."""
     verbs = frozenset(Verb[each.upper()] for each in token.verbs if each.upper() in Verb.__members__)
-    return Limit(verbs, tuple(map(Scope.parse, token.scopes)))
+    return TokenLimit(verbs, tuple(map(Scope.parse, token.scopes)))
 
 
 def _note(token: ApiToken, now: datetime, address: str) -> None:

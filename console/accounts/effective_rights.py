@@ -13,11 +13,11 @@ from django.db.models import Q
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from console.access.masking import reader_of
+from console.access.masking import reader_role
 from console.access.models import Assignment
-from console.access.roles import MASKED, Grant, Role, Sees, Verb, allows, everything
+from console.access.roles import MASKED_ROLES, Role, RoleGrant, Sees, Verb, allows, everything
 from console.accounts import users
-from console.ui.navigation.command_palette import COMMANDS, Command
+from console.ui.navigation.command_palette import COMMANDS, PaletteCommand
 
 #: What holders there are.
 USER, GROUP, ROLE = KINDS = ("user", "group", "role")
@@ -35,11 +35,11 @@ class Holder:
 
     kind: str  #: one of KINDS
     name: str
-    sources: tuple[tuple[Grant, str], ...]  #: what it has, and where that comes from
+    sources: tuple[tuple[RoleGrant, str], ...]  #: what it has, and where that comes from
     scopes: tuple[str, ...] = ()  #: of a role that nobody needs to have
 
     @property
-    def grants(self) -> tuple[Grant, ...]:
+    def grants(self) -> tuple[RoleGrant, ...]:
         """What it has."""
         return tuple(grant for grant, _ in self.sources)
 
@@ -78,7 +78,7 @@ def _existing(model: type[User | Group], field: str, name: str) -> User | Group:
 
 def of_user(user: User) -> Holder:
     """A user with what they have themselves and by their groups; who is closed has nothing."""
-    sources = [(Grant(Role.ADMIN), "superuser")] if user.is_superuser else []
+    sources = [(RoleGrant(Role.ADMIN), "superuser")] if user.is_superuser else []
     found = Assignment.objects.filter(Q(user=user) | Q(group__user=user)).select_related("group")
     sources += [(each.grant, _source(each)) for each in found]
     return Holder(USER, user.get_username(), tuple(sources if user.is_active else ()))
@@ -100,12 +100,12 @@ def _places(holder: Holder, verb: Verb) -> list[tuple[str, str]]:
     places: dict[str, list[str]] = {}
     for grant, source in holder.sources:
         if grant.allows(verb):
-            by = f"{source} (masked)" if verb is Verb.READ and grant.role in MASKED else source
+            by = f"{source} (masked)" if verb is Verb.READ and grant.role in MASKED_ROLES else source
             places.setdefault(", ".join(map(str, grant.scopes)) or "everywhere", []).append(by)
     return [(where, ", ".join(each)) for where, each in places.items()]
 
 
-def pages(holder: Holder) -> list[tuple[Command, bool]]:
+def pages(holder: Holder) -> list[tuple[PaletteCommand, bool]]:
     """The pages one can go to, each with whether the holder may."""
     return [(command, allows(holder.grants, command.verb)) for command in COMMANDS]
 
@@ -119,4 +119,4 @@ def cell(holder: Holder, verb: Verb, destination: Destination) -> str:
     """What of one right: `yes`, `masked` or `no`."""
     if not allows(holder.grants, verb, destination):
         return "no"
-    return "masked" if verb is Verb.READ and reader_of(holder.grants, destination) in MASKED else "yes"
+    return "masked" if verb is Verb.READ and reader_role(holder.grants, destination) in MASKED_ROLES else "yes"

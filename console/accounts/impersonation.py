@@ -22,8 +22,8 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import rotate_token
 
 from brokerapp.errors import BrokerError, RequestRefused
-from console.access.permission_version import grow
-from console.access.permissions import AnyUser, Verb, may, still_here
+from console.access.permission_version import increment
+from console.access.permissions import AnyUser, Verb, has_permission, reload_user
 from console.accounts import effective_rights
 from console.accounts.effective_rights import Holder
 from console.audit import trail
@@ -89,7 +89,7 @@ def end(request: HttpRequest) -> None:
 def _tell_sockets(session: SessionBase) -> None:
     """Have pages that are open in other tabs judged anew: they show the console as to somebody else."""
     session.save()  # first: whoever looks when the version has grown must find it
-    grow()
+    increment()
 
 
 def ended(request: HttpRequest) -> str:
@@ -102,7 +102,7 @@ def ended(request: HttpRequest) -> str:
 def seen_as(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
     """Whom the console takes this user for, by what their session holds: themselves, or whom they see it as."""
     kept = session.get(KEY)
-    if not kept or time.time() > kept["until"] or not may(user, Verb.USERS):
+    if not kept or time.time() > kept["until"] or not has_permission(user, Verb.USERS):
         return user
     try:
         holder = effective_rights.find(kept["kind"], kept["name"], kept["scopes"])
@@ -123,7 +123,7 @@ def see(request: HttpRequest) -> None:
 
 def seen_now(user: AnyUser, session: SessionBase) -> AnyUser | None:
     """The user as of now, or whom they see the console as by now; None when the session or the account has ended."""
-    found = still_here(person(user), session)
+    found = reload_user(person(user), session)
     return found and seen_as(found, session.load())  # another tab may have begun a look, or ended it
 
 

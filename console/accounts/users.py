@@ -23,7 +23,7 @@ from django.utils.http import urlsafe_base64_encode
 
 from brokerapp.errors import RequestRefused
 from console.access.models import Assignment
-from console.access.roles import EXTRAS, UNSCOPED, Grant, Role, Scope
+from console.access.roles import EXTRAS, UNSCOPED_ROLES, Role, RoleGrant, Scope
 
 #: Bytes of chance in a generated password: 16 characters.
 PASSWORD_BYTES = 12
@@ -89,7 +89,7 @@ def checked(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Assignme
     if role not in set(Role):
         raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
     patterns = list(dict.fromkeys(str(Scope.parse(text)) for text in scopes if text.strip()))
-    if patterns and role in UNSCOPED:
+    if patterns and role in UNSCOPED_ROLES:
         raise RequestRefused(f"the role {role} is for everything: it takes no scopes")
     if len(patterns) > MAX_SCOPES:
         raise RequestRefused(f"an assignment has at most {MAX_SCOPES} scopes: use patterns")
@@ -168,7 +168,7 @@ def described(holder: Holder) -> dict[str, Any]:
     return facts
 
 
-def words(grant: Grant) -> str:
+def words(grant: RoleGrant) -> str:
     """`support for orders.>, with bulk`"""
     where = f" for {', '.join(map(str, grant.scopes))}" if grant.scopes else ""
     more = f", may also {', '.join(sorted(grant.extras))}" if grant.extras else ""

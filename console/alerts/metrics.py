@@ -207,8 +207,8 @@ def amount(metric: AlertMetric, value: float) -> str:
     """A number of a metric with its unit: `1,204 messages`, `4 min`, `80 %`."""
     unit = DESCRIPTIONS[metric].unit
     if unit == "s":
-        return number_format.span(value)
+        return number_format.format_duration(value)
     if unit in COUNTED:
-        return number_format.counted(round(value), unit.removesuffix("s"))
-    text = number_format.whole(value) if unit != "msg/s" else number_format.rate(value)
+        return number_format.pluralize_count(round(value), unit.removesuffix("s"))
+    text = number_format.format_integer(value) if unit != "msg/s" else number_format.format_rate(value)
     return f"{text} {unit}"

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from console.access.permissions import AnyUser, Verb, may, touched, visible
+from console.access.permissions import AnyUser, Verb, has_permission, pattern_filter, visible
 from console.alerts import active_alerts
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import readable_runs
@@ -24,7 +24,7 @@ from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.ui.formatting import number_format
 from console.ui.preferences.models import UserSetting
-from console.ui.preferences.user_settings import read_setting
+from console.ui.preferences.user_settings import load_settings
 
 #: Of each sort, how many are shown; all of them are on their pages, to which links lead.
 MAX_SHOWN = 5
@@ -51,14 +51,14 @@ def cells(user: AnyUser, setting: UserSetting | None = None) -> dict[str, Any]:
 
     When they did is in their `setting`, for who has read it already.
     """
-    firing, waits, ended = _firing(user), _waiting(user), _ended(user, setting or read_setting(user))
+    firing, waits, ended = _firing(user), _waiting(user), _ended(user, setting or load_settings(user))
     count = len(firing) + len(waits) + sum(each.is_new for each in ended)
     groups = [("Fires now", firing, "alerts"), ("Waits for you", waits, ""), ("Came to an end", ended, "")]
     shown = [(label, items[:MAX_SHOWN], len(items) - MAX_SHOWN, page) for label, items, page in groups if items]
     return {
-        "count": number_format.whole(count) if count else "",
+        "count": number_format.format_integer(count) if count else "",
         "state": "act" if firing else "note" if count else "quiet",
-        "says": number_format.counted(count, "notice"),
+        "says": number_format.pluralize_count(count, "notice"),
         "bell_html": render_to_string("layout/notifications.html", {"sections": shown}),
     }
 
@@ -82,17 +82,17 @@ def _waiting(user: AnyUser) -> list[NotificationItem]:
         )
         for each in job_service.listed(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
         if all(
-            may(user, verb, place)
+            has_permission(user, verb, place)
             for verb in job_service.verbs_to("approve", each)
             for place in job_service.places(each)
         )
     ]
-    if may(user, Verb.ROUTE):
+    if has_permission(user, Verb.ROUTE):
         found += [
             NotificationItem(
                 each.name, f"A draft of {each.author} to apply", reverse("draft", args=[each.pk]), each.changed, "look"
             )
-            for each in draft_service.list_visible([Draft.State.ASKED], touched(user), MAX_WAITING)
+            for each in draft_service.list_visible([Draft.State.ASKED], pattern_filter(user), MAX_WAITING)
         ]
     return sorted(found, key=lambda item: item.when, reverse=True)
 
@@ -112,11 +112,11 @@ def _jobs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
     found = job_service.listed(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
     for each in found[:MAX_SHOWN]:
-        detail = each.note or f"{number_format.counted(each.done, 'message')} done"
+        detail = each.note or f"{number_format.pluralize_count(each.done, 'message')} done"
         if each.failed:
-            detail += f", {number_format.whole(each.failed)} failed"
+            detail += f", {number_format.format_integer(each.failed)} failed"
         if again := returned.failed_again(each):
-            detail += f", {number_format.whole(again)} failed again"
+            detail += f", {number_format.format_integer(again)} failed again"
         good = each.state == Job.State.DONE and not each.failed and not again
         yield NotificationItem(
             each.name, detail, reverse("job", args=[each.id]), each.finished, "good" if good else "look"

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
-from console.access.permissions import may, require, touched
+from console.access.permissions import has_permission, pattern_filter, require
 from console.access.roles import Verb
 from console.alerts import send_test as trying
 from console.alerts.delivery import webhook
@@ -26,14 +26,14 @@ SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}
 
 def visible_rules(request: HttpRequest) -> list[AlertRule]:
     """The rules that the user may know of, by name: those about some of what they see."""
-    knows = touched(request.user)
+    knows = pattern_filter(request.user)
     return [row for row in AlertRule.objects.all() if any(map(knows, rule_of(row).places))]
 
 
 def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
     """The rule, for somebody who may change it. Raises Http404 where they may not know of it, PermissionDenied."""
     row = get_object_or_404(AlertRule, pk=rule_id)
-    if not any(map(touched(request.user), rule_of(row).places)):
+    if not any(map(pattern_filter(request.user), rule_of(row).places)):
         raise Http404("There is no such rule.")
     require_all(request, rule_of(row))
     return row
@@ -41,7 +41,7 @@ def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
 
 def may_change(request: HttpRequest, rule: AlertCondition) -> bool:
     """Whether the user may have alerts on all that the rule is about."""
-    return all(may(request.user, Verb.ALERT, place) for place in rule.places)
+    return all(has_permission(request.user, Verb.ALERT, place) for place in rule.places)
 
 
 def webhook_for(request: HttpRequest, row: AlertRule | None, url: str) -> str:

@@ -70,7 +70,7 @@ class AlertCondition:
         meaning = self.meaning
         of = "" if meaning.of_broker else f" of {self._which}"
         sense = "below" if self.below else "above"
-        held = f" for {number_format.span(self.hold)}" if self.hold else ""
+        held = f" for {number_format.format_duration(self.hold)}" if self.hold else ""
         return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
 
 

@@ -33,7 +33,7 @@ class Plot:
     @property
     def drawn(self) -> dict[str, Any]:
         """What the script of the page draws from."""
-        time = time_axes.for_page([self.figure], self.zone or timezones.current())
+        time = time_axes.for_page([self.figure], self.zone or timezones.current_zone_name())
         return {"figure": self.figure, "opens": self.opens, "time": time}
 
     @property
@@ -82,15 +82,15 @@ def describe_chart(figure: Mapping[str, Any]) -> str:
         return _of_bars(traces, _unit(figure, "xaxis"))
     unit = _unit(figure, "yaxis")
     told = [f"{short_name(each.get('name')) or 'the line'} {_range(each)}" for each in traces]
-    return f"{number_format.counted(len(traces), 'line')} over time{unit}: {_listed(told)}."
+    return f"{number_format.pluralize_count(len(traces), 'line')} over time{unit}: {_listed(told)}."
 
 
 def _of_bars(traces: Sequence[Mapping[str, Any]], unit: str) -> str:
     first = traces[0]
     told = [f"{name} {value}" for name, value in zip(first.get("y", ()), _texts(first), strict=False)]
     series = f", {first['name']}" if len(traces) > 1 and first.get("name") else ""
-    more = f" It has {number_format.counted(len(traces), 'bar')} for each." if len(traces) > 1 else ""
-    return f"Bars of {number_format.counted(len(told), 'name')}{unit}{series}: {_listed(told)}.{more}"
+    more = f" It has {number_format.pluralize_count(len(traces), 'bar')} for each." if len(traces) > 1 else ""
+    return f"Bars of {number_format.pluralize_count(len(told), 'name')}{unit}{series}: {_listed(told)}.{more}"
 
 
 def _listed(told: Sequence[str]) -> str:
@@ -116,7 +116,7 @@ def _texts(trace: Mapping[str, Any]) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return number_format.whole(value) if float(value).is_integer() else f"{value:,.1f}"
+    return number_format.format_integer(value) if float(value).is_integer() else f"{value:,.1f}"
 
 
 def _range(trace: Mapping[str, Any]) -> str:

@@ -113,7 +113,7 @@ def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapp
 
 
 def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> ResultCell:
-    text = number_format.cell(value, column)
+    text = number_format.format_cell(value, column)
     link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
     return ResultCell(
         text.removeprefix("queue://") if link else text,

@@ -24,7 +24,7 @@ from console.analyses.questions import describe_parameters
 from console.audit import trail
 from console.broker.task_queue import enqueue, revoke
 from console.ui.formatting import number_format
-from console.ui.formatting.uuids import ids_in
+from console.ui.formatting.uuids import valid_ids
 
 logger = logging.getLogger(__name__)
 
@@ -221,9 +221,9 @@ def describe_cost(run: AnalysisRun) -> str:
         return ""
     window = describe_parameters(run.kind, {"window": run.request.get("window")})
     of = f" of the {window}" if window.startswith("last") else f" of {window}" if window else ""
-    read = number_format.counted(run.rows, "recorded event") if run.rows else "what was recorded"
+    read = number_format.pluralize_count(run.rows, "recorded event") if run.rows else "what was recorded"
     seconds = (run.finished - (run.started or run.created)).total_seconds()
-    return f"The last one took {number_format.span(int(seconds))}, over {read}{of}."
+    return f"The last one took {number_format.format_duration(int(seconds))}, over {read}{of}."
 
 
 def recording_start_of(result: dict[str, Any]) -> datetime | None:
@@ -252,7 +252,7 @@ def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], boo
 
 
 def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:
-    return list(AnalysisRun.objects.filter(id__in=ids_in(ids)))
+    return list(AnalysisRun.objects.filter(id__in=valid_ids(ids)))
 
 
 def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
         "rows": f"{run.rows:,} recorded events in its window" if run.rows and not run.is_final else "",
         "progress": round(run.progress, 3),
         "reason": run.reason,
-        "took": number_format.span((end - run.created).total_seconds()),
+        "took": number_format.format_duration((end - run.created).total_seconds()),
         "final": run.is_final,
     }
 

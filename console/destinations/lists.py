@@ -24,7 +24,7 @@ class Column:
     label: str
     explanation: str
     value: Callable[[DestinationStats, Rates], float]
-    text: Callable[[float], str] = number_format.whole
+    text: Callable[[float], str] = number_format.format_integer
     is_jmx: bool = True
 
 
@@ -34,7 +34,7 @@ def _stat(name: str, label: str, explanation: str) -> Column:
 
 def _rate(name: str, label: str, explanation: str, which: str) -> Column:
     return Column(
-        name, label, explanation, lambda stats, rates: getattr(rates, which), number_format.rate, is_jmx=False
+        name, label, explanation, lambda stats, rates: getattr(rates, which), number_format.format_rate, is_jmx=False
     )
 
 

@@ -51,5 +51,7 @@ def standing_of(node: NodeStatus, sees_all: bool = True) -> Standing:
         return Standing("look", MOVING)
     if not sees_all:
         return Standing("good", "")
-    serves = f", serves {number_format.counted(homes['served'], 'consumer')} of others" if homes["served"] else ""
-    return Standing("good", f"home of {number_format.counted(homes['logs'], 'queue')}{serves}")
+    serves = (
+        f", serves {number_format.pluralize_count(homes['served'], 'consumer')} of others" if homes["served"] else ""
+    )
+    return Standing("good", f"home of {number_format.pluralize_count(homes['logs'], 'queue')}{serves}")

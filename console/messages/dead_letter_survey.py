@@ -7,7 +7,7 @@ from typing import Any
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsePage
-from console.access.masking import masked, rules
+from console.access.masking import all_rules, mask_message
 from console.access.permissions import AnyUser, Verb, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -26,11 +26,11 @@ def survey_for(user: AnyUser) -> Survey:
 def _browse_as(user: AnyUser) -> Browse:
     """Browsing as this user may see headers; bodies are not looked at."""
     door = gateway()
-    if not rules():
+    if not all_rules():
         return door.browse_back
 
     def browse(queue: Destination, *where: Any) -> BrowsePage:
         page = door.browse_back(queue, *where)
-        return replace(page, messages=[masked(user, replace(each, body=b""), queue) for each in page.messages])
+        return replace(page, messages=[mask_message(user, replace(each, body=b""), queue) for each in page.messages])
 
     return browse

@@ -15,7 +15,7 @@ from console.access.roles import Sees, everything
 from console.broker.broker_sample import watched_disk
 from console.broker.snapshot import BrokerSnapshot
 from console.topology.broken_links import find_broken_links
-from console.ui.formatting.number_format import counted, rate, span, whole
+from console.ui.formatting.number_format import format_duration, format_integer, format_rate, pluralize_count
 
 #: A queue whose depth is worth a word grows when it is deeper than minutes ago by this share, and by so many messages.
 MIN_DEPTH = 100
@@ -74,20 +74,26 @@ def _of(stats: DestinationStats, picture: BrokerSnapshot) -> Iterator[HealthFind
     if depth == 0:
         return
     if stats.DLQ:
-        sentence = f"{counted(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
+        sentence = f"{pluralize_count(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
         yield HealthFinding(destination, HealthUrgency.ACT, "Dead letters", sentence, DEAD_LETTER_WEIGHT * depth)
         return
     if stats.Paused:
         yield HealthFinding(
-            destination, HealthUrgency.LOOK, "Paused", f"{counted(depth, 'message')} wait while it is paused", depth
+            destination,
+            HealthUrgency.LOOK,
+            "Paused",
+            f"{pluralize_count(depth, 'message')} wait while it is paused",
+            depth,
         )
         return
     if stats.ConsumerCount == 0:
-        sentence = f"{counted(depth, 'message')} and nobody consumes"
+        sentence = f"{pluralize_count(depth, 'message')} and nobody consumes"
         yield HealthFinding(destination, HealthUrgency.LOOK, "No consumer", sentence, depth)
         return
     if depth >= MIN_DEPTH and (growth := _growth(stats, picture)):
-        yield HealthFinding(destination, HealthUrgency.NOTE, "Growing", f"{counted(depth, 'message')}, {growth}", depth)
+        yield HealthFinding(
+            destination, HealthUrgency.NOTE, "Growing", f"{pluralize_count(depth, 'message')}, {growth}", depth
+        )
 
 
 def _growth(stats: DestinationStats, picture: BrokerSnapshot) -> str:
@@ -97,11 +103,11 @@ def _growth(stats: DestinationStats, picture: BrokerSnapshot) -> str:
     if oldest is not None and picture.at - oldest.at >= MIN_SPAN:
         before = oldest.of[stats.destination]
         more = stats.QueueSize - before
-        ago = span(picture.at - oldest.at)
-        return f"{whole(more)} more than {ago} ago" if more >= MORE and more > before * GROWTH else ""
+        ago = format_duration(picture.at - oldest.at)
+        return f"{format_integer(more)} more than {ago} ago" if more >= MORE and more > before * GROWTH else ""
     rates = picture.rates(stats.destination)
     is_more = rates.enqueue > rates.dequeue * RATE_GROWTH
-    return f"{rate(rates.enqueue)} in and {rate(rates.dequeue)} out a second" if is_more else ""
+    return f"{format_rate(rates.enqueue)} in and {format_rate(rates.dequeue)} out a second" if is_more else ""
 
 
 def low_disk(picture: BrokerSnapshot) -> DiskSpace | None:
@@ -125,12 +131,12 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
     totals, cluster = picture.totals, picture.cluster
     if any(each.urgency is HealthUrgency.ACT for each in found):
         need = "needs" if totals.dead == 1 else "need"
-        return HealthSummary("act", f"{counted(totals.dead, 'dead letter')} {need} a decision.")
+        return HealthSummary("act", f"{pluralize_count(totals.dead, 'dead letter')} {need} a decision.")
     if cluster is not None and cluster.missing:
         return HealthSummary("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
     if broken := find_broken_links(picture.nodes):
         one, *more = broken
-        others = f" And {counted(len(more), 'other link')} of connectors." if more else ""
+        others = f" And {pluralize_count(len(more), 'other link')} of connectors." if more else ""
         return HealthSummary(
             "look", f"The link of connector {one.connector} to {one.remote} is down: {one.why}.{others}"
         )
@@ -142,12 +148,12 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
         return HealthSummary("good", "The broker is up and waits for its first message.")
     if look := sum(each.urgency is HealthUrgency.LOOK for each in found):
         hold = "holds" if look == 1 else "hold"
-        return HealthSummary("look", f"{counted(look, 'queue')} {hold} messages that nobody consumes.")
+        return HealthSummary("look", f"{pluralize_count(look, 'queue')} {hold} messages that nobody consumes.")
     if found:
         grow = "grows" if len(found) == 1 else "grow"
-        return HealthSummary("look", f"{counted(len(found), 'queue')} {grow} faster than consumers read.")
+        return HealthSummary("look", f"{pluralize_count(len(found), 'queue')} {grow} faster than consumers read.")
     if totals.pending:
-        return HealthSummary("good", f"All is well. {counted(totals.pending, 'message')} on their way.")
+        return HealthSummary("good", f"All is well. {pluralize_count(totals.pending, 'message')} on their way.")
     return HealthSummary("good", "All is well. Every queue is drained.")
 
 

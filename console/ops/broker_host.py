@@ -18,7 +18,7 @@ from django.db import close_old_connections
 
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.errors import BrokerError
-from console.access.permission_version import changes_here
+from console.access.permission_version import local_changes
 from console.access.permissions import grants_of
 from console.accounts.rate_limit import RateLimit
 from console.broker.gateway import close_gateway
@@ -89,15 +89,15 @@ class Authenticator:
         self._clock = clock
         self._key = os.urandom(32)
         self._answers: dict[bytes, tuple[float, Principal | None]] = {}
-        self._changes = changes_here()
+        self._changes = local_changes()
         self._guesses = RateLimit(1 / self.SLOWLY, self.GUESSES, clock)
 
     async def __call__(self, login: str | None, passcode: str | None, address: str = "") -> Principal | None:
         """The principal, or None."""
         if login is None or passcode is None:
             return None
-        if self._changes != changes_here():  # somebody's password, account or role is another one
-            self._changes = changes_here()
+        if self._changes != local_changes():  # somebody's password, account or role is another one
+            self._changes = local_changes()
             self._answers.clear()
         digest = hmac.digest(self._key, f"{len(login)}:{login}{passcode}".encode(), hashlib.sha256)
         until, principal = self._answers.get(digest, (0.0, None))

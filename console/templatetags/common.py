@@ -30,32 +30,32 @@ _BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
 _SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
 _CALLED = {"Edg": "Edge", "OPR": "Opera", "Mac OS X": "macOS"}
 
-for _filter in (
-    number_format.whole,
-    number_format.rate,
-    number_format.size,
-    number_format.span,
-    number_format.ago,
-    number_format.lately,
-    number_format.figure,
-    number_format.cell,
-    number_format.difference,
-    charts_history.spark_area,
-    time_format.day,
-    time_format.when,
-    time_format.exactly,
-    time_format.period,
-):
-    register.filter(_filter.__name__, _filter)
+for _name, _filter in {
+    "whole": number_format.format_integer,
+    "rate": number_format.format_rate,
+    "size": number_format.format_bytes,
+    "span": number_format.format_duration,
+    "ago": number_format.format_relative,
+    "lately": number_format.format_relative_minutes,
+    "figure": number_format.format_value,
+    "cell": number_format.format_cell,
+    "difference": number_format.format_difference,
+    "spark_area": charts_history.spark_area,
+    "day": time_format.format_day,
+    "when": time_format.format_time,
+    "exactly": time_format.format_exact_time,
+    "period": time_format.format_period,
+}.items():
+    register.filter(_name, _filter)
 
 
-register.simple_tag(time_format.period, name="period")
+register.simple_tag(time_format.format_period, name="period")
 
 
 @register.filter
 def counted(count: int, noun: str) -> str:
     """{{ 3|counted:"queue" }}"""
-    return number_format.counted(count, noun)
+    return number_format.pluralize_count(count, noun)
 
 
 @register.simple_tag
@@ -93,13 +93,13 @@ def hierarchy(destination: Destination, is_above: bool = True) -> dict[str, Any]
 @register.filter
 def since(moment: datetime) -> str:
     """For how long it has been so: `4 min`."""
-    return number_format.span(max(0, int((timezone.now() - moment).total_seconds())))
+    return number_format.format_duration(max(0, int((timezone.now() - moment).total_seconds())))
 
 
 @register.filter
 def lasted(began: datetime, ended: datetime) -> str:
     """How long something took: {{ firing.fired|lasted:firing.ended }}"""
-    return number_format.span(max(0, int((ended - began).total_seconds())))
+    return number_format.format_duration(max(0, int((ended - began).total_seconds())))
 
 
 @register.filter
@@ -144,7 +144,7 @@ def millispan(ms: float) -> str:
     """0.4 ms, 120 ms, 1.4 s, 12 min"""
     if ms < 1000:
         return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
-    return number_format.span(round(ms / 1000, 1))
+    return number_format.format_duration(round(ms / 1000, 1))
 
 
 @register.filter
@@ -162,7 +162,7 @@ def underhead(unit: str) -> str:
 @register.filter
 def localmoment(moment: datetime) -> str:
     """A moment in its own time zone, and how long it is until then."""
-    return f"{time_format.weekday(moment)} ({number_format.ago(moment)})"
+    return f"{time_format.format_weekday_time(moment)} ({number_format.format_relative(moment)})"
 
 
 @register.filter

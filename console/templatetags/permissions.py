@@ -10,7 +10,7 @@ from django.template.base import FilterExpression, NodeList, Parser, Token
 from django.template.defaulttags import token_kwargs
 from django.utils.html import format_html
 
-from console.access.permissions import Verb, lacking, may
+from console.access.permissions import Verb, has_permission, permission_message
 
 register = template.Library()
 
@@ -21,7 +21,7 @@ _SMALL = re.compile(r'class="[^"]*\bbutton-small\b')
 @register.simple_tag(takes_context=True, name="may")
 def may_tag(context: template.Context, verb: str, destination: Any = None) -> bool:
     """{% may "remove" destination as ok %}: whether the reader has the right, here."""
-    return may(context["user"], Verb[verb.upper()], destination)
+    return has_permission(context["user"], Verb[verb.upper()], destination)
 
 
 class RightNode(template.Node):
@@ -34,11 +34,11 @@ class RightNode(template.Node):
         """The control; or it, out of use and saying why; or nothing."""
         verb = Verb[self._verb.resolve(context).upper()]
         destination = (self._of.resolve(context) or None) if self._of else None
-        if may(context["user"], verb, destination):
+        if has_permission(context["user"], verb, destination):
             return self.nodelist.render(context)
         if not self._label:
             return ""
-        reason = lacking(verb, destination if may(context["user"], verb) else None)
+        reason = permission_message(verb, destination if has_permission(context["user"], verb) else None)
         return format_html(
             '<button type="button" class="button{}" aria-disabled="true" title="{}">{}</button>',
             " button-small" if _SMALL.search(self.nodelist.render(context)) else "",

@@ -11,7 +11,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
-from console.access.masking import masked
+from console.access.masking import mask_message
 from console.access.permissions import Verb, require
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -53,4 +53,4 @@ def _read_message(request: HttpRequest, queue: Destination, seq: str) -> BridgeQ
     found = gateway().message(queue, int(seq)).messages
     if not found:
         raise RequestRefused(f"message {seq} is in {queue} no more: it crossed, or somebody took it")
-    return BridgeQuestion(queue, masked(request.user, found[0], queue).headers, found[0].path)
+    return BridgeQuestion(queue, mask_message(request.user, found[0], queue).headers, found[0].path)

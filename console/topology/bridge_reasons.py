@@ -13,7 +13,7 @@ from brokerapp.model.network_stats import BridgeConnectionState, BridgeConnectio
 from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import ClauseExplanation, explain
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 _ADVISORIES = "ActiveMQ.Advisory."
 
@@ -117,7 +117,8 @@ def _demand_reason(
     if not wanted:
         durable = " A durable subscription that nobody consumes is no demand: dynamicOnly is true." * terms.dynamic_only
         far = "" if terms.consumer_ttl == UNLIMITED else (
-            f" Consumers of brokers behind it count up to {counted(terms.consumer_ttl, 'bridge')} away (consumerTTL)."
+            f" Consumers of brokers behind it count up to {pluralize_count(terms.consumer_ttl, 'bridge')} away"
+            " (consumerTTL)."
         )  # fmt: skip
         return BridgeReason(
             False, f"{remote} has told of no consumer of {target}: there is no demand for it.{durable}{far}"
@@ -126,7 +127,8 @@ def _demand_reason(
         return BridgeReason(True, "It is wanted whoever consumes.")
     consumers = sum(len(each.consumers) for each in wanted)
     return BridgeReason(
-        True, f"{counted(consumers, 'consumer')} at or behind {remote} {'wants' if consumers == 1 else 'want'} it."
+        True,
+        f"{pluralize_count(consumers, 'consumer')} at or behind {remote} {'wants' if consumers == 1 else 'want'} it.",
     )
 
 
@@ -147,10 +149,10 @@ def _path_reasons(asked: BridgeQuestion, terms: ConnectorOptions, remote: str) -
     ttl = terms.message_ttl
     if ttl != UNLIMITED and len(asked.path) >= ttl:
         yield BridgeReason(
-            False, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}), and messageTTL is {ttl}."
+            False, f"It has crossed {pluralize_count(len(asked.path), 'bridge')} (by {way}), and messageTTL is {ttl}."
         )
         return
-    yield BridgeReason(True, f"It has crossed {counted(len(asked.path), 'bridge')} (by {way}); it may go on.")
+    yield BridgeReason(True, f"It has crossed {pluralize_count(len(asked.path), 'bridge')} (by {way}); it may go on.")
 
 
 def _selector_reasons(asked: BridgeQuestion, wanted: Sequence[DemandStats]) -> Iterator[BridgeReason]:
@@ -182,6 +184,7 @@ def _local_consumer_reasons(target: Destination, wanted: Sequence[DemandStats], 
     if target.is_queue and own and all(each.priority < 0 for each in wanted):
         yield BridgeReason(
             None,
-            f"{counted(own, 'consumer')} of the queue {'is' if own == 1 else 'are'} at this broker, and served first:"
+            f"{pluralize_count(own, 'consumer')} of the queue {'is' if own == 1 else 'are'} at this broker, "
+            "and served first:"
             " the bridge consumes with a lower priority (decreaseNetworkConsumerPriority).",
         )

@@ -204,14 +204,14 @@ def last_failure(way: BridgeConnectionStats) -> str:
     """What stands in its way now, and when it is tried again."""
     if way.state is BridgeConnectionState.CONNECTED or not way.last_error:
         return ""
-    tried = f" after {number_format.counted(way.attempts, 'attempt')}" if way.attempts else ""
+    tried = f" after {number_format.pluralize_count(way.attempts, 'attempt')}" if way.attempts else ""
     return f"{way.last_error}{tried}"
 
 
 def _bridge_cells(bridge: BridgeStats, sees_all: bool) -> Cells:
     return {
         "forwarded": _count(bridge.forwarded, sees_all),
-        "bytes": number_format.size(bridge.forwarded_bytes) if sees_all else HIDDEN,
+        "bytes": number_format.format_bytes(bridge.forwarded_bytes) if sees_all else HIDDEN,
         "queued": _count(bridge.queued, sees_all) if bridge.direction == "out" else HIDDEN,
         "under_way": _count(bridge.under_way, sees_all),
         "dropped": _count(bridge.dropped_by_ttl, sees_all),
@@ -230,7 +230,7 @@ def _incoming_cells(incoming: InboundBridgeStats, sees_all: bool) -> Cells:
 
 
 def _count(number: int, sees_all: bool) -> str:
-    return number_format.whole(number) if sees_all else HIDDEN
+    return number_format.format_integer(number) if sees_all else HIDDEN
 
 
 # -- the picture
@@ -273,7 +273,7 @@ def _bridge_links(card: ConnectorCard, row: BridgeConnectionRow) -> Iterator[Dia
 def _member_link(member: MemberStatus, sees_all: bool) -> DiagramLink:
     """The link to another broker of the cluster; `taken` is a sum over all destinations."""
     is_up = member.state is MemberState.UP
-    says = f"{number_format.whole(member.taken)} taken" if is_up and sees_all else str(member.state)
+    says = f"{number_format.format_integer(member.taken)} taken" if is_up and sees_all else str(member.state)
     return DiagramLink(
         f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says}
     )

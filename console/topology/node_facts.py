@@ -43,25 +43,35 @@ class NodeSummary:
             facts.append(
                 (
                     "Store uses",
-                    number_format.size(store["used"]) + (f" of {number_format.size(limit)}" if limit else ""),
+                    number_format.format_bytes(store["used"])
+                    + (f" of {number_format.format_bytes(limit)}" if limit else ""),
                 )
             )
         if disk := watched_disk(self.status):
-            facts.append(("Free disk space", f"{number_format.size(disk.free)} of {number_format.size(disk.total)}"))
+            facts.append(
+                (
+                    "Free disk space",
+                    f"{number_format.format_bytes(disk.free)} of {number_format.format_bytes(disk.total)}",
+                )
+            )
         if self.status.homes:
-            facts.append(("Home of", f"{number_format.whole(self.status.homes['logs'])} queues and subscriptions"))
+            facts.append(
+                ("Home of", f"{number_format.format_integer(self.status.homes['logs'])} queues and subscriptions")
+            )
         if refused := self._refused:
             facts.append(("Connections refused", refused))
         if "recorded" in trace:
-            dropped = f", {number_format.whole(trace['dropped'])} dropped" if trace.get("dropped") else ""
-            facts.append(("Recorded since it started", number_format.counted(trace["recorded"], "event") + dropped))
+            dropped = f", {number_format.format_integer(trace['dropped'])} dropped" if trace.get("dropped") else ""
+            facts.append(
+                ("Recorded since it started", number_format.pluralize_count(trace["recorded"], "event") + dropped)
+            )
         return facts
 
     @property
     def _refused(self) -> str:
         """How many connections were one too many, and at which connector."""
         by_connector = {each["connector"]: each["refused"] for each in self.status.listeners if each["refused"]}
-        return ", ".join(f"{number_format.whole(count)} at {name}" for name, count in by_connector.items())
+        return ", ".join(f"{number_format.format_integer(count)} at {name}" for name, count in by_connector.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,5 +108,5 @@ def _gauges(memory: Mapping[str, Any], store: Mapping[str, Any]) -> Iterator[Usa
     )
     for label, words, held, limit in filled:
         if limit:
-            text = f"{number_format.size(held)} of {number_format.size(limit)}"
+            text = f"{number_format.format_bytes(held)} of {number_format.format_bytes(limit)}"
             yield UsageGauge(label, words, text, min(100, round(100 * held / limit)))

@@ -14,7 +14,7 @@ from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats
 from console.access import redaction
-from console.access.permissions import Verb, needs, require_everywhere, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, require_everywhere, visible
 from console.access.roles import everything
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -29,7 +29,7 @@ ACTION_RESULTS = {"start": "is started", "stop": "is stopped"}
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def topology(request: HttpRequest) -> HttpResponse:
     """The picture, the connectors, bridges of others, the cluster, and the nodes."""
     picture = mirror().current()
@@ -45,12 +45,12 @@ def topology(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def connector(request: HttpRequest, connector: str) -> HttpResponse:
     """One connector: its ways, what was set, for whom it consumes, and why a message did not cross."""
     name = connector
     found = connector_changes.get_connector_or_404(name, connector_changes.network_stats())
-    sees, knows = visible(request.user), touched(request.user)
+    sees, knows = visible(request.user), pattern_filter(request.user)
     card = connector_card(found, sees is everything)
     demand = gateway().run(gateway().admin.networks.demand(name))
     shown = {
@@ -84,14 +84,14 @@ def _diagnosis_context(
     except StoreUnavailable:
         raise
     except BrokerError as refused:
-        return {"error": redaction.said(str(refused), visible(request.user)), "destination": asked}
+        return {"error": redaction.redact_sentence(str(refused), visible(request.user)), "destination": asked}
 
 
 # -- changes
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.BRIDGE)
+@permission_required(Verb.BRIDGE)
 def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
     """Make a connector, or change one; it takes effect at once."""
     require_everywhere(request, Verb.BRIDGE)
@@ -116,7 +116,7 @@ def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.BRIDGE)
+@permission_required(Verb.BRIDGE)
 def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
     """Start or stop a connector."""
     if action not in ("start", "stop"):
@@ -129,7 +129,7 @@ def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.BRIDGE)
+@permission_required(Verb.BRIDGE)
 def remove(request: HttpRequest, connector: str) -> HttpResponse:
     """Have a connector no more: its name is typed first."""
     require_everywhere(request, Verb.BRIDGE)

@@ -11,23 +11,23 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from console.access.permissions import Verb, may, rights_of, roles_of
+from console.access.permissions import Verb, has_permission, permissions_of, roles_of
 from console.accounts.impersonation import look_of, person
 from console.alerts import notifications
-from console.ui.navigation.command_palette import allowed
-from console.ui.navigation.menu import rail_of
+from console.ui.navigation.command_palette import allowed_commands
+from console.ui.navigation.menu import navigation_for
 from console.ui.preferences import timezones
 from console.ui.preferences.models import UserSetting
-from console.ui.preferences.user_settings import setting_of
+from console.ui.preferences.user_settings import settings_of
 
 
-def house(request: HttpRequest) -> dict[str, Any]:
+def site_context(request: HttpRequest) -> dict[str, Any]:
     """Context of every page."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "zone": timezones.UTC, "broker": settings.SLUICE.broker_name}
-    rights = rights_of(user)
-    setting = setting_of(person(user))
+    rights = permissions_of(user)
+    setting = settings_of(person(user))
     return {
         "rights": rights,
         "signed_in": person(user).get_username(),
@@ -37,10 +37,12 @@ def house(request: HttpRequest) -> dict[str, Any]:
         "theme": setting.theme,
         "themes": UserSetting.Theme.choices,
         "single_keys": setting.single_keys,
-        "zone": timezones.current(),
-        "commands": allowed(rights),
+        "zone": timezones.current_zone_name(),
+        "commands": allowed_commands(rights),
         "broker": settings.SLUICE.broker_name,
         "outbox": settings.MAIL_OUTBOX,
-        "bell": SimpleLazyObject(lambda: notifications.cells(user, setting_of(user)) if may(user, Verb.SEE) else {}),
-        "rail": SimpleLazyObject(lambda: rail_of(rights, request.path)),
+        "bell": SimpleLazyObject(
+            lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Verb.SEE) else {}
+        ),
+        "rail": SimpleLazyObject(lambda: navigation_for(rights, request.path)),
     }

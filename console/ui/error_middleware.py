@@ -16,7 +16,7 @@ from console.access.permissions import visible
 logger = logging.getLogger(__name__)
 
 #: What a branch of the broker's errors is to a browser; the first that fits counts.
-_ANSWERS: tuple[tuple[type[BrokerError], int, str], ...] = (
+_RESPONSES: tuple[tuple[type[BrokerError], int, str], ...] = (
     (DestinationNotFound, 404, "There is no such destination"),
     (StoreUnavailable, 503, "The broker cannot be reached"),
     (BrokerError, 409, "The broker refused this"),
@@ -36,14 +36,19 @@ class BrokerErrorMiddleware:
         """The page for a BrokerError; None (Django's own treatment) for anything else."""
         if not isinstance(exception, BrokerError):
             return None
-        status, title = next((status, title) for kind, status, title in _ANSWERS if isinstance(exception, kind))
+        status, title = next((status, title) for kind, status, title in _RESPONSES if isinstance(exception, kind))
         reference = secrets.token_hex(4)
         logger.warning("%s %s: %s [%s]", request.method, request.path, exception, reference)
-        page = {"title": title, "sentence": _said(request, exception), "status": status, "reference": reference}
+        page = {
+            "title": title,
+            "sentence": _redacted_message(request, exception),
+            "status": status,
+            "reference": reference,
+        }
         return render(request, "layout/error.html", page, status=status)
 
 
-def _said(request: HttpRequest, refused: BrokerError) -> str:
+def _redacted_message(request: HttpRequest, refused: BrokerError) -> str:
     """The sentence, as far as who asked may know what it names."""
     user = getattr(request, "user", None)
-    return redaction.said(str(refused), visible(user)) if user is not None else str(refused)
+    return redaction.redact_sentence(str(refused), visible(user)) if user is not None else str(refused)

@@ -18,7 +18,7 @@ from django_htmx.http import HttpResponseClientRedirect
 HEADERS = ("HX-Request", "HX-Target")
 
 
-class PartsMiddleware:
+class PartialsMiddleware:
     """Tells caches that a page and its parts differ: a browser that goes back would show a part as the page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

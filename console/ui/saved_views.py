@@ -22,7 +22,7 @@ LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {
 }
 
 
-def menu_of(user: AnyUser, page: str, query: Mapping[str, str]) -> dict[str, Any]:
+def views_menu(user: AnyUser, page: str, query: Mapping[str, str]) -> dict[str, Any]:
     """What the menu of a list's views shows: the views, each with whether it is what is seen, and what is seen."""
     seen = LISTS[page](query)
     views = [(view, view.query == seen) for view in SavedView.objects.filter(user=user, page=page)]

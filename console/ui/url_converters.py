@@ -41,7 +41,7 @@ class NameConverter:
 register_converter(NameConverter, "name")
 
 
-def escaped(path: str) -> str | None:
+def escape_legacy_path(path: str) -> str | None:
     """The address of a page whose name was written with bare slashes, as it once was: `/queues/in/eu/messages/` is
     `/queues/in~1eu/messages/`. None for what is none. The shortest name that leads somewhere is taken."""
     first, *rest = path.removeprefix("/").split("/")
@@ -57,7 +57,7 @@ def escaped(path: str) -> str | None:
     return None
 
 
-def with_slashes(application: Application) -> Application:
+def keep_encoded_slashes(application: Application) -> Application:
     """The same, told of a slash that was percent-encoded, which is part of a name: servers decode it unseen."""
 
     async def told(scope: Scope, receive: Any, send: Any) -> None:

@@ -13,7 +13,7 @@ from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
 from console.broker.gateway import Gateway
 from console.ui.navigation.command_palette import COMMANDS
-from console.ui.navigation.menu import RAIL
+from console.ui.navigation.menu import NAVIGATION
 from tests.conftest import until
 from tests.served import PASSWORD
 
@@ -48,7 +48,7 @@ FORMS = (
 def pages() -> list[str]:
     """Every page that menu and palette lead to."""
     ours = [command.url for command in COMMANDS if command.page not in FILES]
-    ours += [entry.url for _, entries in RAIL for entry in entries]
+    ours += [entry.url for _, entries in NAVIGATION for entry in entries]
     ours += [str(each) for each in FORMS]
     return sorted({*ours, reverse("queue", args=["axe.orders"]), reverse("messages", args=["axe.orders"])})
 

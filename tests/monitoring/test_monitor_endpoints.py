@@ -173,7 +173,7 @@ def test_overview_jolokia_and_import_give_the_same_memory_limit(monitor, console
     config = parse_config(f"<broker><systemUsage><systemUsage>{limits}</systemUsage></systemUsage></broker>", {})
     [imported] = [each.why for each in config.report if "percentOfJvmHeap" in str(each)]
     assert found["MemoryLimit"] == gateway().nodes()[0].memory["limit"]
-    assert number_format.size(found["MemoryLimit"]) == gauge.text.partition(" of ")[2]
+    assert number_format.format_bytes(found["MemoryLimit"]) == gauge.text.partition(" of ")[2]
     assert f"{found['MemoryLimit']} bytes are the limit" in imported
 
 

@@ -57,25 +57,25 @@ def list_masking_rules(request: HttpRequest) -> Any:
 @operation(router, "POST", "", Verb.USERS, response={201: MaskingRuleOut})
 def create_masking_rule(request: HttpRequest, wanted: MaskingRuleIn) -> Any:
     """Put a masking rule in force, behind all others."""
-    return Status(201, masking_admin.save(request, None, wanted.model_dump()))
+    return Status(201, masking_admin.save_rule(request, None, wanted.model_dump()))
 
 
 @operation(router, "PUT", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
 def change_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleIn) -> Any:
     """Change a masking rule."""
-    return masking_admin.save(request, get_object_or_404(MaskingRule, pk=rule_id), wanted.model_dump())
+    return masking_admin.save_rule(request, get_object_or_404(MaskingRule, pk=rule_id), wanted.model_dump())
 
 
 @operation(router, "POST", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
 def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingStep) -> Any:
     """Switch a masking rule on or off, or put it before all others."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
-    masking_admin.change(request, rule, wanted.action)
+    masking_admin.change_rule(request, rule, wanted.action)
     return rule
 
 
 @operation(router, "DELETE", "/{int:rule_id}", Verb.USERS, response={204: None})
 def delete_masking_rule(request: HttpRequest, rule_id: int) -> Any:
     """Delete a masking rule."""
-    masking_admin.change(request, get_object_or_404(MaskingRule, pk=rule_id), "delete")
+    masking_admin.change_rule(request, get_object_or_404(MaskingRule, pk=rule_id), "delete")
     return Status(204, None)

@@ -13,40 +13,40 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from console.access import masking_admin
-from console.access.masking import masked_for, rules
-from console.access.masking_admin import CHANGES, FIELDS, facts
-from console.access.masking_rules import MAX_BODY, Action, Place, Rule
+from console.access.masking import all_rules, mask_for_roles
+from console.access.masking_admin import CHANGES, FIELDS, rule_fields
+from console.access.masking_rules import MAX_BODY, MaskAction, MaskRule, MaskTarget
 from console.access.models import MaskingRule
-from console.access.permissions import ROLES_BY_VERB, Role, Verb, needs
-from console.access.roles import MASKED
+from console.access.permissions import ROLES_BY_VERB, Role, Verb, permission_required
+from console.access.roles import MASKED_ROLES
 from console.accounts.login import recently_proved
 from console.messages.body_format import readings
 
 #: What the form calls places and actions.
 PLACES = [
-    (Place.JSON, "a value in a JSON body", "$.customer.card, or $..card at any depth, $.lines[*].price"),
-    (Place.HEADER, "a header or property", "card*, with * and ?"),
-    (Place.BODY, "text in the body", r"a regular expression: \b\d{13,19}\b"),
+    (MaskTarget.JSON, "a value in a JSON body", "$.customer.card, or $..card at any depth, $.lines[*].price"),
+    (MaskTarget.HEADER, "a header or property", "card*, with * and ?"),
+    (MaskTarget.BODY, "text in the body", r"a regular expression: \b\d{13,19}\b"),
 ]
 ACTIONS = [
-    (Action.REMOVE, "remove it"),
-    (Action.REPLACE, "replace it"),
-    (Action.LAST4, "show its last four characters"),
-    (Action.SHOW, "show it to a role that reads bodies masked"),
+    (MaskAction.REMOVE, "remove it"),
+    (MaskAction.REPLACE, "replace it"),
+    (MaskAction.LAST4, "show its last four characters"),
+    (MaskAction.SHOW, "show it to a role that reads bodies masked"),
 ]
 SAMPLE_HEADERS = "region: eu\ncustomer: 4711"
 SAMPLE_BODY = '{"order": 4711, "customer": {"name": "Ada", "card": "4111111111111111"}}'
 
 
 @require_GET
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def masking(request: HttpRequest) -> HttpResponse:
     """All rules in their order."""
-    return render(request, "access/masking.html", {"rules": MaskingRule.objects.all(), "masked_roles": MASKED})
+    return render(request, "access/masking.html", {"rules": MaskingRule.objects.all(), "masked_roles": MASKED_ROLES})
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make or change a rule; `test` shows what it does to the sample, and changes nothing."""
@@ -63,9 +63,9 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     }
     if request.method == "POST":
         try:
-            rule = Rule.of(*(typed[name] for name in FIELDS[:-1]))
+            rule = MaskRule.parse(*(typed[name] for name in FIELDS[:-1]))
             if "test" not in request.POST:
-                masking_admin.save(request, existing, typed)
+                masking_admin.save_rule(request, existing, typed)
                 messages.success(request, "The rule is in force.")
                 return redirect("masking")
             context["result"] = _result(request, rule, existing)
@@ -77,8 +77,8 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
 def _typed(request: HttpRequest, existing: MaskingRule | None) -> dict[str, str]:
     if request.method == "POST":
         return {name: request.POST.get(name, "").strip()[:500] for name in FIELDS}
-    defaults = MaskingRule(role=Role.SUPPORT, place=Place.JSON, action=Action.LAST4)
-    return facts(existing or defaults)
+    defaults = MaskingRule(role=Role.SUPPORT, place=MaskTarget.JSON, action=MaskAction.LAST4)
+    return rule_fields(existing or defaults)
 
 
 # -- the test
@@ -92,7 +92,7 @@ def _sample(request: HttpRequest) -> dict[str, str]:
     }
 
 
-def _result(request: HttpRequest, rule: Rule, existing: MaskingRule | None) -> dict[str, Any]:
+def _result(request: HttpRequest, rule: MaskRule, existing: MaskingRule | None) -> dict[str, Any]:
     """The sample as the role of the rule sees it (a rule for all: as support does), with this rule as it is typed."""
     sample = _sample(request)
     where = Destination.parse(sample["destination"])
@@ -102,8 +102,8 @@ def _result(request: HttpRequest, rule: Rule, existing: MaskingRule | None) -> d
     message = BrowsedMessage(1, "sample", where.stomp, None, headers, body, len(body))
     role = rule.role or Role.SUPPORT
     others = tuple(each.rule for each in MaskingRule.objects.filter(active=True).exclude(pk=existing and existing.pk))
-    with_it = masked_for(role, role, message, (where,), (rule, *others))
-    now = masked_for(role, role, message, (where,), rules())
+    with_it = mask_for_roles(role, role, message, (where,), (rule, *others))
+    now = mask_for_roles(role, role, message, (where,), all_rules())
     return {"role": role, "now": _shown(now), "then": _shown(with_it)}
 
 
@@ -113,12 +113,12 @@ def _shown(message: Any) -> dict[str, Any]:
 
 
 @require_POST
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
     """Switch a rule on or off, put it before others, delete it."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
     if action not in CHANGES:
         raise Http404(f"{action} is nothing one can do to a rule.")
-    masking_admin.change(request, rule, action)
+    masking_admin.change_rule(request, rule, action)
     return redirect("masking")

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
 from console.access.models import Assignment
-from console.access.permissions import grants_of, may
+from console.access.permissions import grants_of, has_permission
 from console.access.roles import Verb
 from console.accounts import api_tokens, users
 from console.accounts.models import ApiToken
@@ -130,7 +130,7 @@ class WayIn(Schema):
 def get_me(request: HttpRequest) -> Any:
     """Who one is, with what rights."""
     roles = sorted({str(grant.role) for grant in grants_of(request.user)})
-    verbs = [verb.name.lower() for verb in Verb if may(request.user, verb)]
+    verbs = [verb.name.lower() for verb in Verb if has_permission(request.user, verb)]
     return {"name": request.user.get_username(), "roles": roles, "verbs": verbs}
 
 
@@ -213,7 +213,7 @@ def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any
 @operation(router, "GET", "/tokens", Verb.SEE, response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
     """Tokens in force: one's own, and of whoever may manage users, everybody's."""
-    found = api_tokens.in_force(None if may(request.user, Verb.USERS) else request.user)
+    found = api_tokens.in_force(None if has_permission(request.user, Verb.USERS) else request.user)
     return [_token(each) for each in found]
 
 

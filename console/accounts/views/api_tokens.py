@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, may
+from console.access.permissions import Verb, has_permission
 from console.accounts import api_tokens as service
 from console.accounts.models import ApiToken
 
@@ -34,12 +34,12 @@ def tokens(request: HttpRequest) -> HttpResponse:
             form = _empty(request)
         except BrokerError as refused:
             error = str(refused)
-    sees_all = may(request.user, Verb.USERS)
+    sees_all = has_permission(request.user, Verb.USERS)
     context = {
         "tokens": service.in_force(None if sees_all else request.user),
         "sees_all": sees_all,
         "form": form,
-        "verbs": [verb for verb in Verb if sees_all or may(request.user, verb)],
+        "verbs": [verb for verb in Verb if sees_all or has_permission(request.user, verb)],
         "lives": LIVES,
         "error": error,
         "made": made,

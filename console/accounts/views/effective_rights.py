@@ -15,16 +15,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, needs
-from console.access.roles import UNSCOPED, Role
+from console.access.permissions import Verb, permission_required
+from console.access.roles import UNSCOPED_ROLES, Role
 from console.accounts import effective_rights as effective
 from console.accounts import impersonation
 from console.accounts import users as accounts
 from console.accounts.effective_rights import GROUP, KINDS, OF_DESTINATIONS, ROLE, USER, Holder
 from console.audit import trail
 from console.broker.mirror import mirror
-from console.ui.formatting.tables import Column, Table, TablePage
-from console.ui.preferences.favourites import stars_of
+from console.ui.formatting.tables import Table, TableColumn, TablePage
+from console.ui.preferences.favourites import favourites_of
 
 #: Names offered while one types: beyond these the name has to be known.
 MAX_OFFERED = 300
@@ -39,7 +39,7 @@ _BY_WEIGHT = {"yes": 0, "masked": 1, "no": 2}
 
 
 @require_GET
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def effective_rights(request: HttpRequest) -> HttpResponse:
     """The rights of `kind` and `name` (of a role: for `scopes`) by verb, by page, and for each destination there is."""
     holder, error = None, ""
@@ -79,7 +79,7 @@ def _offered() -> list[tuple[str, str]]:
     """Names that are offered while one types, each with its kind."""
     users = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)[:MAX_OFFERED]
     groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OFFERED]
-    roles = [role for role in Role if role not in UNSCOPED or role is Role.ADMIN]
+    roles = [role for role in Role if role not in UNSCOPED_ROLES or role is Role.ADMIN]
     return [*((role, ROLE) for role in roles), *((each, GROUP) for each in groups), *((each, USER) for each in users)]
 
 
@@ -87,9 +87,9 @@ def _destinations(holder: Holder, request: HttpRequest) -> TablePage[Destination
     sees = holder.sees
     table = Table(
         columns=(
-            Column("name", "Destination", lambda each: each.name.lower()),
+            TableColumn("name", "Destination", lambda each: each.name.lower()),
             *(
-                Column(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"The right to {verb}")
+                TableColumn(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"The right to {verb}")
                 for verb in OF_DESTINATIONS
             ),
         ),
@@ -98,7 +98,7 @@ def _destinations(holder: Holder, request: HttpRequest) -> TablePage[Destination
         subject=str,
     )
     kept = {"kind": holder.kind, "name": holder.name, "scopes": " ".join(holder.scopes)}
-    return table.page(mirror().current().stats, request.GET, stars_of(request.user), kept)
+    return table.page(mirror().current().stats, request.GET, favourites_of(request.user), kept)
 
 
 def _weight_of(holder: Holder, verb: Verb) -> Any:
@@ -107,7 +107,7 @@ def _weight_of(holder: Holder, verb: Verb) -> Any:
 
 @require_POST
 @never_cache
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def begin(request: HttpRequest) -> HttpResponse:
     """See the console as somebody else does, from its overview on."""
     kind, name, scopes = (request.POST.get(key, "").strip() for key in ("kind", "name", "scopes"))

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.models import Assignment
-from console.access.permissions import Verb, needs
-from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED, Role
+from console.access.permissions import Verb, permission_required
+from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED_ROLES, Role
 from console.accounts import effective_rights
 from console.accounts import users as accounts
 from console.accounts.encryption import seal, unseal
@@ -38,7 +38,7 @@ SORTS = ("username", "-username", "last_login", "-last_login", "date_joined", "-
 
 
 @require_GET
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def users(request: HttpRequest) -> HttpResponse:
     """All users: `q` is part of a name or address, `state`, `role` and `sort` as on the page."""
     text, state, role = (request.GET.get(name, "").strip() for name in ("q", "state", "role"))
@@ -81,7 +81,7 @@ def _roles_in_words(user: User) -> list[str]:
 
 @require_http_methods(["GET", "POST"])
 @never_cache
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def new_user(request: HttpRequest) -> HttpResponse:
     """Make a user with a first role, and a way to log in: a password that is shown once, or a link to set one."""
@@ -121,7 +121,9 @@ def _typed_assignment(request: HttpRequest) -> Assignment:
 
 def _choices() -> dict[str, Any]:
     return {
-        "roles": [(role, [verb for verb in Verb if role in ROLES_BY_VERB[verb]], role in UNSCOPED) for role in Role],
+        "roles": [
+            (role, [verb for verb in Verb if role in ROLES_BY_VERB[verb]], role in UNSCOPED_ROLES) for role in Role
+        ],
         "extras": [(role, verb.name.lower(), verb) for role, verbs in EXTRAS.items() for verb in sorted(verbs)],
     }
 
@@ -134,7 +136,7 @@ def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> Htt
 
 @require_GET
 @never_cache
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
     """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
     user = get_object_or_404(User, pk=user_id)
@@ -179,7 +181,7 @@ def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
 
 @require_POST
 @never_cache
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
     """Close, open, unlock, reset the password or the second factor, set the groups."""
@@ -229,7 +231,7 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
 
 
 @require_POST
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
     """Give a role to a user or a group."""
@@ -245,7 +247,7 @@ def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def withdraw(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Take a role away from whoever has it."""
@@ -273,7 +275,7 @@ def _back_to(holder: str, holder_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def groups(request: HttpRequest) -> HttpResponse:
     """All groups with their roles; a new one by its name."""
@@ -292,7 +294,7 @@ def groups(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def group(request: HttpRequest, group_id: int) -> HttpResponse:
     """One group: its roles, its members."""
     found = get_object_or_404(Group, pk=group_id)
@@ -302,7 +304,7 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 @recently_proved
 def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     """Remove a group; its members lose its roles."""
@@ -318,7 +320,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.USERS)
+@permission_required(Verb.USERS)
 def roles(request: HttpRequest) -> HttpResponse:
     """The rights table: what each role may do."""
     table = [

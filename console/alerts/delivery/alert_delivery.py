@@ -25,7 +25,7 @@ from console.alerts.delivery import retry_schedule, webhook
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.analyses.result_tables import destination_url
 from console.ui.formatting import time_format
-from console.ui.formatting.absolute_urls import address
+from console.ui.formatting.absolute_urls import absolute_url
 from console.ui.preferences import timezones
 
 logger = logging.getLogger(__name__)
@@ -170,7 +170,9 @@ def document_of(delivery: AlertDelivery) -> dict[str, Any]:
 
 def _page(firing: AlertFiring) -> str:
     """Where it is shown; of one that is none, but a test: its rule."""
-    return address(reverse("firing", args=[firing.pk]) if firing.pk else reverse("edit-alert", args=[firing.rule_id]))
+    return absolute_url(
+        reverse("firing", args=[firing.pk]) if firing.pk else reverse("edit-alert", args=[firing.rule_id])
+    )
 
 
 #: What a mail begins with, by the event it tells of.
@@ -187,13 +189,13 @@ def _mail(delivery: AlertDelivery) -> None:
     subject = _one_line(
         f"[{settings.SLUICE.broker_name}] {_WORDS[delivery.event]}: {firing.rule_name}: {firing.subject}"
     )
-    lines = [firing.sentence, "", f"Since {time_format.exactly(firing.since, timezones.UTC)}."]
+    lines = [firing.sentence, "", f"Since {time_format.format_exact_time(firing.since, timezones.UTC)}."]
     if firing.ended:
         because = f": {delivery.reason}" if delivery.reason else ""
-        lines.append(f"Over at {time_format.exactly(firing.ended, timezones.UTC)}{because}.")
+        lines.append(f"Over at {time_format.format_exact_time(firing.ended, timezones.UTC)}{because}.")
     lines += ["", f"The {'alert' if firing.pk else 'rule'}: {_page(firing)}"]
     if firing.pk and (page := destination_url(firing.subject)):
-        lines.append(f"{firing.subject}: {address(page)}")
+        lines.append(f"{firing.subject}: {absolute_url(page)}")
     headers = {MARK_HEADER: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
 

@@ -24,7 +24,7 @@ from console.analyses import result_tables
 from console.analyses.reports.content import ReportSection, sections_of
 from console.analyses.reports.models import Edition
 from console.ui.formatting import number_format, time_format
-from console.ui.formatting.absolute_urls import address
+from console.ui.formatting.absolute_urls import absolute_url
 
 #: Rows of a table that stand in the mail; what is beyond is a click away.
 ROWS = 5
@@ -50,7 +50,7 @@ class MailChart:
 
 def subject(edition: Edition) -> str:
     """One line: which report, of when; for a failure that it is one."""
-    day = time_format.when(edition.moment, edition.report.zone)
+    day = time_format.format_time(edition.moment, edition.report.zone)
     word = "Failed: " if edition.state == Edition.State.FAILED else ""
     return " ".join(f"[{settings.SLUICE.broker_name}] {word}{edition.report.name}, {day}".split())
 
@@ -82,9 +82,9 @@ def _render(template: str, edition: Edition, parts: list, preview: bool = False)
         "edition": edition, "report": edition.report, "zone": ZoneInfo(edition.report.zone), "preview": preview,
         "broker": settings.SLUICE.broker_name, "subject": subject(edition),
         "failed": edition.state == Edition.State.FAILED,
-        "url": address(reverse("edition", args=[edition.report_id, edition.pk])),
+        "url": absolute_url(reverse("edition", args=[edition.report_id, edition.pk])),
         "parts": [
-            {"part": part, "picture": picture, "table": table, "url": address(reverse("run", args=[part.run.id]))}
+            {"part": part, "picture": picture, "table": table, "url": absolute_url(reverse("run", args=[part.run.id]))}
             for part, picture, table in parts
         ],
     }  # fmt: skip
@@ -110,10 +110,10 @@ def _table(part: ReportSection) -> dict[str, Any] | None:
         return None
     table = tables[0]
     shown = (result_tables.cells(row, table["columns"], part.result["window"]) for row in table["rows"][:ROWS])
-    rows = [[(cell, address(cell.url) if cell.url else "") for cell in row[:COLUMNS]] for row in shown]
+    rows = [[(cell, absolute_url(cell.url) if cell.url else "") for cell in row[:COLUMNS]] for row in shown]
     columns = [(column, result_tables.UNITS.get(column["unit"], "")) for column in table["columns"][:COLUMNS]]
     more = [
-        number_format.counted(count, noun)
+        number_format.pluralize_count(count, noun)
         for count, noun in ((table["total_rows"] - len(rows), "row"), (len(table["columns"]) - COLUMNS, "column"))
         if count > 0
     ]

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, needs, require
+from console.access.permissions import Verb, permission_required, require
 from console.analyses import run_queue, run_service
 from console.analyses.reports import editions, mail
 from console.analyses.reports.content import scope_of_report, sections_of
@@ -42,7 +42,7 @@ State = Edition.State
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def reports(request: HttpRequest) -> HttpResponse:
     """The reports one may read, by name; `q` narrows them."""
     asked = request.GET.get("q", "").strip()
@@ -74,7 +74,7 @@ def _require(request: HttpRequest, report: Report) -> None:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def report(request: HttpRequest, report_id: int) -> HttpResponse:
     """A report: its last good edition, what went wrong since, and the older ones."""
@@ -82,7 +82,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def edition(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """One edition, whatever became of it."""
@@ -111,7 +111,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.SCHEDULE)
+@permission_required(Verb.SCHEDULE)
 def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = _to_change(request, report_id) if report_id else None
@@ -149,14 +149,14 @@ def _timing(form: TimingForm) -> dict[str, Any]:
 
 
 @require_GET
-@needs(Verb.SCHEDULE)
+@permission_required(Verb.SCHEDULE)
 def timing(request: HttpRequest) -> HttpResponse:
     """What the schedule in the form means: words, crontab line, the next moments."""
     return render(request, "analyses/reports/schedule.html", _timing(TimingForm(request.GET)))
 
 
 @require_POST
-@needs(Verb.SCHEDULE)
+@permission_required(Verb.SCHEDULE)
 def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
     """Run a report now, switch it on or off, or delete it with all its editions."""
     report = _to_change(request, report_id)
@@ -197,7 +197,7 @@ def _url(report: Report) -> str:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 @csp_replace(MAIL_POLICY)
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """The mail of an edition, as mail clients show it."""

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, by_group
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, needs, require, visible
+from console.access.permissions import Verb, permission_required, require, visible
 from console.analyses import result_tables, run_queue, run_service
 from console.analyses.charts import plots
 from console.analyses.models import AnalysisRun
@@ -40,7 +40,7 @@ LATEST = 6
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def analyses(request: HttpRequest) -> HttpResponse:
     """The catalogue, and the latest runs."""
     return _page(request)
@@ -59,7 +59,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.ANALYSE)
+@permission_required(Verb.ANALYSE)
 def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """The form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
@@ -86,7 +86,7 @@ def _form(
 
 
 @require_POST
-@needs(Verb.ANALYSE)
+@permission_required(Verb.ANALYSE)
 def start(request: HttpRequest) -> HttpResponse:
     """Start an analysis and go to its run."""
     kind = request.POST.get("kind", "")
@@ -106,7 +106,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
     """One run: how it goes, why it failed, or what it found."""
@@ -144,7 +144,7 @@ def _time(us: int | None) -> datetime | None:
 
 
 @require_POST
-@needs(Verb.ANALYSE)
+@permission_required(Verb.ANALYSE)
 def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
     """Stop a run."""
     found = get_run_or_404(request, run_id)

@@ -129,7 +129,7 @@ def install(api: NinjaAPI) -> None:
     def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         more = {"position": error.column} if isinstance(error, SelectorSyntaxError) else {}
-        return answer(request, status, redaction.said(str(error), visible(request.user)), error.code, **more)
+        return answer(request, status, redaction.redact_sentence(str(error), visible(request.user)), error.code, **more)
 
     @api.exception_handler(ValidationError)
     def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
@@ -181,7 +181,7 @@ def internal(request: HttpRequest, reference: str) -> HttpResponse:
 def _install_size_limit(api: NinjaAPI) -> None:
     @api.exception_handler(RequestDataTooBig)
     def too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
-        most = number_format.size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        most = number_format.format_bytes(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         return answer(request, 413, f"The request is too large. It may have at most {most}.", TooLarge.code)
 
 

@@ -13,7 +13,7 @@ from brokerapp.model.definition_codec import from_json
 from console.audit.models import AuditEntry
 from console.routing.definitions.changes import DefinitionChange, definition_from_json, diff_definitions
 from console.routing.definitions.definition_values import change_rows, label_of, title_of
-from console.ui.formatting.json_diff import Difference, differences
+from console.ui.formatting.json_diff import JsonDifference, differences
 
 #: By it a value is known to hold definitions.
 _OF_DEFINITIONS = "virtualDestinations"
@@ -31,7 +31,7 @@ _NAMES = {"QueueSize": "depth"}
 _TARGET = "forwardTo "
 
 
-def changes_of(entry: AuditEntry) -> list[Difference]:
+def changes_of(entry: AuditEntry) -> list[JsonDifference]:
     """Everything an entry says beside who, when and what."""
     before, after = entry.before, entry.after
     try:
@@ -54,11 +54,11 @@ def _is_operation(entry: AuditEntry) -> bool:
     return isinstance(after, dict) and (entry.action in _OPERATIONS or not before.keys() & after.keys())
 
 
-def _facts(values: dict[str, Any] | None, names: dict[str, str]) -> Iterator[Difference]:
+def _facts(values: dict[str, Any] | None, names: dict[str, str]) -> Iterator[JsonDifference]:
     for name, value in (values or {}).items():
         if value not in ("", [], {}, None):
             text = _text(value)
-            yield Difference(names.get(name, _in_words(name)), text, text)
+            yield JsonDifference(names.get(name, _in_words(name)), text, text)
 
 
 def _text(value: Any) -> str:
@@ -93,16 +93,16 @@ def _holds_definitions(value: Any) -> bool:
     return any(isinstance(each, dict) and _OF_DEFINITIONS in each for each in values)
 
 
-def _of_definitions(before: Any, after: Any) -> Iterator[Difference]:
+def _of_definitions(before: Any, after: Any) -> Iterator[JsonDifference]:
     for change in _changes(before, after):
         item = change.after if change.after is not None else change.before
         title = f"{label_of(item)} {title_of(item)}"
         if change.what != "changed":
             what = {"new": "created", "removed": "deleted"}[change.what]
-            yield Difference(title, what, what)
+            yield JsonDifference(title, what, what)
         for row in change_rows(change):
             name = f"{title}, {_setting(row.name)}"
-            yield Difference(name, _value(row.was), _value(row.now))
+            yield JsonDifference(name, _value(row.was), _value(row.now))
 
 
 def _changes(before: Any, after: Any) -> list[DefinitionChange]:

@@ -63,7 +63,7 @@ class AuditQuery:
         problems = {
             name: f"{value!r} is no time: write 2026-11-21 or 2026-11-21T14:30"
             for name in ("since", "until")
-            if (value := getattr(self, name)) and timezones.read(value, self.zone) is None
+            if (value := getattr(self, name)) and timezones.parse_moment(value, self.zone) is None
         }
         if self.outcome and self.outcome not in AuditEntry.Outcome.values:
             problems["outcome"] = f"{self.outcome!r} is not one of {', '.join(AuditEntry.Outcome.values)}"
@@ -81,9 +81,9 @@ class AuditQuery:
             found = found.filter(Q(who__icontains=self.q) | Q(action__icontains=self.q) | Q(object__icontains=self.q))
         if self.object:
             found = found.filter(_about(self.object))
-        if since := timezones.read(self.since, self.zone):
+        if since := timezones.parse_moment(self.since, self.zone):
             found = found.filter(time__gte=since)
-        if until := timezones.read(self.until, self.zone):
+        if until := timezones.parse_moment(self.until, self.zone):
             found = found.filter(time__lt=until)
         return found
 

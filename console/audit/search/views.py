@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, needs
+from console.access.permissions import Verb, permission_required
 from console.audit import trail
 from console.audit.models import AuditEntry
 from console.audit.search.change_descriptions import changes_of
@@ -16,7 +16,7 @@ from console.ui.preferences import timezones
 
 
 @require_GET
-@needs(Verb.AUDIT)
+@permission_required(Verb.AUDIT)
 def audit(request: HttpRequest) -> HttpResponse:
     """Entries, newest first; see AuditQuery for what the query string may say."""
     query = AuditQuery.read(request.GET)
@@ -24,8 +24,8 @@ def audit(request: HttpRequest) -> HttpResponse:
     context = {
         "query": query,
         "wrong": query.wrong,
-        "since": timezones.shown(query.since, query.zone),
-        "until": timezones.shown(query.until, query.zone),
+        "since": timezones.display_moment(query.since, query.zone),
+        "until": timezones.display_moment(query.until, query.zone),
         "outcomes": [(each, query.url(outcome=each), each == query.outcome) for each in AuditEntry.Outcome.values],
         "all_outcomes": query.url(outcome=""),
         "rows": [(entry, changes_of(entry)) for entry in page.entries],
@@ -38,7 +38,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.AUDIT)
+@permission_required(Verb.AUDIT)
 def export(request: HttpRequest, format: str) -> StreamingHttpResponse:
     """All entries that the query finds, as a file."""
     if format not in FORMATS:

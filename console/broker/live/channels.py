@@ -86,16 +86,16 @@ def overview_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = eve
     return {
         "state": verdict.state,
         "sentence": verdict.sentence,
-        "enqueue": number_format.rate(totals.enqueue),
-        "dequeue": number_format.rate(totals.dequeue),
-        "pending": number_format.whole(totals.pending),
-        "dead": number_format.whole(totals.dead),
+        "enqueue": number_format.format_rate(totals.enqueue),
+        "dequeue": number_format.format_rate(totals.dequeue),
+        "pending": number_format.format_integer(totals.pending),
+        "dead": number_format.format_integer(totals.dead),
         "has_dead": bool(totals.dead),
-        "topic_enqueue": number_format.rate(totals.topic_enqueue),
-        "in_flight": number_format.whole(totals.in_flight),
-        "consumers": number_format.counted(totals.consumers, "consumer"),
-        "queues": number_format.counted(totals.queues, "queue"),
-        "topics": number_format.counted(totals.topics, "topic"),
+        "topic_enqueue": number_format.format_rate(totals.topic_enqueue),
+        "in_flight": number_format.format_integer(totals.in_flight),
+        "consumers": number_format.pluralize_count(totals.consumers, "consumer"),
+        "queues": number_format.pluralize_count(totals.queues, "queue"),
+        "topics": number_format.pluralize_count(totals.topics, "topic"),
         "attention_html": render_to_string(
             "metrics/attention.html",
             {
@@ -161,7 +161,10 @@ def connections_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows 
 
 
 def _connection_cells(stats: ConnectionStats) -> Cells:
-    return {"sent": number_format.whole(stats.sent), "delivered": number_format.whole(stats.delivered)}
+    return {
+        "sent": number_format.format_integer(stats.sent),
+        "delivered": number_format.format_integer(stats.delivered),
+    }
 
 
 def subscribers_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows = everything) -> Cells:
@@ -174,11 +177,11 @@ def subscribers_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows 
             {"gone": True}
             if stats is None
             else {
-                "pending": number_format.whole(stats.QueueSize),
-                "flight": number_format.whole(stats.InFlightCount),
-                "dispatched": number_format.whole(stats.DispatchCount),
-                "enqueued": number_format.whole(stats.EnqueueCount),
-                "dequeued": number_format.whole(stats.DequeueCount),
+                "pending": number_format.format_integer(stats.QueueSize),
+                "flight": number_format.format_integer(stats.InFlightCount),
+                "dispatched": number_format.format_integer(stats.DispatchCount),
+                "enqueued": number_format.format_integer(stats.EnqueueCount),
+                "dequeued": number_format.format_integer(stats.DequeueCount),
             }
         )
     return {"count": len(known), "rows": rows}

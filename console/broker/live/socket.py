@@ -25,8 +25,8 @@ from django.utils import timezone
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.time_series import FINE
-from console.access.permission_version import rights_version
-from console.access.permissions import lacking, may, visible
+from console.access.permission_version import permission_version
+from console.access.permissions import has_permission, permission_message, visible
 from console.access.roles import everything
 from console.accounts.impersonation import person, seen_now, words
 from console.broker.live.channels import CELLS, FROM_DATABASE, PERMISSIONS, VISIBLE_ROWS, LiveChannel
@@ -35,7 +35,7 @@ from console.broker.live.run_notices import notices
 from console.broker.live.sparklines import read_sparklines_async
 from console.broker.mirror import BrokerMirror, mirror
 from console.broker.snapshot import BrokerSnapshot
-from console.ui.preferences.timezones import zone_named, zone_of
+from console.ui.preferences.timezones import get_zone, zone_name_of
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         reader = await asyncio.to_thread(notices)
         self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
         self._sees = await database_sync_to_async(visible)(self.scope["user"])
-        self._zone = zone_named(await database_sync_to_async(zone_of)(person(self.scope["user"])))
+        self._zone = get_zone(await database_sync_to_async(zone_name_of)(person(self.scope["user"])))
         self._pump = asyncio.create_task(self._send_frames())
 
     async def disconnect(self, code: int) -> None:
@@ -134,10 +134,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._wanted.set()
 
     async def _may_watch(self, topic: LiveChannel) -> bool:
-        return await database_sync_to_async(may)(self.scope["user"], PERMISSIONS[topic.name], topic.destination)
+        return await database_sync_to_async(has_permission)(
+            self.scope["user"], PERMISSIONS[topic.name], topic.destination
+        )
 
     async def _refuse(self, text: str, topic: LiveChannel) -> None:
-        reason = lacking(PERMISSIONS[topic.name], topic.destination)
+        reason = permission_message(PERMISSIONS[topic.name], topic.destination)
         await self.send_json({"type": "refused", "topic": text, "reason": reason})
 
     def _forget(self, text: str) -> None:
@@ -213,7 +215,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def _must_recheck(self) -> bool:
         """Whether anybody's rights changed, or a session may have ended by itself."""
-        version = await database_sync_to_async(rights_version)()
+        version = await database_sync_to_async(permission_version)()
         changed, self._version = version != self._version, version
         return changed or time.monotonic() - self._checked >= RECHECK
 

@@ -19,7 +19,7 @@ from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, Co
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.roles import Sees, everything
 from console.broker.gateway import gateway
-from console.ui.formatting.tables import Column, Table
+from console.ui.formatting.tables import Table, TableColumn
 from console.ui.preferences import favourites
 
 #: Seconds for which an answer of the node is good enough for the next page.
@@ -53,7 +53,7 @@ class Peer:
     @property
     def subject(self) -> str:
         """What a star on it is of."""
-        return favourites.of_client(self.name)
+        return favourites.client_subject(self.name)
 
     @property
     def prefetch(self) -> int:
@@ -123,16 +123,18 @@ STATES = {"active": "Durable, active", "offline": "Durable, offline", "plain": "
 
 CONNECTIONS = Table[Peer](
     columns=(
-        Column("client", "Client", lambda peer: peer.name.lower()),
-        Column("user", "User", lambda peer: peer.stats.user),
-        Column("from", "From", lambda peer: peer.stats.remote_address),
-        Column("version", "STOMP", lambda peer: peer.stats.version),
-        Column("since", "Since", lambda peer: -peer.stats.connected_ms),
-        Column("heard", "Heard", lambda peer: peer.heard or 0.0, "Since something came, where it sends heart-beats"),
-        Column("prefetch", "Prefetch", lambda peer: peer.prefetch, "Messages its subscriptions may hold", True),
-        Column("flight", "In flight", lambda peer: peer.in_flight, "Messages it holds unacknowledged", True),
-        Column("sent", "Sent", lambda peer: peer.stats.sent, "Messages it sent", True),
-        Column("delivered", "Delivered", lambda peer: peer.stats.delivered, "Messages it was sent", True),
+        TableColumn("client", "Client", lambda peer: peer.name.lower()),
+        TableColumn("user", "User", lambda peer: peer.stats.user),
+        TableColumn("from", "From", lambda peer: peer.stats.remote_address),
+        TableColumn("version", "STOMP", lambda peer: peer.stats.version),
+        TableColumn("since", "Since", lambda peer: -peer.stats.connected_ms),
+        TableColumn(
+            "heard", "Heard", lambda peer: peer.heard or 0.0, "Since something came, where it sends heart-beats"
+        ),
+        TableColumn("prefetch", "Prefetch", lambda peer: peer.prefetch, "Messages its subscriptions may hold", True),
+        TableColumn("flight", "In flight", lambda peer: peer.in_flight, "Messages it holds unacknowledged", True),
+        TableColumn("sent", "Sent", lambda peer: peer.stats.sent, "Messages it sent", True),
+        TableColumn("delivered", "Delivered", lambda peer: peer.stats.delivered, "Messages it was sent", True),
     ),
     chips={
         "slow": ("Slow", lambda peer: peer.stats.slow),
@@ -148,16 +150,16 @@ CONNECTIONS = Table[Peer](
 
 SUBSCRIBERS = Table[Subscriber](
     columns=(
-        Column("client", "Client", lambda each: each.client_id.lower(), "ClientId"),
-        Column("name", "Subscription", lambda each: each.name.lower(), "SubscriptionName"),
-        Column("topic", "Topic", lambda each: str(each.topics[0]) if each.topics else "", "DestinationName"),
-        Column("age", "For", lambda each: each.age, "How long it is connected, or offline", True),
-        Column("pending", "Pending", lambda each: each.pending, "PendingQueueSize", True),
-        Column("lag", "Lag", lambda each: each.lag, "How long the oldest message waits for it", True),
-        Column("flight", "In flight", lambda each: each.in_flight, "DispatchedQueueSize", True),
-        Column("dispatched", "Dispatched", lambda each: each.dispatched, "DispatchedCounter", True),
-        Column("enqueued", "Enqueued", lambda each: each.enqueued, "EnqueueCounter", True),
-        Column("dequeued", "Dequeued", lambda each: each.dequeued, "DequeueCounter", True),
+        TableColumn("client", "Client", lambda each: each.client_id.lower(), "ClientId"),
+        TableColumn("name", "Subscription", lambda each: each.name.lower(), "SubscriptionName"),
+        TableColumn("topic", "Topic", lambda each: str(each.topics[0]) if each.topics else "", "DestinationName"),
+        TableColumn("age", "For", lambda each: each.age, "How long it is connected, or offline", True),
+        TableColumn("pending", "Pending", lambda each: each.pending, "PendingQueueSize", True),
+        TableColumn("lag", "Lag", lambda each: each.lag, "How long the oldest message waits for it", True),
+        TableColumn("flight", "In flight", lambda each: each.in_flight, "DispatchedQueueSize", True),
+        TableColumn("dispatched", "Dispatched", lambda each: each.dispatched, "DispatchedCounter", True),
+        TableColumn("enqueued", "Enqueued", lambda each: each.enqueued, "EnqueueCounter", True),
+        TableColumn("dequeued", "Dequeued", lambda each: each.dequeued, "DequeueCounter", True),
     ),
     chips={
         **{state: (label, lambda each, state=state: each.state == state) for state, label in STATES.items()},

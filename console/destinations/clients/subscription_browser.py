@@ -12,8 +12,8 @@ from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.stats_records import BrowsePage
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
-from console.access.masking import MaskedMessage, check_selector, masked
-from console.access.permissions import AnyUser, may, require
+from console.access.masking import MaskedMessage, check_selector, mask_message
+from console.access.permissions import AnyUser, has_permission, require
 from console.access.roles import Verb
 from console.broker.gateway import gateway
 
@@ -34,9 +34,9 @@ def browse(
     """A page of what it keeps, and its messages as the user reads them. Raises SelectorSyntaxError, RequestRefused."""
     topics = subscription.topics
     # Of several topics the one whose bodies the user may not read decides.
-    topic = next((each for each in topics if not may(user, Verb.READ, each)), topics[0])
+    topic = next((each for each in topics if not has_permission(user, Verb.READ, each)), topics[0])
     if selector:
         check_selector(user, compile_selector(selector), topic)
     page = gateway().browse(log, after, limit, selector or None)
     sent_to = LIST_SEPARATOR.join(each.stomp for each in topics)  # what is masked in one of them is masked here
-    return page, [masked(user, replace(each, destination=sent_to), topic) for each in page.messages]
+    return page, [mask_message(user, replace(each, destination=sent_to), topic) for each in page.messages]

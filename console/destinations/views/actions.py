@@ -10,13 +10,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, named, needs, queue_named
+from console.access.permissions import Verb, destination_from_url, permission_required, queue_from_url
 from console.destinations import services as service
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 
 @require_POST
-@needs(Verb.PAUSE, queue_named)
+@permission_required(Verb.PAUSE, queue_from_url)
 def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
     """Let a queue give out nothing any more, or go on."""
     service.pause(request, Destination.queue(name), paused)
@@ -25,16 +25,16 @@ def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.PAUSE, queue_named)
+@permission_required(Verb.PAUSE, queue_from_url)
 def forget_groups(request: HttpRequest, name: str) -> HttpResponse:
     """Let a message group of a queue, or all, be assigned anew with the next message."""
     count = service.forget_groups(request, Destination.queue(name), request.POST.get("group") or None)
-    messages.success(request, f"{counted(count, 'group')} will be assigned anew with the next message.")
+    messages.success(request, f"{pluralize_count(count, 'group')} will be assigned anew with the next message.")
     return redirect(reverse("queue", kwargs={"name": name}) + "?tab=losses")
 
 
 @require_POST
-@needs(Verb.CREATE, queue_named)
+@permission_required(Verb.CREATE, queue_from_url)
 def forget_selector(request: HttpRequest, name: str) -> HttpResponse:
     """Remember one selector of a queue's former consumers no longer."""
     found = service.forget_selector(request, Destination.queue(name), request.POST.get("selector", ""))
@@ -43,7 +43,7 @@ def forget_selector(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.CREATE)
+@permission_required(Verb.CREATE)
 def create(request: HttpRequest, kind: str) -> HttpResponse:
     """Make a queue or topic by name."""
     name, error = request.POST.get("name", ""), ""
@@ -60,29 +60,29 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.REMOVE, queue_named)
+@permission_required(Verb.REMOVE, queue_from_url)
 def purge(request: HttpRequest, name: str) -> HttpResponse:
     """Remove all messages of a queue, after its name was typed."""
     destination = Destination.queue(name)
     _, stats = service.existing(destination)
     if request.method == "POST" and request.POST.get("name") == name:
         count = service.purge(request, destination)
-        messages.success(request, f"{counted(count, 'message')} removed from {name}.")
+        messages.success(request, f"{pluralize_count(count, 'message')} removed from {name}.")
         return redirect("queue", name=name)
-    return _confirm(request, destination, "purge", f"Purge {counted(stats.QueueSize, 'message')} from {name}")
+    return _confirm(request, destination, "purge", f"Purge {pluralize_count(stats.QueueSize, 'message')} from {name}")
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.CREATE, named)
+@permission_required(Verb.CREATE, destination_from_url)
 def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Remove a queue or topic with all it holds, after its name was typed."""
     destination = Destination(DestinationKind(kind), name)
     _, stats = service.existing(destination)
     if request.method == "POST" and request.POST.get("name") == name:
         count = service.delete(request, destination)
-        messages.success(request, f"The {kind} {name} is deleted, and {counted(count, 'message')} with it.")
+        messages.success(request, f"The {kind} {name} is deleted, and {pluralize_count(count, 'message')} with it.")
         return redirect(f"{kind}s")
-    held = f" with {counted(stats.QueueSize, 'message')}" if stats.QueueSize else ""
+    held = f" with {pluralize_count(stats.QueueSize, 'message')}" if stats.QueueSize else ""
     return _confirm(request, destination, "delete", f"Delete the {kind} {name}{held}")
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, needs, require, visible
+from console.access.permissions import Verb, permission_required, require, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -26,13 +26,13 @@ from console.destinations.clients.clients import (
     subscribers_now,
 )
 from console.destinations.clients.close_connection import close, known_peer, require_all
-from console.ui.formatting.number_format import counted
-from console.ui.preferences.favourites import stars_of
-from console.ui.saved_views import menu_of
+from console.ui.formatting.number_format import pluralize_count
+from console.ui.preferences.favourites import favourites_of
+from console.ui.saved_views import views_menu
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def connections(request: HttpRequest) -> HttpResponse:
     """All STOMP connections, a page at a time."""
     picture, trouble = mirror().current(), ""
@@ -40,10 +40,10 @@ def connections(request: HttpRequest) -> HttpResponse:
         peers = seen_by(peers_now(), visible(request.user))
     except BrokerError as error:
         peers, trouble = [], str(error)
-    page = CONNECTIONS.page(peers, request.GET, stars_of(request.user))
+    page = CONNECTIONS.page(peers, request.GET, favourites_of(request.user))
     context = {
         "page": page,
-        "menu": menu_of(request.user, "connections", request.GET),
+        "menu": views_menu(request.user, "connections", request.GET),
         "nodes": picture.nodes,
         "trouble": trouble,
         "part": "destinations/connection_rows.html",
@@ -54,16 +54,16 @@ def connections(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """One connection: what it said of itself, what it consumes, where it sends."""
     peer = known_peer(request.user, connection_id)
-    context = {"peer": peer, "sees": visible(request.user), "is_starred": peer.subject in stars_of(request.user)}
+    context = {"peer": peer, "sees": visible(request.user), "is_starred": peer.subject in favourites_of(request.user)}
     return render(request, "destinations/connection.html", context)
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.CLOSE)
+@permission_required(Verb.CLOSE)
 def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """End a connection, after a look at what it does; its client is told, and what it held goes back."""
     peer = known_peer(request.user, connection_id)
@@ -78,15 +78,15 @@ def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def subscribers(request: HttpRequest) -> HttpResponse:
     """All subscribers of topics: durable ones, active and offline, and those that are there only while connected."""
     sees = visible(request.user)
     seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _subscribers(request)]
-    page = SUBSCRIBERS.page(seen, request.GET, stars_of(request.user))
+    page = SUBSCRIBERS.page(seen, request.GET, favourites_of(request.user))
     context = {
         "page": page,
-        "menu": menu_of(request.user, "subscribers", request.GET),
+        "menu": views_menu(request.user, "subscribers", request.GET),
         "states": STATES,
         "part": "destinations/subscriber_rows.html",
     }
@@ -100,7 +100,7 @@ def _subscribers(request: HttpRequest) -> list[Subscriber]:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.CLOSE)
+@permission_required(Verb.CLOSE)
 def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
     """Remove a durable subscription with what it keeps, after its name was typed."""
     kept = Destination(DestinationKind.SUBSCRIPTION, log)
@@ -118,7 +118,9 @@ def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
                 count = gateway().delete(kept)
                 change.after = {"removed": count}
             mirror().settle(lambda picture: kept not in picture.subscriptions)
-            messages.success(request, f"The subscription {log} is gone, and {counted(count, 'message')} with it.")
+            messages.success(
+                request, f"The subscription {log} is gone, and {pluralize_count(count, 'message')} with it."
+            )
             return redirect("subscribers")
         error = f"{request.POST.get('name', '')!r} is not {subscriber.name!r}."
     context = {"each": subscriber, "log": kept, "error": error}

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import COARSE, FINE
-from console.access.permissions import Verb, may
+from console.access.permissions import Verb, has_permission
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.metrics import charts_history, rollup_history
@@ -26,7 +26,7 @@ def gone(request: HttpRequest, destination: Destination) -> HttpResponse:
     """What is left of it: when something moved last, and its chart until then. Raises Http404 where nothing is."""
     now = int(time.time())
     last = _last_moved(destination, now)
-    may_read = may(request.user, Verb.AUDIT)
+    may_read = has_permission(request.user, Verb.AUDIT)
     changes = AuditEntry.objects.filter(object=str(destination))[:MAX_CHANGES] if may_read else ()
     if last is None and not any(each.outcome == AuditEntry.Outcome.DONE for each in changes):
         raise Http404(f"There is no {destination.kind} named {destination.name}.")

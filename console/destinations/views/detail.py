@@ -18,7 +18,7 @@ from analytics.rollups.queries import width_for
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.access.permissions import Verb, may, named, needs, touched
+from console.access.permissions import Verb, destination_from_url, has_permission, pattern_filter, permission_required
 from console.analyses.charts import Plot
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
@@ -36,7 +36,7 @@ from console.metrics.charts.chart_data import chart_of
 from console.routing.definitions.visibility import is_visible, visible_definitions
 from console.routing.map.graph import feeds_into
 from console.ui.formatting import number_format
-from console.ui.preferences.favourites import stars_of
+from console.ui.preferences.favourites import favourites_of
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Entries of the audit trail that a page shows of one destination.
@@ -45,7 +45,7 @@ DELAYS = "From the broker to the acknowledgement"
 
 
 @require_GET
-@needs(Verb.SEE, named)
+@permission_required(Verb.SEE, destination_from_url)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """One queue or topic."""
@@ -63,7 +63,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         "stats": stats,
         "numbers": numbers,
         "home": home_of(picture.nodes, destination),
-        "is_starred": str(destination) in stars_of(request.user),
+        "is_starred": str(destination) in favourites_of(request.user),
         "tab": tab,
         "tabs": [(each, label) for each, (label, kinds, _) in TABS.items() if kind in kinds],
         "window": window,
@@ -100,7 +100,7 @@ def _oldest(stats: DestinationStats) -> str:
     except BrokerError:
         return ""
     came = found.get(stats.destination)
-    return number_format.span(max(0, int(time.time() - came / 1000))) if came else ""
+    return number_format.format_duration(max(0, int(time.time() - came / 1000))) if came else ""
 
 
 def _consumers(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _producers(request: HttpRequest, picture: BrokerSnapshot, stats: Destination
 
 
 def _routing(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    found, sees = gateway().definitions(), touched(request.user)
+    found, sees = gateway().definitions(), pattern_filter(request.user)
     feeders = feeds_into(stats.destination, found)
     return {
         "feeders": [each for each in feeders if is_visible(each.definition, sees)],
@@ -134,7 +134,7 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
 
 
 def _policy(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    definitions = visible_definitions(gateway().definitions(), touched(request.user))
+    definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     entry = policy_of(definitions, stats.destination)
     return {"policy": entry, "options": policies.options_of(entry) if entry else []}
 
@@ -144,7 +144,7 @@ def _history(
 ) -> dict[str, Any]:
     if not request.GET.get("window") and window.is_live:
         window = charts_history.ChartWindow.read({"window": "24h"}, time.time())
-    may_read = may(request.user, Verb.AUDIT)
+    may_read = has_permission(request.user, Verb.AUDIT)
     changes = AuditEntry.objects.filter(object=str(stats.destination))[:MAX_CHANGES] if may_read else ()
     return {
         "chart": chart_of(request, window, stats.destination),

@@ -13,16 +13,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
-from console.access.permissions import Verb, lacking, may, needs, visible
+from console.access.permissions import Verb, has_permission, permission_message, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.live.sparklines import read_sparklines
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations.lists import PAGE_SIZES, ListQuery, columns_of, page_of
-from console.ui.formatting.number_format import counted
-from console.ui.preferences.favourites import stars_of
-from console.ui.saved_views import menu_of
+from console.ui.formatting.number_format import pluralize_count
+from console.ui.preferences.favourites import favourites_of
+from console.ui.saved_views import views_menu
 
 #: What may be done to several at once: the right it needs, the kinds it is for, and what does it.
 Act = Callable[[Destination], object]
@@ -42,14 +42,14 @@ PATIENCE = 20.0
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def queues(request: HttpRequest) -> HttpResponse:
     """The list of queues."""
     return _list(request, DestinationKind.QUEUE)
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def topics(request: HttpRequest) -> HttpResponse:
     """The list of topics."""
     return _list(request, DestinationKind.TOPIC)
@@ -57,7 +57,7 @@ def topics(request: HttpRequest) -> HttpResponse:
 
 def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
     query, picture = ListQuery.read(kind, request.GET), mirror().current()
-    starred = stars_of(request.user)
+    starred = favourites_of(request.user)
     page = page_of(picture, query, visible(request.user), starred)
     context = {
         "kind": kind,
@@ -73,11 +73,11 @@ def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
         "sizes": [(size, query.url(size=size), size == query.size) for size in PAGE_SIZES],
         "previous": query.url(page=page.page - 1) if page.page > 1 else "",
         "next": query.url(page=page.page + 1) if page.page < page.pages else "",
-        "menu": menu_of(request.user, f"{kind}s", request.GET),
+        "menu": views_menu(request.user, f"{kind}s", request.GET),
         "actions": [
             (name, name.capitalize())
             for name, (verb, kinds, _) in BULK.items()
-            if kind in kinds and may(request.user, verb)
+            if kind in kinds and has_permission(request.user, verb)
         ],
     }
     template = "destinations/list_rows.html" if request.htmx and not request.htmx.boosted else "destinations/list.html"
@@ -109,7 +109,7 @@ def _aria_sort(query: ListQuery, name: str) -> str:
 
 
 @require_POST
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def bulk(request: HttpRequest, kind: str) -> HttpResponse:
     """Do one thing to all that are selected; each needs the right for it, and each has an entry in the audit trail."""
     action, names = request.POST.get("action", ""), request.POST.getlist("name")[:MAX_SELECTED]
@@ -136,11 +136,13 @@ def _do(request: HttpRequest, action: str, selected: list[Destination]) -> None:
     done, trouble, deadline = 0, [], time.monotonic() + PATIENCE
     for destination in selected:
         if time.monotonic() > deadline:
-            trouble.append(f"{counted(len(selected) - done - len(trouble), 'other')} not tried: it took too long")
+            trouble.append(
+                f"{pluralize_count(len(selected) - done - len(trouble), 'other')} not tried: it took too long"
+            )
             break
-        if not may(request.user, verb, destination):
-            trail.denied(request, verb.name.lower(), destination, lacking(verb, destination))
-            trouble.append(f"{destination.name}: {lacking(verb, destination)}")
+        if not has_permission(request.user, verb, destination):
+            trail.denied(request, verb.name.lower(), destination, permission_message(verb, destination))
+            trouble.append(f"{destination.name}: {permission_message(verb, destination)}")
             continue
         try:
             with trail.recording(request, action, destination):
@@ -149,7 +151,7 @@ def _do(request: HttpRequest, action: str, selected: list[Destination]) -> None:
         except BrokerError as refused:
             trouble.append(f"{destination.name}: {refused}")
     if done:
-        messages.success(request, f"{counted(done, selected[0].kind)} {DONE[action]}.")
+        messages.success(request, f"{pluralize_count(done, selected[0].kind)} {DONE[action]}.")
     for sentence in trouble[:5]:
         messages.error(request, sentence)
     if len(trouble) > 5:

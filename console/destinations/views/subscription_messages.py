@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET
 
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, needs
+from console.access.permissions import Verb, permission_required
 from console.destinations.clients.subscription_browser import browsable, browse
 from console.messages.body_format import readings
 from console.messages.message_view import Listed
@@ -19,7 +19,7 @@ PAGE_SIZE = 50
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def kept(request: HttpRequest, log: str) -> HttpResponse:
     """A page of its messages: `after` is the number to go on from, `selector` what they must match, `seq` the one
     that is opened. Who may browse all of its topics may browse it, and reads what they read there.

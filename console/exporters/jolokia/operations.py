@@ -18,8 +18,8 @@ from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind, check_one
 from brokerapp.model.stats_records import DestinationStats
-from console.access.masking import check_selector, masked
-from console.access.permissions import lacking, may, missing, visible
+from console.access.masking import check_selector, mask_message
+from console.access.permissions import has_permission, missing_permission_message, permission_message, visible
 from console.access.roles import Verb, everything
 from console.audit import trail
 from console.broker.gateway import LONG_PATIENCE, gateway
@@ -91,8 +91,8 @@ def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
     if operation.changes and caller.request.method != "POST":
         raise Failure(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
     for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
-        if not may(caller.request.user, operation.verb, destination):
-            reason = missing(caller.request.user, operation.verb, destination)
+        if not has_permission(caller.request.user, operation.verb, destination):
+            reason = missing_permission_message(caller.request.user, operation.verb, destination)
             trail.denied(caller.request, f"jmx {operation.name}", bean.name, reason)
             raise Failure(403, DENIED, reason)
 
@@ -113,7 +113,7 @@ def _about(subject: Any) -> list[Destination | None]:
 def _browse(caller: Caller, stats: DestinationStats, selector: str = "") -> list[dict[str, Any]]:
     check_selector(caller.request.user, selector, stats.destination)
     page = gateway().browse(stats.destination, 0, MAX_BROWSED, selector or None)
-    return [as_data(masked(caller.request.user, each, stats.destination)) for each in page.messages]
+    return [as_data(mask_message(caller.request.user, each, stats.destination)) for each in page.messages]
 
 
 def _table(caller: Caller, stats: DestinationStats, selector: str = "") -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _table(caller: Caller, stats: DestinationStats, selector: str = "") -> dict[
 def _message(caller: Caller, stats: DestinationStats, id: str) -> dict[str, Any] | None:
     selector = f"JMSMessageID = '{id.replace(chr(39), chr(39) * 2)}'"
     found = gateway().browse(stats.destination, 0, 1, selector).messages
-    return as_data(masked(caller.request.user, found[0], stats.destination)) if found else None
+    return as_data(mask_message(caller.request.user, found[0], stats.destination)) if found else None
 
 
 def _purge(caller: Caller, stats: DestinationStats) -> None:
@@ -152,8 +152,8 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
 
     def transfer(caller: Caller, stats: DestinationStats, which: str, target: str) -> Any:
         where = Destination.parse(target)
-        if not may(caller.request.user, Verb.BULK, where):
-            raise Failure(403, DENIED, missing(caller.request.user, Verb.BULK, where))
+        if not has_permission(caller.request.user, Verb.BULK, where):
+            raise Failure(403, DENIED, missing_permission_message(caller.request.user, Verb.BULK, where))
         if by == "selector":
             check_selector(caller.request.user, which, stats.destination)
         chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
@@ -166,7 +166,9 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
 def _returning(caller: Caller, verb: Verb) -> None:
     """Raise Failure without the right everywhere: where a message returns to, only it says."""
     if visible(caller.request.user, verb) is not everything:
-        raise Failure(403, DENIED, lacking(verb, "all destinations: messages return to wherever they failed"))
+        raise Failure(
+            403, DENIED, permission_message(verb, "all destinations: messages return to wherever they failed")
+        )
 
 
 def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
@@ -192,8 +194,8 @@ def _delete(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:
 
 def _mine(caller: Caller, destination: Destination) -> Destination:
     check_one(destination)
-    if not may(caller.request.user, Verb.CREATE, destination):
-        raise Failure(403, DENIED, missing(caller.request.user, Verb.CREATE, destination))
+    if not has_permission(caller.request.user, Verb.CREATE, destination):
+        raise Failure(403, DENIED, missing_permission_message(caller.request.user, Verb.CREATE, destination))
     return destination
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest, HttpResponse
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, may, missing
+from console.access.permissions import Verb, has_permission, missing_permission_message
 from console.accounts.rate_limit import RateLimit
 from console.audit import trail
 from console.exporters.options import MonitorOptions, OriginRule
@@ -48,8 +48,8 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
         return response
     request.user = user
-    if not may(user, Verb.METRICS):
-        reason = missing(user, Verb.METRICS)
+    if not has_permission(user, Verb.METRICS):
+        reason = missing_permission_message(user, Verb.METRICS)
         trail.denied(request, "metrics", request.path, reason)
         return _said(403, reason)
     wait = LIMIT.wait(str(user.pk))

@@ -16,8 +16,8 @@ from django.contrib.auth import authenticate, get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
-from console.access.permissions import narrow
-from console.access.roles import Limit, Verb
+from console.access.permissions import restrict
+from console.access.roles import TokenLimit, Verb
 from console.accounts import api_tokens
 from console.accounts.second_factor import must_have_factor
 
@@ -79,7 +79,7 @@ def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
             return None
         _memory.keep(user, password)
     if is_mfa_enabled(user) or must_have_factor(user):
-        narrow(user, Limit(frozenset({Verb.METRICS})))
+        restrict(user, TokenLimit(frozenset({Verb.METRICS})))
     return user
 
 

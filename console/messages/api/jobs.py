@@ -16,7 +16,7 @@ from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, Messag
 from brokerapp.engine.editing.message_properties import EDITABLE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from console.access.permissions import may, visible
+from console.access.permissions import has_permission, visible
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
@@ -263,6 +263,6 @@ def _shown(request: HttpRequest, job: Job) -> dict[str, Any]:
 
 def _existing(request: HttpRequest, job_id: UUID) -> Job:
     job = get_object_or_404(Job, id=job_id)
-    if not may(request.user, Verb.BROWSE, job.source):
+    if not has_permission(request.user, Verb.BROWSE, job.source):
         raise Http404("There is no such job.")
     return job

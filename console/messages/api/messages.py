@@ -15,7 +15,7 @@ from brokerapp.engine.editing.operator_message import check_size
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG
 from brokerapp.selectors import compile_selector
-from console.access.masking import MaskedMessage, check_selector, masked
+from console.access.masking import MaskedMessage, check_selector, mask_message
 from console.access.permissions import require, visible
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
@@ -129,7 +129,7 @@ def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery
     if query.newest:
         browse, start = gateway().browse_back, query.before or END_OF_LOG
     page = browse(queue, start, query.limit, query.selector or None)
-    items = [shown(masked(request.user, each, queue)) for each in page.messages]
+    items = [shown(mask_message(request.user, each, queue)) for each in page.messages]
     return {"items": items, "scanned": page.scanned, "next": page.next}
 
 
@@ -140,7 +140,7 @@ def get_message(request: HttpRequest, name: str, seq: Count) -> Any:
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404(f"There is no message {seq} in {queue}: it was consumed, it expired, or somebody removed it.")
-    return shown(masked(request.user, found[0], queue))
+    return shown(mask_message(request.user, found[0], queue))
 
 
 @operation(router, "POST", "/{name:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)

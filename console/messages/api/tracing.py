@@ -10,8 +10,8 @@ from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from console.access.masking import masked
-from console.access.permissions import missing, touched, visible
+from console.access.masking import mask_message
+from console.access.permissions import missing_permission_message, pattern_filter, visible
 from console.access.roles import Verb
 from console.api.common.operations import operation
 from console.audit import trail
@@ -92,18 +92,18 @@ def search_messages(request: HttpRequest, sought: Annotated[Sought, Query()]) ->
     """Find messages, waiting or recorded."""
     sees, user = visible(request.user, Verb.BROWSE), request.user
     stats = list(mirror().current().stats.values())
-    return search(sought.q.strip(), stats, sees, lambda message, place: masked(user, message, place))
+    return search(sought.q.strip(), stats, sees, lambda message, place: mask_message(user, message, place))
 
 
 @operation(router, "GET", "/messages/{name:message_id}/journey", Verb.BROWSE, response=JourneyOut)
 def get_journey(request: HttpRequest, message_id: str) -> Any:
     """What became of a message."""
-    found, sees = journey_of(message_id, touched(request.user)), visible(request.user, Verb.BROWSE)
+    found, sees = journey_of(message_id, pattern_filter(request.user)), visible(request.user, Verb.BROWSE)
     places = {step.place for step in found.steps if step.place}
     if not found.steps:
         raise Http404("Nothing was recorded of this message.")
     if places and not any(map(sees, places)):
-        reason = missing(request.user, Verb.BROWSE)
+        reason = missing_permission_message(request.user, Verb.BROWSE)
         trail.denied(request, "browse", message_id, reason)
         raise PermissionDenied(reason)
     found = found.seen_by(sees)

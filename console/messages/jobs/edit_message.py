@@ -10,7 +10,7 @@ from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
-from console.access.masking import masked
+from console.access.masking import mask_message
 from console.access.permissions import Verb, require
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -24,7 +24,7 @@ def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessag
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404(job_service.gone(queue, seq))
-    masked(request.user, found[0], queue).check_whole()
+    mask_message(request.user, found[0], queue).require_unmasked()
     return found[0]
 
 

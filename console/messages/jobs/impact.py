@@ -16,7 +16,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage, DestinationStats
 from console.access import redaction
 from console.access.roles import Sees, everything
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 #: Messages whose ways are looked at; and of those whose trace is.
 MAX_ROUTED, MAX_TRACED = 100, 20
@@ -43,7 +43,7 @@ class Reach:
     def warning(self) -> str:
         """What stands in the way there, or ""."""
         if self.is_paused:
-            return f"is paused, with {counted(self.stats.QueueSize, 'message')}"
+            return f"is paused, with {pluralize_count(self.stats.QueueSize, 'message')}"
         if self.stats is None or not self.stats.ConsumerCount:
             return "has no consumer now"
         return ""
@@ -78,7 +78,7 @@ class Blast:
             return f"cannot be sent: {self.error}"
         queues, listeners = len(self.reaches), self.unnamed_listeners + sum(count for _, count in self.topics)
         done = sum(bool(each.processed) for each in self.reaches)
-        also = f" and to {counted(listeners, 'subscriber')} of a topic" if listeners else ""
+        also = f" and to {pluralize_count(listeners, 'subscriber')} of a topic" if listeners else ""
         if queues == 1:
             before = ", where it was processed before" if done and self.count == 1 else ""
             before = (
@@ -88,7 +88,7 @@ class Blast:
         if not queues:
             return f"goes to no queue{also}: nothing keeps it"
         processed = f", {done} of which processed {'it' if self.count == 1 else 'some'}" if done else ""
-        return f"fans out again to {counted(queues, 'queue')}{processed}{also}"
+        return f"fans out again to {pluralize_count(queues, 'queue')}{processed}{also}"
 
     @property
     def is_safe(self) -> bool:
@@ -155,7 +155,7 @@ def _blast(
     named = [(topic, count) for topic, count in topics if sees(topic)]
     unnamed = [count for topic, count in topics if not sees(topic)]
     return Blast(
-        to, 0, reaches, named, len(unnamed), sum(unnamed), redaction.said(route.get("error", ""), sees)
+        to, 0, reaches, named, len(unnamed), sum(unnamed), redaction.redact_sentence(route.get("error", ""), sees)
     )  # fmt: skip
 
 
@@ -170,18 +170,21 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
         if group := headers.get("JMSXGroupID"):
             groups[group] += 1
     if expired:
-        yield f"{counted(expired, 'message')} {_is(expired)} past the time to live, and would expire again at once."
+        said = pluralize_count(expired, "message")
+        yield f"{said} {_is(expired)} past the time to live, and would expire again at once."
     if once:
-        yield f"{counted(once, 'message')} had a time to live that is over; sent again, {_it(once)} would not expire."
+        said = pluralize_count(once, "message")
+        yield f"{said} had a time to live that is over; sent again, {_it(once)} would not expire."
     if groups:
         named = ", ".join(list(groups)[:3]) + ("…" if len(groups) > 3 else "")
         count = sum(groups.values())
         yield (
-            f"{counted(count, 'message')} {'belongs' if count == 1 else 'belong'} to message groups ({named}): later "
-            "ones of the group may have been processed meanwhile, and what is sent again comes after them."
+            f"{pluralize_count(count, 'message')} {'belongs' if count == 1 else 'belong'} to message groups ({named}): "
+            "later ones of the group may have been processed meanwhile, and what is sent again comes after them."
         )
     if again:
-        yield f"{counted(again, 'message')} {'was' if again == 1 else 'were'} sent again before, and failed again."
+        said = pluralize_count(again, "message")
+        yield f"{said} {'was' if again == 1 else 'were'} sent again before, and failed again."
 
 
 def _number(text: str) -> int:

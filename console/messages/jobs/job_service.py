@@ -15,7 +15,7 @@ from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from console.access import redaction
-from console.access.masking import shown_values
+from console.access.masking import mask_values
 from console.access.permissions import AnyUser
 from console.access.roles import Sees, Verb
 from console.analyses.run_service import notify
@@ -24,7 +24,7 @@ from console.broker.task_queue import enqueue
 from console.messages.jobs.models import Job, JobOutcome
 from console.messages.jobs.spec import FEW, MAX_RATE, NEEDS, Wish, verbs_for
 from console.ui.formatting import number_format
-from console.ui.formatting.uuids import ids_in
+from console.ui.formatting.uuids import valid_ids
 
 State, Action, Outcome = Job.State, Job.Action, JobOutcome.Outcome
 
@@ -175,7 +175,7 @@ def forget_old() -> int:
 def edit_told(job: Job, user: AnyUser) -> list[tuple[str, str]]:
     """What a job changes of each message: its values as this user would see them on such a message."""
     edit = job.change
-    return edit.told(shown_values(user, edit.set, job.source)) if edit is not None else []
+    return edit.told(mask_values(user, edit.set, job.source)) if edit is not None else []
 
 
 def taken_by(queue: Destination, seq: int) -> str:
@@ -185,7 +185,7 @@ def taken_by(queue: Destination, seq: int) -> str:
     row = found.select_related("job").order_by("-time").first()
     if row is None:
         return ""
-    return f"{row.job.asked_by} {LEAVING[row.job.action]} it {number_format.ago(row.time)}"
+    return f"{row.job.asked_by} {LEAVING[row.job.action]} it {number_format.format_relative(row.time)}"
 
 
 def gone(queue: Destination, seq: int) -> str:
@@ -198,12 +198,16 @@ def detail_of(row: JobOutcome, sees: Sees) -> str:
     """Where a message came to, or why not, as far as somebody may know."""
     if row.outcome == Outcome.GONE:
         return taken_by(row.job.source, row.seq) or "a consumer took it, or it expired"
-    return redaction.joined(row.detail, sees) if row.outcome == Outcome.DONE else redaction.said(row.detail, sees)
+    return (
+        redaction.redact_list(row.detail, sees)
+        if row.outcome == Outcome.DONE
+        else redaction.redact_sentence(row.detail, sees)
+    )
 
 
 def find(ids: Sequence[str]) -> QuerySet[Job]:
     """The jobs of these ids, those that are ids."""
-    return listed(Job.objects.filter(id__in=ids_in(ids)))
+    return listed(Job.objects.filter(id__in=valid_ids(ids)))
 
 
 def listed(found: QuerySet[Job]) -> QuerySet[Job]:
@@ -240,13 +244,13 @@ def cells_of(job: Job) -> dict[str, Any]:
         "label": State(job.state).label,
         "progress": round(share, 3),
         "percent": f"{share:.0%}",
-        "scanned": number_format.whole(max(job.scanned, dealt)),
-        "done": number_format.whole(job.done),
-        "failed": number_format.whole(job.failed),
+        "scanned": number_format.format_integer(max(job.scanned, dealt)),
+        "done": number_format.format_integer(job.done),
+        "failed": number_format.format_integer(job.failed),
         "has_failed": bool(job.failed),
-        "speed": number_format.rate(dealt / seconds) if seconds >= 1 and not job.is_final else "–",
-        "took": number_format.span(seconds),
-        "left": f"about {number_format.span(seconds / share * (1 - share))} to go" if is_moving else "",
+        "speed": number_format.format_rate(dealt / seconds) if seconds >= 1 and not job.is_final else "–",
+        "took": number_format.format_duration(seconds),
+        "left": f"about {number_format.format_duration(seconds / share * (1 - share))} to go" if is_moving else "",
         "note": job.note,
         "final": job.is_final,
     }

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.stats_records import BrowsedMessage, MessageOperationOutcome
-from console.access.masking import masked, sees_all
+from console.access.masking import is_unmasked, mask_message
 from console.access.permissions import visible
 from console.access.roles import Sees, everything
 from console.broker.gateway import gateway
@@ -32,7 +32,7 @@ def refused_for(job: Job, rows: Sequence[JobOutcome]) -> dict[int, MessageOperat
         gone = f"the account {name} is gone or closed, whose rights say where this may go: ask for it anew"
         return {row.seq: MessageOperationOutcome(row.seq, Outcome.REFUSED, gone, row.message_id) for row in rows}
     sees = everything if job.goal else visible(by, job_service.verbs_of(job)[0])
-    if sees is everything and (not is_edit or sees_all(by, job.source)):
+    if sees is everything and (not is_edit or is_unmasked(by, job.source)):
         return {}
     found = {}
     for row in rows:
@@ -47,7 +47,7 @@ def _why_not(job: Job, by: AbstractBaseUser, sees: Sees, message: BrowsedMessage
     try:
         home = job_service.home(job.action, message, job.source)
         if job.action == Action.EDIT:
-            masked(by, message, job.source).check_whole(name)
+            mask_message(by, message, job.source).require_unmasked(name)
     except RequestRefused as refused:  # what names no destination goes nowhere
         return str(refused)
     return "" if home is None or sees(home) else f"{name} lacks the right to {job_service.verbs_of(job)[0]} for {home}"

@@ -13,8 +13,8 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage, MatchCount
 from brokerapp.selectors import compile_selector
-from console.access.masking import check_selector, headers_for, masked
-from console.access.permissions import Verb, is_narrow, may, require, visible
+from console.access.masking import check_selector, mask_headers_of, mask_message
+from console.access.permissions import Verb, has_permission, is_restricted, require, visible
 from console.access.roles import everything
 from console.audit import trail
 from console.audit.models import AuditEntry
@@ -60,7 +60,7 @@ def _require_sight(request: HttpRequest, action: str, queue: Destination) -> Non
 
 def at_once(request: HttpRequest, wish: Wish) -> bool:
     """Whether it may be done at once. What is allowed for a few may be asked for beyond; anything else is denied."""
-    lacked = [verb for verb in wish.verbs if not may(request.user, verb, wish.queue)]
+    lacked = [verb for verb in wish.verbs if not has_permission(request.user, verb, wish.queue)]
     enough = NEEDS_FOR_FEW.get(wish.action)
     if lacked and enough is not None:
         require(request, enough, wish.queue)
@@ -73,7 +73,7 @@ def at_once(request: HttpRequest, wish: Wish) -> bool:
 def ask(request: HttpRequest, wish: Wish) -> Job:
     """Have it done: a few messages now, more by a worker, and what is above one's limit when it is approved."""
     is_allowed = at_once(request, wish)
-    some = is_allowed and is_narrow(request.user) and visible(request.user, wish.verb) is not everything
+    some = is_allowed and is_restricted(request.user) and visible(request.user, wish.verb) is not everything
     if some and wish.returns and not 0 < len(wish.seqs) <= job_service.MAX_LOOKED_AT:
         raise RequestRefused(
             f"a token for some destinations sends at most {job_service.MAX_LOOKED_AT} messages again, by their numbers:"
@@ -140,7 +140,7 @@ def _radius(
 ) -> Radius:
     return radius(
         found, ways, of, gateway().routes, trace_reader.processed, mirror().current().stats.get, visible(request.user),
-        lambda message: headers_for(request.user, message, queue),
+        lambda message: mask_headers_of(request.user, message, queue),
     )  # fmt: skip
 
 
@@ -148,8 +148,8 @@ def preview_of(request: HttpRequest, wish: Wish, found: Chosen) -> Preview | Non
     """The first message before and after an edit, as far as who asks may see it; None: there is none."""
     if wish.edit is None or not found.sample:
         return None
-    shown = masked(request.user, first := found.sample[0], wish.queue)
-    return preview(first, wish, is_hidden=not shown.is_whole)
+    shown = mask_message(request.user, first := found.sample[0], wish.queue)
+    return preview(first, wish, is_hidden=not shown.is_unmasked)
 
 
 def check_ways(found: Radius | None) -> None:

@@ -25,7 +25,7 @@ from console.broker.gateway import gateway
 from console.messages.jobs.job_service import ROWS, Outcome, State, rouse
 from console.messages.jobs.models import Job, JobOutcome
 from console.messages.jobs.permission_checks import refused_for
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,8 @@ def _doubts(job: Job) -> str:
         return ""
     place = job.target or "where each goes"
     return (
-        f"{counted(job.done, 'message')} done for certain. A worker was lost while {counted(lost, 'message')} "
+        f"{pluralize_count(job.done, 'message')} done for certain. "
+        f"A worker was lost while {pluralize_count(lost, 'message')} "
         f"{'was' if lost == 1 else 'were'} under way: {'it' if lost == 1 else 'they'} may be at {place} already. "
         "Look there first: to try them again may copy them a second time."
     )

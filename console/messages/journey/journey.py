@@ -132,12 +132,12 @@ class Journey:
         return replace(
             self,
             steps=[
-                replace(each, detail=redaction.joined(each.detail, sees) if each.kind == "deed" else each.detail)
+                replace(each, detail=redaction.redact_list(each.detail, sees) if each.kind == "deed" else each.detail)
                 for each in self.steps
                 if each.place is None or sees(each.place)
             ],
             copies=[
-                replace(each, detail=redaction.joined(each.detail, sees)) if each.state == "taken" else each
+                replace(each, detail=redaction.redact_list(each.detail, sees)) if each.state == "taken" else each
                 for each in self.copies
                 if sees(each.place)
             ],

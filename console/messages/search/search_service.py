@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console.access.permissions import Verb, grants_of, visible
-from console.access.roles import Limit, Scope
+from console.access.roles import Scope, TokenLimit
 from console.broker.mirror import mirror
 from console.broker.task_queue import enqueue
 from console.messages.dead_letter_groups import is_dead_letter_queue
@@ -97,6 +97,6 @@ def _limit(request: HttpRequest) -> dict[str, Any] | None:
     return {"verbs": [each.name for each in limit.verbs], "scopes": [str(each) for each in limit.scopes]}
 
 
-def limit_from(data: dict[str, Any]) -> Limit:
+def limit_from(data: dict[str, Any]) -> TokenLimit:
     """The inverse of what `start` keeps."""
-    return Limit(frozenset(Verb[each] for each in data["verbs"]), tuple(map(Scope.parse, data["scopes"])))
+    return TokenLimit(frozenset(Verb[each] for each in data["verbs"]), tuple(map(Scope.parse, data["scopes"])))

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, needs
+from console.access.permissions import Verb, permission_required
 from console.messages.search import search_service
 from console.messages.search.models import MessageSearch
 
@@ -21,7 +21,7 @@ TONES = {"done": "good", "failed": "act", "cancelled": "look"}
 
 
 @require_POST
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def start(request: HttpRequest) -> HttpResponse:
     """Search all queues in the background."""
     text = request.POST.get("q", "")
@@ -34,7 +34,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def detail(request: HttpRequest, search_id: UUID) -> HttpResponse:
     """A search with its progress and what it found so far; htmx asks for that part alone."""
     search = search_service.existing(request, search_id)
@@ -44,7 +44,7 @@ def detail(request: HttpRequest, search_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def cancel(request: HttpRequest, search_id: UUID) -> HttpResponse:
     """End a search; what it found stays."""
     search = search_service.existing(request, search_id)

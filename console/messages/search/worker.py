@@ -19,8 +19,8 @@ from django.utils import timezone
 from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage
-from console.access.masking import masked
-from console.access.permissions import Verb, narrow, visible
+from console.access.masking import mask_message
+from console.access.permissions import Verb, restrict, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
 from console.messages.search.lookup import Hit, Shown, in_trace, matching, parse
@@ -62,7 +62,7 @@ def _slice(search: MessageSearch) -> None:
         _end(search, State.FAILED, "The user is disabled.")
         return
     if search.limit is not None:
-        narrow(user, limit_from(search.limit))
+        restrict(user, limit_from(search.limit))
     sees, shown = visible(user, Verb.BROWSE), partial(_shown, user)
     until = time.monotonic() + SLICE
     while time.monotonic() < until:
@@ -79,7 +79,7 @@ def _slice(search: MessageSearch) -> None:
 
 
 def _shown(user: User, message: BrowsedMessage, place: Destination) -> BrowsedMessage:
-    return masked(user, message, place)
+    return mask_message(user, message, place)
 
 
 def _search_page(search: MessageSearch, sees: Sees, shown: Shown) -> None:

@@ -15,8 +15,8 @@ from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntax
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsePage
 from brokerapp.selectors import compile_selector
-from console.access.masking import check_selector, masked
-from console.access.permissions import Verb, may, needs, queue_named
+from console.access.masking import check_selector, mask_message
+from console.access.permissions import Verb, has_permission, permission_required, queue_from_url
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -34,7 +34,7 @@ MAX_SELECTORS = 100
 
 
 @require_GET
-@needs(Verb.BROWSE, queue_named)
+@permission_required(Verb.BROWSE, queue_from_url)
 def messages(request: HttpRequest, name: str) -> HttpResponse:
     """A page of the queue's messages: `after` is the seq to go on from, `selector` what they must match."""
     queue = Destination.queue(name)
@@ -55,7 +55,7 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.BROWSE, queue_named)
+@permission_required(Verb.BROWSE, queue_from_url)
 def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """One message: the panel alone to htmx, else the list with the panel open. `id`, when the link knew it, leads to
     the permanent page of a message that is not there any more."""
@@ -80,7 +80,7 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     if not found:
         panel["gone"] = job_service.gone(destination, seq)
     else:
-        shown = masked(request.user, found[0], destination)
+        shown = mask_message(request.user, found[0], destination)
         panel |= {"row": Listed(shown), "readings": [] if shown.withheld else readings(shown.body)}
     if request.htmx:
         return render(request, "messages/message_panel.html", panel)
@@ -88,14 +88,14 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.READ, queue_named)
+@permission_required(Verb.READ, queue_from_url)
 def body(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """The whole body as a file; masked as everywhere."""
     queue = Destination.queue(name)
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404(job_service.gone(queue, seq))
-    shown = masked(request.user, found[0], queue)
+    shown = mask_message(request.user, found[0], queue)
     if shown.withheld:
         raise RequestRefused(shown.withheld)
     file = f"{name.rpartition('.')[2][:60]}-{seq}.bin"
@@ -123,7 +123,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "destination": destination, "selector": selector, "look": look, "query": _query(request),
         "follows": follows, "saved": _saved(request, destination),
         "is_dead": _is_dead(destination), "at": request.GET.get("from", ""),
-        "can": {verb.name.lower(): may(request.user, verb, destination) for verb in Verb},
+        "can": {verb.name.lower(): has_permission(request.user, verb, destination) for verb in Verb},
     }  # fmt: skip
     try:
         check_selector(request.user, selector, destination)
@@ -136,7 +136,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
     partial = page.next is not None and len(page.messages) < PAGE_SIZE
     return context | {
         "page": page,
-        "rows": [Listed(masked(request.user, each, destination), asked) for each in look.ordered(page)],
+        "rows": [Listed(mask_message(request.user, each, destination), asked) for each in look.ordered(page)],
         "partial": partial,
         "older": older and older.url(),
         "newer": newer and newer.url(),
@@ -185,7 +185,7 @@ def _at(request: HttpRequest, queue: Destination) -> HttpResponse:
     if text.isdecimal() and len(text) < 19:
         after, before = max(0, int(text) - 1), int(text) + 1
     else:
-        moment = timezones.read(text, timezones.current())
+        moment = timezones.parse_moment(text, timezones.current_zone_name())
         if moment is None:
             raise RequestRefused(f"{text[:40]!r} is neither a number nor a time such as 2026-01-31T14:30")
         after = gateway().place_at(queue, int(moment.timestamp() * 1000))
@@ -212,7 +212,7 @@ def _saved(request: HttpRequest, queue: Destination):
 
 
 @require_POST
-@needs(Verb.BROWSE, queue_named)
+@permission_required(Verb.BROWSE, queue_from_url)
 def save_selector(request: HttpRequest, name: str) -> HttpResponse:
     """Keep a selector under a name, for this queue or for all, for oneself or for everybody."""
     text, title = request.POST.get("selector", "").strip(), request.POST.get("title", "").strip()
@@ -235,7 +235,7 @@ def save_selector(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.BROWSE, queue_named)
+@permission_required(Verb.BROWSE, queue_from_url)
 def forget_saved(request: HttpRequest, name: str, saved_id: int) -> HttpResponse:
     """Delete a selector of one's own."""
     saved = get_object_or_404(SavedSelector, pk=saved_id, owner=request.user)

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, may, needs, visible
+from console.access.permissions import Verb, has_permission, permission_required, visible
 from console.accounts.impersonation import look_of
 from console.messages.dead_letter_groups import BARS, histogram
 from console.messages.dead_letter_survey import survey_for
@@ -35,7 +35,7 @@ SEEN = "dlq_seen"
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def dead_letters(request: HttpRequest) -> HttpResponse:
     """All dead-letter queues that one may browse, their messages in groups of those that failed alike."""
     found, sees = survey_for(request.user), visible(request.user, Verb.BROWSE)
@@ -74,7 +74,7 @@ def _row(request: HttpRequest, cluster, since_ms: float, now_ms: float, seen_ms:
         "is_new": 0 < seen_ms < cluster.first_ms < math.inf,
         "browse": urlencode({"selector": cluster.selector}),
         "retry": urlencode({"action": "retry", "selector": cluster.selector}),
-        "may_retry": may(request.user, Verb.RESUBMIT, cluster.queue),
+        "may_retry": has_permission(request.user, Verb.RESUBMIT, cluster.queue),
     }
 
 

@@ -7,8 +7,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
 from brokerapp.model.destination import NAMED_KINDS, QUALIFIER
-from console.access.masking import masked
-from console.access.permissions import Verb, may, needs, visible
+from console.access.masking import mask_message
+from console.access.permissions import Verb, has_permission, permission_required, visible
 from console.broker.mirror import mirror
 from console.messages.search.lookup import search
 
@@ -16,7 +16,7 @@ MAX_FOUND = 50
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def find(request: HttpRequest) -> HttpResponse:
     """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name.
 
@@ -32,13 +32,14 @@ def find(request: HttpRequest) -> HttpResponse:
         one = (exact or found)[0]
         return redirect(one.kind, name=one.name)
     context = {
-        "text": text, "found": found[:MAX_FOUND], "total": len(found), "may_browse": may(request.user, Verb.BROWSE),
+        "text": text, "found": found[:MAX_FOUND], "total": len(found),
+        "may_browse": has_permission(request.user, Verb.BROWSE),
     }  # fmt: skip
     return render(request, "messages/search/global_search.html", context)
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def messages(request: HttpRequest) -> HttpResponse:
     """Messages with this id, correlation id or value of an indexed property, within one's scopes."""
     text = request.GET.get("q", "").strip()[:300]
@@ -46,5 +47,5 @@ def messages(request: HttpRequest) -> HttpResponse:
     found = None
     if text:
         sees = visible(request.user, Verb.BROWSE)
-        found = search(text, stats, sees, lambda message, place: masked(request.user, message, place))
+        found = search(text, stats, sees, lambda message, place: mask_message(request.user, message, place))
     return render(request, "messages/search/global_search_result.html", {"text": text, "found": found})

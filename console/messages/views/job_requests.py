@@ -17,8 +17,15 @@ from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import MatchCount
 from console.access import redaction
-from console.access.masking import masked
-from console.access.permissions import Verb, lacking, may, needs, queue_named, visible
+from console.access.masking import mask_message
+from console.access.permissions import (
+    Verb,
+    has_permission,
+    permission_message,
+    permission_required,
+    queue_from_url,
+    visible,
+)
 from console.broker.mirror import mirror
 from console.messages.body_format import as_typed
 from console.messages.jobs import edit_message, job_service, requests
@@ -27,7 +34,7 @@ from console.messages.jobs.message_form import FIELDS, Draft
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import FEW, MAX_SELECTION, SENDING_AGAIN, Wish
 from console.messages.message_view import Listed
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 Action = Job.Action
 
@@ -45,7 +52,7 @@ PERSISTENCES = (("", "as it is"), ("true", "yes: survives a restart"), ("false",
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.BROWSE, queue_named)
+@permission_required(Verb.BROWSE, queue_from_url)
 def act(request: HttpRequest, name: str) -> HttpResponse:
     """Look at what an action would do, and ask for it. A form with `look` is only looked at."""
     queue = Destination.queue(name)
@@ -60,20 +67,23 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         if is_asked and not (error := _not_typed(wish, given)):
             return _asked(request, wish)
     except BrokerError as refused:
-        error, wish = redaction.said(str(refused), visible(request.user)), _wish(queue, given, lenient=True)
+        error, wish = redaction.redact_sentence(str(refused), visible(request.user)), _wish(queue, given, lenient=True)
     chosen = requests.chosen(wish)
     requests.at_once(request, wish)
-    lacked = [verb for verb in wish.verbs if not may(request.user, verb, queue)]
+    lacked = [verb for verb in wish.verbs if not has_permission(request.user, verb, queue)]
     sees = visible(request.user, wish.verb)
     context = {
         "destination": queue, "wish": wish, "action": Action(wish.action), "error": error,
         "lead": LEADS[wish.action].format("It" if chosen.tally == MatchCount(1) else "Each"),
         "chosen": chosen, "radius": requests.blast_radius(request, wish, chosen), "few": FEW, "given": given,
         "must_type": _must_type(wish), "must_say": wish.action in SENDING_AGAIN,
-        "may_at_once": not lacked, "needs": lacking(lacked[0], queue) if lacked else "",
+        "may_at_once": not lacked, "needs": permission_message(lacked[0], queue) if lacked else "",
         "preview": requests.preview_of(request, wish, chosen), **_edit_form(wish, given),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
-        "one": Listed(masked(request.user, chosen.sample[0], queue)) if wish.seqs and len(chosen.sample) == 1 else None,
+        "one": (
+            Listed(mask_message(request.user, chosen.sample[0], queue))
+            if wish.seqs and len(chosen.sample) == 1 else None
+        ),
     }  # fmt: skip
     template = "messages/jobs/request_form.html" if request.htmx else "messages/jobs/request.html"
     return render(request, template, context, status=400 if error and not request.htmx else 200)
@@ -175,7 +185,7 @@ def _tell(request: HttpRequest, job: Job) -> None:
     failed = [f"{row.get_outcome_display()}{f': {job_service.detail_of(row, sees)}' if row.detail else ''}"
               for row in job.outcomes.all() if row.outcome != "done"]  # fmt: skip
     if job.done:
-        messages.success(request, f"{Action(job.action).label}: done with {counted(job.done, 'message')}.")
+        messages.success(request, f"{Action(job.action).label}: done with {pluralize_count(job.done, 'message')}.")
     for each in failed[:3]:
         messages.error(request, each)
 
@@ -184,7 +194,7 @@ def _tell(request: HttpRequest, job: Job) -> None:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.EDIT, queue_named)
+@permission_required(Verb.EDIT, queue_from_url)
 def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """Change a message and send it, in its own place or elsewhere; the old one goes in the same moment. A form with
     `look` is only looked at: where it would come."""
@@ -194,16 +204,16 @@ def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     if request.method == "POST" and "look" not in request.POST:
         try:
             answer = edit_message.send_instead(request, queue, message, draft.message(), reason)
-            places = ", ".join(redaction.listed(answer["places"], visible(request.user)))
+            places = ", ".join(redaction.redact_names(answer["places"], visible(request.user)))
             messages.success(request, f"Sent as {answer['id']} to {places or 'nowhere: nothing keeps it'}.")
             return redirect(reverse("message-page", kwargs={"id": answer["id"]}))
         except BrokerError as refused:
-            error = redaction.said(str(refused), visible(request.user))
+            error = redaction.redact_sentence(str(refused), visible(request.user))
     looked = None
     try:
         looked = requests.radius_of_edited(request, queue, message, draft.message())
     except BrokerError as refused:
-        error = error or redaction.said(str(refused), visible(request.user))
+        error = error or redaction.redact_sentence(str(refused), visible(request.user))
     is_wrong = bool(error) and request.method == "POST" and not request.htmx
     context = {
         "destination": queue, "message": message, "radius": looked, "draft": draft, "error": error, "reason": reason,

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, may, needs, visible
+from console.access.permissions import Verb, has_permission, permission_required, visible
 from console.messages.jobs import failed_again, job_service, requests
 from console.messages.jobs.models import Job, JobOutcome
 
@@ -32,7 +32,7 @@ CHIPS: dict[str, tuple[str, Q]] = {
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def listing(request: HttpRequest) -> HttpResponse:
     """Jobs on queues that one may browse, newest first."""
     sees = visible(request.user, Verb.BROWSE)
@@ -64,7 +64,7 @@ def _url(**parts: str | int) -> str:
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     """One job, with what became of each message."""
     job = _existing(request, job_id)
@@ -96,7 +96,9 @@ def _to_approve(request: HttpRequest, job: Job) -> dict[str, Any]:
     """What who approves it has to see before."""
     wish = requests.wish_of(job)
     chosen = requests.chosen(wish)
-    lacked = [verb for verb in job_service.verbs_to("approve", job) if not may(request.user, verb, job.source)]
+    lacked = [
+        verb for verb in job_service.verbs_to("approve", job) if not has_permission(request.user, verb, job.source)
+    ]
     return {
         "approval": (lacked or [Verb.BULK])[0].name.lower(),
         "wish": wish, "chosen": chosen, "radius": requests.blast_radius(request, wish, chosen),
@@ -105,7 +107,7 @@ def _to_approve(request: HttpRequest, job: Job) -> dict[str, Any]:
 
 
 @require_POST
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it."""
     job = _existing(request, job_id)
@@ -125,6 +127,6 @@ def _rate(text: str) -> int:
 
 def _existing(request: HttpRequest, job_id: str) -> Job:
     job = get_object_or_404(Job, id=job_id)
-    if not may(request.user, Verb.BROWSE, job.source):
+    if not has_permission(request.user, Verb.BROWSE, job.source):
         raise Http404("There is no such job.")
     return job

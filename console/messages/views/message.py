@@ -16,8 +16,8 @@ from django_htmx.http import HttpResponseClientRefresh
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
-from console.access.masking import masked
-from console.access.permissions import Verb, lacking, needs, touched, visible
+from console.access.masking import mask_message
+from console.access.permissions import Verb, pattern_filter, permission_message, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -30,22 +30,22 @@ from console.messages.search.lookup import locate
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def message(request: HttpRequest, id: str) -> HttpResponse:
     """The page of one message; `queue` and `seq` may say where it was just seen."""
-    found = journey_of(id, touched(request.user))
+    found = journey_of(id, pattern_filter(request.user))
     here = _copies(request, found)
     sees = visible(request.user, Verb.BROWSE)
     places = {step.place for step in found.steps if step.place} | {queue for queue, _ in here}
     if places and not any(map(sees, places)):
-        trail.denied(request, "browse", id, lacking(Verb.BROWSE))
-        raise PermissionDenied(lacking(Verb.BROWSE))
+        trail.denied(request, "browse", id, permission_message(Verb.BROWSE))
+        raise PermissionDenied(permission_message(Verb.BROWSE))
     awaited = found.is_awaited(timezone.now())  # of all of it: what one may not see is not waited for
     found = found.seen_by(sees)
     if request.htmx and request.htmx.target == "awaited":
         return render(request, "messages/recording_pending.html") if awaited else HttpResponseClientRefresh()
     here = [(queue, message) for queue, message in here if sees(queue)]
-    shown = [(queue, masked(request.user, message, queue)) for queue, message in here]
+    shown = [(queue, mask_message(request.user, message, queue)) for queue, message in here]
     alike = _alike(here)
     recorded = _recorded(request, found) if not shown else None
     context = {
@@ -60,7 +60,7 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def fate(request: HttpRequest, id: str) -> HttpResponse:
     """What became of a message since it was sent again: asked by a page until it is processed or failed again."""
     since = request.GET.get("since", "0")
@@ -85,7 +85,7 @@ def _recorded(request: HttpRequest, found: Journey) -> Listed | None:
         return None
     headers = {"message-id": found.id, "destination": place.stomp, **found.properties}
     message = BrowsedMessage(0, found.id, place.stomp, None, headers, b"", found.size)
-    return Listed(masked(request.user, message, place))
+    return Listed(mask_message(request.user, message, place))
 
 
 Places = list[tuple[Destination, BrowsedMessage]]

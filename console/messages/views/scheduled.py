@@ -13,10 +13,10 @@ from django.views.decorators.http import require_GET, require_POST
 from brokerapp.engine.scheduling.delivery_schedule import CRON, PERIOD, REPEAT
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import ScheduledMessage
-from console.access.permissions import Verb, needs, visible
+from console.access.permissions import Verb, permission_required, visible
 from console.broker.gateway import gateway
 from console.messages import scheduled as service
-from console.ui.formatting.number_format import span
+from console.ui.formatting.number_format import format_duration
 
 PAGE_SIZE = 50
 
@@ -42,13 +42,13 @@ class Row:
         if cron := headers.get(CRON):
             return f"cron {cron}"
         if (repeat := headers.get(REPEAT, "0")) != "0":
-            every = span(int(headers.get(PERIOD, "0")) / 1000)
+            every = format_duration(int(headers.get(PERIOD, "0")) / 1000)
             return f"every {every}, for ever" if repeat == "-1" else f"every {every}, {repeat} times more"
         return "once"
 
 
 @require_GET
-@needs(Verb.BROWSE)
+@permission_required(Verb.BROWSE)
 def scheduled(request: HttpRequest) -> HttpResponse:
     """What waits, in order of time; of destinations that one may browse."""
     skip = int(text) if (text := request.GET.get("skip", "0")).isdecimal() and len(text) < 9 else 0
@@ -64,7 +64,7 @@ def scheduled(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.REMOVE)
+@permission_required(Verb.REMOVE)
 def forget(request: HttpRequest) -> HttpResponse:
     """Take a message back before it is due."""
     service.forget(request, request.POST.get("job", ""))

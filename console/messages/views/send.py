@@ -15,7 +15,7 @@ from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused, TooLarge
 from brokerapp.model.destination import Destination
 from console.access import redaction
-from console.access.permissions import Verb, needs, require, visible
+from console.access.permissions import Verb, permission_required, require, visible
 from console.access.roles import Sees, everything
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -32,7 +32,7 @@ MAX_OFFERED = 1_000
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.SEND)
+@permission_required(Verb.SEND)
 def send(request: HttpRequest) -> HttpResponse:
     """The form; posted, it sends, or keeps a template."""
     draft, error, sent, status = _draft(request), "", None, 200
@@ -42,7 +42,7 @@ def send(request: HttpRequest) -> HttpResponse:
                 return _keep(request, draft)
             sent = _send(request, draft)
         except BrokerError as refused:
-            error = redaction.said(str(refused), visible(request.user))
+            error = redaction.redact_sentence(str(refused), visible(request.user))
             status = 413 if isinstance(refused, TooLarge) else 400
     sees = visible(request.user, Verb.SEND)
     names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_OFFERED]
@@ -125,7 +125,7 @@ def _keep(request: HttpRequest, draft: Draft) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.SEND)
+@permission_required(Verb.SEND)
 def forget(request: HttpRequest, template_id: int) -> HttpResponse:
     """Delete a template of one's own."""
     template = get_object_or_404(Template, pk=template_id, owner=request.user)

@@ -157,12 +157,13 @@ def summary(marks: list[charts_history.Mark], window: charts_history.ChartWindow
     if not marks:
         return "Nothing was recorded in this window."
     depths = [mark[1] for mark in marks]
-    span = number_format.span(window.seconds)
+    span = number_format.format_duration(window.seconds)
     return (
-        f"Over {span} {number_format.counted(int(depths[-1]), 'message')} pending at the end, "
-        f"{number_format.whole(min(depths))} at least and {number_format.whole(max(depths))} at most; "
-        f"at most {number_format.rate(max(mark[2] for mark in marks))} in and "
-        f"{number_format.rate(max(mark[3] for mark in marks))} out a second."
+        f"Over {span} {number_format.pluralize_count(int(depths[-1]), 'message')} pending at the end, "
+        f"{number_format.format_integer(min(depths))} at least "
+        f"and {number_format.format_integer(max(depths))} at most; "
+        f"at most {number_format.format_rate(max(mark[2] for mark in marks))} in and "
+        f"{number_format.format_rate(max(mark[3] for mark in marks))} out a second."
     )
 
 

@@ -6,19 +6,19 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_GET
 
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, named, needs
+from console.access.permissions import Verb, destination_from_url, permission_required
 from console.metrics.charts.chart_data import chart_of, window_of
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def chart(request: HttpRequest) -> JsonResponse:
     """The chart of the broker."""
     return JsonResponse(chart_of(request, window_of(request)))
 
 
 @require_GET
-@needs(Verb.SEE, named)
+@permission_required(Verb.SEE, destination_from_url)
 def destination_chart(request: HttpRequest, kind: str, name: str) -> JsonResponse:
     """The chart of one destination."""
     return JsonResponse(chart_of(request, window_of(request), Destination(DestinationKind(kind), name)))

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from analytics.rollups.store import DEPTHS_KEPT
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, needs, visible
+from console.access.permissions import Verb, permission_required, visible
 from console.broker.mirror import mirror
 from console.metrics import rollup_history
 from console.ui.preferences import timezones
@@ -38,7 +38,7 @@ class DepthsMoment:
         hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
         if not text:
             return DepthsMoment(hour_ago)
-        at = timezones.read(text, zone)
+        at = timezones.parse_moment(text, zone)
         if at is None:
             return DepthsMoment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm.")
         if at > now:
@@ -64,7 +64,7 @@ def _text(moment: datetime) -> str:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def depths(request: HttpRequest) -> HttpResponse:
     """The depths at the moment `at`, beside those of now."""
     now = datetime.now(UTC)

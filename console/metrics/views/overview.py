@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from console.access.permissions import Verb, needs, visible
+from console.access.permissions import Verb, permission_required, visible
 from console.alerts import active_alerts
 from console.audit import trail
 from console.broker.live.channels import LiveChannel, overview_cells
@@ -19,7 +19,7 @@ from console.metrics.charts_history import WINDOWS
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def overview(request: HttpRequest) -> HttpResponse:
     """The first page."""
     picture, window = mirror().current(), window_of(request)
@@ -39,7 +39,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.DEMO)
+@permission_required(Verb.DEMO)
 def start_demo(request: HttpRequest) -> HttpResponse:
     """Have a worker run the demo."""
     with trail.recording(request, "demo", "broker"):

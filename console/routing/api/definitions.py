@@ -14,7 +14,7 @@ from brokerapp.config import export_xml, import_definitions
 from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConflict
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
-from console.access.permissions import touched
+from console.access.permissions import pattern_filter
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
@@ -87,7 +87,9 @@ def get_definitions(request: HttpRequest, version: Count | None = None) -> Any:
 @operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
 def apply_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
     """Put definitions in force on all nodes, if the version they were derived from still is."""
-    proposed = restore_hidden(read_definitions(wanted.definitions), gateway().definitions(), touched(request.user))
+    proposed = restore_hidden(
+        read_definitions(wanted.definitions), gateway().definitions(), pattern_filter(request.user)
+    )
     return _apply(request, "apply", proposed, wanted.version, wanted.comment)
 
 
@@ -95,7 +97,7 @@ def apply_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
 def check_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
     """Whether definitions can work, and what they would change; nothing is changed."""
     current = gateway().definitions()
-    proposed = restore_hidden(read_definitions(wanted.definitions), current, touched(request.user))
+    proposed = restore_hidden(read_definitions(wanted.definitions), current, pattern_filter(request.user))
     gateway().check(proposed)
     return diff_ids(current, proposed)
 
@@ -104,7 +106,7 @@ def check_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
 def list_versions(request: HttpRequest, limit: Count = 50) -> Any:
     """Versions of the definitions, newest first."""
     found = [DefinitionVersion.of(each) for each in gateway().history(limit=max(1, min(limit, 500)))]
-    return [_version_out(each) for each in redact_comments(found, touched(request.user))]
+    return [_version_out(each) for each in redact_comments(found, pattern_filter(request.user))]
 
 
 @operation(router, "POST", "/revert/{int:version}", Verb.ROUTE, response=DefinitionsOut)
@@ -117,7 +119,9 @@ def revert_definitions(request: HttpRequest, version: Count) -> Any:
 @operation(router, "GET", "/export", Verb.SEE)
 def export_definitions(request: HttpRequest) -> Any:
     """The definitions in force as an activemq.xml."""
-    text = export_xml(visible_definitions(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
+    text = export_xml(
+        visible_definitions(gateway().definitions(), pattern_filter(request.user)), settings.SLUICE.broker_name
+    )
     return HttpResponse(text, content_type="application/xml; charset=utf-8", headers={"Cache-Control": "no-store"})
 
 
@@ -127,7 +131,9 @@ def import_definitions_file(request: HttpRequest, wanted: XmlImportIn) -> Any:
     adds = wanted.mode == "merge"
     found, report = import_definitions(wanted.xml, adds=adds)
     current = gateway().definitions()
-    proposed = merge_definitions(current, found) if adds else restore_hidden(found, current, touched(request.user))
+    proposed = (
+        merge_definitions(current, found) if adds else restore_hidden(found, current, pattern_filter(request.user))
+    )
     proposed = replace(proposed, version=current.version)
     gateway().check(proposed)
     version = None
@@ -175,6 +181,6 @@ def _version_out(version: DefinitionVersion) -> dict[str, Any]:
 
 
 def _definitions_out(request: HttpRequest, definitions: Definitions) -> dict[str, Any]:
-    definitions = visible_definitions(definitions, touched(request.user))
+    definitions = visible_definitions(definitions, pattern_filter(request.user))
     nodes = {each.name: each.definitions for each in gateway().nodes()}
     return {"version": definitions.version, "definitions": to_json(definitions), "nodes": nodes}

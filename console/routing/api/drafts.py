@@ -14,7 +14,7 @@ from pydantic import Field
 
 from brokerapp.errors import DefinitionRefused
 from console.access import redaction
-from console.access.permissions import touched, visible
+from console.access.permissions import pattern_filter, visible
 from console.access.roles import Verb
 from console.analyses.api import RunOut
 from console.api.common.inputs import Count, RequestBody
@@ -77,7 +77,9 @@ class DraftOut(Schema):
     @staticmethod
     def resolve_changes(draft: Draft, context: Any) -> list[dict[str, Any]]:
         """Without those that the asker may not know of."""
-        return [each.to_json() for each in visible_changes(draft.read_changes(), touched(context["request"].user))]
+        return [
+            each.to_json() for each in visible_changes(draft.read_changes(), pattern_filter(context["request"].user))
+        ]
 
 
 class DraftPage(Schema):
@@ -118,7 +120,7 @@ class DraftStepIn(RequestBody):
 @operation(router, "GET", "", Verb.SEE, response=DraftPage)
 def list_drafts(request: HttpRequest, query: Annotated[DraftQuery, Query()]) -> Any:
     """List drafts of the routing."""
-    sees, found = touched(request.user), Draft.objects.all()
+    sees, found = pattern_filter(request.user), Draft.objects.all()
     found = found.filter(state=query.state) if query.state else found
     return page_of([each for each in found[:MAX_DRAFTS] if draft_service.is_visible(each, sees)], query)
 
@@ -145,7 +147,7 @@ def get_draft(request: HttpRequest, draft_id: int) -> Any:
 def change_draft(request: HttpRequest, draft_id: int, wanted: DraftIn) -> Any:
     """Give a draft other changes. What was asked for before has to be asked for again."""
     draft = _get_draft_or_404(request, draft_id)
-    known_ones = visible_changes(draft.read_changes(), touched(request.user))
+    known_ones = visible_changes(draft.read_changes(), pattern_filter(request.user))
     others = [each for each in draft.read_changes() if each not in known_ones]  # stay as they are
     changes = [*others, *_read_changes(request, wanted)]
     with trail.recording(request, "change draft", draft.name, before=draft.changes) as change:
@@ -157,7 +159,7 @@ def change_draft(request: HttpRequest, draft_id: int, wanted: DraftIn) -> Any:
 @operation(router, "GET", "/{int:draft_id}/diff", Verb.SEE, response=DraftDiffOut)
 def diff_draft(request: HttpRequest, draft_id: int) -> Any:
     """What a draft would change of what is in force, and what stands in its way."""
-    sees = touched(request.user)
+    sees = pattern_filter(request.user)
     found = draft_service.status_of(
         visible_changes(_get_draft_or_404(request, draft_id).read_changes(), sees), gateway().definitions()
     )
@@ -167,7 +169,7 @@ def diff_draft(request: HttpRequest, draft_id: int) -> Any:
         "version": found.current.version,
         "difference": diff_ids(found.current, replace(found.proposed, version=found.current.version)),
         "clashes": [each.change.id for each in found.conflicts],
-        "problem": redaction.said(found.problem, visible(request.user)),
+        "problem": redaction.redact_sentence(found.problem, visible(request.user)),
         "can_apply": found.can_apply, "lines": [(each.sign, each.text) for each in lines],
     }  # fmt: skip
 
@@ -201,14 +203,16 @@ def step_draft(
 
 def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
     draft = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_visible(draft, touched(request.user)):
+    if not draft_service.is_visible(draft, pattern_filter(request.user)):
         raise Http404("There is no such draft.")
     return draft
 
 
 def _read_changes(request: HttpRequest, wanted: DraftIn) -> list[DefinitionChange]:
     base = gateway().definitions(wanted.version)
-    changes = diff_definitions(base, restore_hidden(read_definitions(wanted.definitions), base, touched(request.user)))
+    changes = diff_definitions(
+        base, restore_hidden(read_definitions(wanted.definitions), base, pattern_filter(request.user))
+    )
     if not changes:
         raise DefinitionRefused(f"these definitions are those of version {wanted.version}: the draft changes nothing")
     require_draft_permission(request, changes)

@@ -9,7 +9,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from brokerapp.selectors.explain import ClauseExplanation
-from console.access.permissions import touched, visible
+from console.access.permissions import pattern_filter, visible
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
@@ -96,7 +96,11 @@ class SelectorTestIn(SampleMessageIn):
 @operation(router, "POST", "/preview", Verb.SEE, response=RouteOut)
 def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
     """The way a message would take; nothing is sent."""
-    draft = draft_service.get_open_draft(str(wanted.draft), touched(request.user)) if wanted.draft is not None else None
+    draft = (
+        draft_service.get_open_draft(str(wanted.draft), pattern_filter(request.user))
+        if wanted.draft is not None
+        else None
+    )
     if wanted.draft is not None and draft is None:
         raise Http404(f"There is no open draft {wanted.draft}.")
     found = route_test.preview_route(request, wanted.sample_message(), draft).preview
@@ -146,8 +150,9 @@ class RoutingFindingOut(Schema):
 def list_findings(request: HttpRequest) -> Any:
     """What nobody seems to need: unread queues, rules that never match, targets that others shadow."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
+    definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     return [
         {"sort": each.kind.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
          "destination": str(each.destination) if each.destination else None, "urgent": each.is_urgent}
-        for each in find_routing_issues(visible_definitions(gateway().definitions(), touched(request.user)), stats)
+        for each in find_routing_issues(definitions, stats)
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from brokerapp.model.definitions import CompositeDestination, MirroredQueue, Pol
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.routing.definitions.changes import Definition
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 #: Names that are shown of those that match.
 MAX_NAMED = 8
@@ -61,7 +61,9 @@ def match_destinations(item: Definition, existing: Iterable[Destination]) -> lis
             return [MatchedDestinations("name", _source_sentence(item.destination, existing))]
         case MirroredQueue():
             queues = [each for each in existing if each.kind is DestinationKind.QUEUE]
-            return [MatchedDestinations("prefix", f"{counted(len(queues), 'queue')} would be mirrored now", queues)]
+            return [
+                MatchedDestinations("prefix", f"{pluralize_count(len(queues), 'queue')} would be mirrored now", queues)
+            ]
         case PolicyEntry() | RedeliveryPolicy():
             return [match_pattern(item.destination, existing)]
     return []
@@ -92,8 +94,8 @@ def composite_targets(item: Definition, stats: Mapping[Destination, DestinationS
 def _composite_target(destination: Destination, stats: DestinationStats | None) -> CompositeTarget:
     if stats is None:
         return CompositeTarget(destination, "does not exist yet: it comes with the first message", exists=False)
-    reads = counted(stats.ConsumerCount, "consumer" if destination.is_queue else "subscriber")
-    held = f", {counted(stats.QueueSize, 'message')}" if destination.is_queue else ""
+    reads = pluralize_count(stats.ConsumerCount, "consumer" if destination.is_queue else "subscriber")
+    held = f", {pluralize_count(stats.QueueSize, 'message')}" if destination.is_queue else ""
     return CompositeTarget(destination, f"exists: {reads}{held}", exists=True)
 
 
@@ -106,4 +108,4 @@ def _source_sentence(destination: Destination, existing: list[Destination]) -> s
 def _sentence(found: list[Destination], noun: str) -> str:
     if not found:
         return f"no {noun} matches yet"
-    return f"{counted(len(found), noun)} {'matches' if len(found) == 1 else 'match'}"
+    return f"{pluralize_count(len(found), noun)} {'matches' if len(found) == 1 else 'match'}"

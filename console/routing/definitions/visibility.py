@@ -57,5 +57,5 @@ def visible_route(told: Mapping[str, Any], sees: Sees) -> dict[str, Any]:
         "hops": hops,
         "places": places,
         "unnamed": unnamed,
-        "problem": redaction.said(told["problem"], sees),
+        "problem": redaction.redact_sentence(told["problem"], sees),
     }

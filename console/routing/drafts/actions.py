@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, require, require_everywhere, touched
+from console.access.permissions import Verb, pattern_filter, require, require_everywhere
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.affected_destinations import affected_destinations, named_destinations
@@ -39,7 +39,7 @@ def _require_for_changes(
     if not changes:
         return
     require(request, verb)
-    knows = touched(request.user)
+    knows = pattern_filter(request.user)
     for item in (item for each in changes for item in (each.before, each.after)):
         is_told = is_visible(item, knows)
         for place in places(item):
@@ -51,7 +51,7 @@ def _require_for_changes(
 
 def require_draft_permission(request: HttpRequest, changes: Iterable[DefinitionChange]) -> None:
     """Raise PermissionDenied where a change is about what the user may not know of."""
-    knows = touched(request.user, Verb.DRAFT)
+    knows = pattern_filter(request.user, Verb.DRAFT)
     items = (item for each in changes for item in (each.before, each.after) if item is not None)
     if not all(is_visible(item, knows) for item in items):
         require_everywhere(request, Verb.DRAFT)

@@ -16,7 +16,7 @@ from brokerapp.selectors import compile_selector
 from console.routing.definitions.changes import Definition
 from console.routing.definitions.destination_matches import MatchedDestinations, matching_topics
 from console.routing.editor.policy_forms import FORMS
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class _DefinitionForm(forms.Form):
         if self.record is not VirtualTopic or not name:
             return []
         topics = matching_topics(name, sorted(existing))
-        return [MatchedDestinations("name", f"{counted(len(topics), 'existing topic')} so far", topics)]
+        return [MatchedDestinations("name", f"{pluralize_count(len(topics), 'existing topic')} so far", topics)]
 
 
 def _text(

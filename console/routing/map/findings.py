@@ -17,7 +17,7 @@ from brokerapp.selectors.tree import And, Compare, Literal, PropertyRef, Selecto
 from console.routing.definitions.destination_matches import matching_topics
 from console.routing.definitions.policy_coverage import Policy, policy_rows
 from console.routing.map.graph import consumer_queues_by_topic
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 Stats = Mapping[Destination, DestinationStats]
 
@@ -94,7 +94,7 @@ def _virtual_topic_findings(definitions: Definitions, stats: Stats) -> Iterator[
 
 
 def _depth_words(count: int) -> str:
-    return f"{counted(count, 'message')} {'waits' if count == 1 else 'wait'}"
+    return f"{pluralize_count(count, 'message')} {'waits' if count == 1 else 'wait'}"
 
 
 def _has_composite(definitions: Definitions, topic: str) -> bool:
@@ -166,7 +166,8 @@ def _composite_findings(definitions: Definitions, stats: Stats) -> Iterator[Rout
         present = stats.get(each.destination)
         if each.forward_only and not each.send_when_not_matched and present is not None and present.ConsumerCount:
             yield RoutingFinding(
-                RoutingFindingKind.SHADOWED, title, f"{counted(present.ConsumerCount, 'consumer')} of it get nothing:"
+                RoutingFindingKind.SHADOWED, title,
+                f"{pluralize_count(present.ConsumerCount, 'consumer')} of it get nothing:"
                 " forwardOnly sends everything on.", each.id, each.destination, is_urgent=True,
             )  # fmt: skip
 
@@ -245,6 +246,6 @@ def _policy_findings(policies: tuple[Policy, ...], stats: Stats) -> Iterator[Rou
         if row.matching_count and not row.applied_count:
             yield RoutingFinding(
                 RoutingFindingKind.SHADOWED, str(row.policy.destination),
-                f"{counted(row.matching_count, 'destination')} match, and each"
+                f"{pluralize_count(row.matching_count, 'destination')} match, and each"
                 " has a more specific policy: this one holds nowhere now.", row.policy.id,
             )  # fmt: skip

@@ -35,7 +35,9 @@ def flow_cells(picture: BrokerSnapshot, destination: Destination) -> dict[str, s
     rates = picture.rates(destination)
     is_queue = destination.kind is DestinationKind.QUEUE
     return {
-        "text": number_format.short(stats.QueueSize) if is_queue else f"{number_format.rate(rates.enqueue)}/s",
+        "text": number_format.format_compact(stats.QueueSize)
+        if is_queue
+        else f"{number_format.format_rate(rates.enqueue)}/s",
         "grade": _grade(picture, stats, rates),
         "in": stream_width(rates.enqueue),
         "out": stream_width(rates.dequeue if is_queue else rates.dispatch),
@@ -61,16 +63,16 @@ def _consumer_grade(stats: DestinationStats) -> str:
 
 def _consumer_words(destination: Destination, count: int) -> str:
     noun = "consumer" if destination.is_queue else "subscriber"
-    return number_format.counted(count, noun) if count else f"no {noun}"
+    return number_format.pluralize_count(count, noun) if count else f"no {noun}"
 
 
 def _producer_words(count: int) -> str:
-    return number_format.counted(count, "producer") if count else "no producer"
+    return number_format.pluralize_count(count, "producer") if count else "no producer"
 
 
 def _sentence(stats: DestinationStats, rates: Rates) -> str:
-    parts = [f"{number_format.rate(rates.enqueue)} messages a second arrive"]
+    parts = [f"{number_format.format_rate(rates.enqueue)} messages a second arrive"]
     if stats.destination.is_queue:
-        parts.insert(0, f"{number_format.whole(stats.QueueSize)} pending")
+        parts.insert(0, f"{number_format.format_integer(stats.QueueSize)} pending")
     parts += [_consumer_words(stats.destination, stats.ConsumerCount), _producer_words(stats.ProducerCount)]
     return ", ".join(parts)

@@ -72,14 +72,15 @@ def visible_result(result: Mapping[str, Any], sees: Sees) -> VisibleResult:
     targets = [
         {
             **each,
-            "change": number_format.difference(each["difference"], "messages"),
-            "grown": number_format.difference(each["draft_bytes"] - each["in_force_bytes"], "bytes"),
+            "change": number_format.format_difference(each["difference"], "messages"),
+            "grown": number_format.format_difference(each["draft_bytes"] - each["in_force_bytes"], "bytes"),
         }
         for each in tables["targets"]
         if _is_visible(sees, each["target"])
     ]
     totals = [
-        {**each, "change": number_format.difference(each["difference"], each["unit"])} for each in tables["totals"]
+        {**each, "change": number_format.format_difference(each["difference"], each["unit"])}
+        for each in tables["totals"]
     ]
     samples: dict[str, list[dict[str, Any]]] = {}
     for each in tables["samples"]:

@@ -22,7 +22,7 @@ from brokerapp.selectors.explain import ClauseExplanation, explain
 from console.routing.definitions.definition_values import label_of, title_of
 from console.routing.map.graph import feeds_into
 from console.routing.preview.sample_message import SampleMessage
-from console.ui.formatting.number_format import counted
+from console.ui.formatting.number_format import pluralize_count
 
 Stats = Mapping[Destination, DestinationStats]
 
@@ -145,10 +145,12 @@ def _route_target(destination: Destination, seen_as: Destination, stats: Stats) 
             return RouteTarget(destination, seen_as, exists=False, sentence="would be created")
         return RouteTarget(destination, seen_as, exists=False, sentence="nobody has subscribed: nothing is kept")
     if destination.is_queue:
-        sentence = counted(known.ConsumerCount, "consumer") if known.ConsumerCount else "nobody consumes: it waits"
+        sentence = (
+            pluralize_count(known.ConsumerCount, "consumer") if known.ConsumerCount else "nobody consumes: it waits"
+        )
         return RouteTarget(destination, seen_as, exists=True, sentence=sentence)
     readers = known.ConsumerCount
-    sentence = counted(readers, "subscriber") if readers else "nobody has subscribed: nothing is kept"
+    sentence = pluralize_count(readers, "subscriber") if readers else "nobody has subscribed: nothing is kept"
     return RouteTarget(destination, seen_as, exists=True, sentence=sentence)
 
 

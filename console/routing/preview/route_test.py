@@ -10,7 +10,7 @@ from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import ClauseExplanation, explain
-from console.access.permissions import Verb, require, touched, visible
+from console.access.permissions import Verb, pattern_filter, require, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -44,7 +44,7 @@ def preview_route(request: HttpRequest, specimen: SampleMessage, draft: Draft | 
     current = gateway().definitions()
     definitions = apply_changes(current, draft.read_changes()) if draft else current
     told = gateway().explain(specimen.target, specimen.values, specimen.body, definitions if draft else None)
-    definitions = visible_definitions(definitions, touched(request.user))
+    definitions = visible_definitions(definitions, pattern_filter(request.user))
     found = build_preview(visible_route(told, visible(request.user)), specimen, definitions, visible_stats(request))
     return RouteTestResult(
         found, definitions, explain_missing(asked, found, specimen.target, definitions) if asked else None

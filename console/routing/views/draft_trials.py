@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, needs, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, visible
 from console.access.roles import everything
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
@@ -23,7 +23,7 @@ from console.ui.staticfiles import PLOTLY_STYLES
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def show_run(request: HttpRequest, draft_id: int, run_id: str | None = None) -> HttpResponse:
     """The latest trial of a draft, or the one that is named; how it goes, or what it found."""
@@ -68,13 +68,13 @@ def _runs_of(draft: Draft):
 
 def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
     found = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_visible(found, touched(request.user)):
+    if not draft_service.is_visible(found, pattern_filter(request.user)):
         raise Http404("There is no such draft.")
     return found
 
 
 @require_POST
-@needs(Verb.ANALYSE)
+@permission_required(Verb.ANALYSE)
 def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
     """Judge the draft as it stands."""
     draft = _get_draft_or_404(request, draft_id)
@@ -90,7 +90,7 @@ def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.ANALYSE)
+@permission_required(Verb.ANALYSE)
 def cancel_run(request: HttpRequest, draft_id: int, run_id: str) -> HttpResponse:
     """Stop judging."""
     draft = _get_draft_or_404(request, draft_id)

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
-from console.access.permissions import Verb, may, needs, touched, visible
+from console.access.permissions import Verb, has_permission, pattern_filter, permission_required, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -30,10 +30,10 @@ NOT_APPLIED = "Not applied: the same definitions were changed by another user. R
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
     """One draft: what it changes, what stands in its way, what was said about it."""
-    found, sees = _get_draft_or_404(request, draft_id), touched(request.user)
+    found, sees = _get_draft_or_404(request, draft_id), pattern_filter(request.user)
     context = {"draft": found, "remarks": found.remarks.all()}
     try:
         changes = visible_changes(found.read_changes(), sees)
@@ -53,7 +53,7 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
             "clashes": [(each, conflict_rows(each)) for each in standing.conflicts],
             "clashing": {each.change.id for each in standing.conflicts},
             "applying": applying.name,
-            "can_apply": may(request.user, applying),
+            "can_apply": has_permission(request.user, applying),
         }
         try:
             context["lines"] = diff_files(
@@ -71,13 +71,13 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
 
 def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
     found = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_visible(found, touched(request.user)):
+    if not draft_service.is_visible(found, pattern_filter(request.user)):
         raise Http404("There is no such draft.")
     return found
 
 
 @require_POST
-@needs(Verb.DRAFT)
+@permission_required(Verb.DRAFT)
 def step(request: HttpRequest, draft_id: int, what: str) -> HttpResponse:
     """One step of a draft; see STEPS."""
     found = _get_draft_or_404(request, draft_id)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
 from brokerapp.model.definitions import Definitions
 from console.access import redaction
-from console.access.permissions import Verb, needs, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, visible
 from console.access.roles import Sees
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -47,7 +47,7 @@ MAX_DRAFTS = 20
 
 
 @require_GET
-@needs(Verb.DRAFT)
+@permission_required(Verb.DRAFT)
 def choose(request: HttpRequest) -> HttpResponse:
     """The cards: what can be defined."""
     query = f"?{urlencode({'draft': request.GET['draft']})}" if request.GET.get("draft") else ""
@@ -67,7 +67,7 @@ class EditorState:
     def of(request: HttpRequest) -> EditorState:
         """The bench that the address, and the form as it was opened, describe. Raises Http404."""
         current = gateway().definitions()
-        sees = touched(request.user)
+        sees = pattern_filter(request.user)
         draft = _draft(request, sees)
         opened = request.POST.get("version", "")
         seen = gateway().definitions(int(opened)) if opened.isdecimal() and len(opened) < 10 else current
@@ -105,7 +105,7 @@ def _draft(request: HttpRequest, sees: Sees) -> Draft | None:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.DRAFT)
+@permission_required(Verb.DRAFT)
 def edit(request: HttpRequest, kind: str = "") -> HttpResponse:
     """Create a definition of a kind, or edit the one whose id is `id`; saved to a draft, or put in force at once."""
     if kind and kind not in KINDS:
@@ -120,7 +120,7 @@ def edit(request: HttpRequest, kind: str = "") -> HttpResponse:
         try:
             return _save(request, bench, form.definition())
         except DefinitionRefused as error:
-            refusal = redaction.said(str(error), visible(request.user))
+            refusal = redaction.redact_sentence(str(error), visible(request.user))
     context = _editor(request, kind, form, bench) | {"refusal": refusal}
     return render(request, "routing/editor/editor.html", context, status=400 if request.method == "POST" else 200)
 
@@ -154,7 +154,8 @@ def _save(request: HttpRequest, bench: EditorState, new: Definition | None) -> H
         saved = apply_draft(request, draft)
     except (DefinitionRefused, DefinitionConflict) as error:
         messages.warning(
-            request, f"Not applied, but kept in a draft: {redaction.said(str(error), visible(request.user))}."
+            request,
+            f"Not applied, but kept in a draft: {redaction.redact_sentence(str(error), visible(request.user))}.",
         )
         return redirect("draft", draft_id=draft.pk)
     report_rollout(request, saved.version)
@@ -170,7 +171,7 @@ def _landing(change: DefinitionChange, version: int) -> dict[str, Any]:
 
 
 @require_POST
-@needs(Verb.DRAFT)
+@permission_required(Verb.DRAFT)
 def check(request: HttpRequest, kind: str) -> HttpResponse:
     """What the page says beside the form while it is filled in: problems, advice, what matches, XML, difference."""
     if kind not in KINDS:
@@ -190,7 +191,7 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: EditorState) -> d
         "blank_leg": TargetRow(), "check_url": reverse("check-definition", kwargs={"kind": kind}) + bench.query(),
         "delete_url": reverse("delete-definition") + bench.query(),
         "drafts": [] if bench.draft
-        else draft_service.list_visible(Draft.OPEN_STATES, touched(request.user), MAX_DRAFTS),
+        else draft_service.list_visible(Draft.OPEN_STATES, pattern_filter(request.user), MAX_DRAFTS),
         "live_fields": [name for name in ("name", "prefix") if name in form.fields],
     }  # fmt: skip
     item = form.definition() if form.is_bound and form.is_valid() else bench.existing
@@ -208,13 +209,13 @@ def _editor(request: HttpRequest, kind: str, form: Any, bench: EditorState) -> d
     try:
         bench.proposed(item)
     except DefinitionRefused as error:
-        return context | {"problem": redaction.said(str(error), visible(request.user))}
+        return context | {"problem": redaction.redact_sentence(str(error), visible(request.user))}
     rest = apply_changes(bench.seen, [DefinitionChange(bench.existing, None)]) if bench.existing else bench.seen
-    return context | {"advice": advice(item, visible_definitions(rest, touched(request.user)), stats)}
+    return context | {"advice": advice(item, visible_definitions(rest, pattern_filter(request.user)), stats)}
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.DRAFT)
+@permission_required(Verb.DRAFT)
 def delete(request: HttpRequest) -> HttpResponse:
     """Take one definition away, at once or in a draft."""
     bench = EditorState.of(request)

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, needs, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -20,11 +20,11 @@ PAGE_SIZE = 50
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def findings(request: HttpRequest) -> HttpResponse:
     """All findings by sort, of one sort where `sort` names it."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
-    found = find_routing_issues(visible_definitions(gateway().definitions(), touched(request.user)), stats)
+    found = find_routing_issues(visible_definitions(gateway().definitions(), pattern_filter(request.user)), stats)
     wanted = request.GET.get("sort", "")
     chips = [(each.name.lower(), each, sum(one.kind is each for one in found)) for each in RoutingFindingKind]
     shown = [each for each in found if each.kind.name.lower() == wanted] if wanted else found

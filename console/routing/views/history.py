@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
-from console.access.permissions import Verb, needs, touched
+from console.access.permissions import Verb, pattern_filter, permission_required
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import diff_definitions
@@ -29,12 +29,12 @@ PAGE_SIZE, MAX_DRAFTS = 25, 50
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def changes(request: HttpRequest) -> HttpResponse:
     """Drafts that wait, and the versions that were in force, newest first."""
     page = max(1, int(text)) if (text := request.GET.get("page", "")).isdecimal() and len(text) < 6 else 1
     found = [DefinitionVersion.of(each) for each in gateway().history(limit=page * PAGE_SIZE + 1)]
-    sees = touched(request.user)
+    sees = pattern_filter(request.user)
     versions = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     closed = request.GET.get("drafts") == "closed"
     states = (Draft.State.APPLIED, Draft.State.DROPPED) if closed else Draft.OPEN_STATES
@@ -47,10 +47,10 @@ def changes(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def version(request: HttpRequest, number: int) -> HttpResponse:
     """What one version changed, and what going back to it would."""
-    sees = touched(request.user)
+    sees = pattern_filter(request.user)
     about = redact_comments([_get_version_or_404(number)], sees)[0]
     new, old, current = (visible_definitions(gateway().definitions(each), sees) for each in (number, number - 1, None))
     context = {
@@ -75,7 +75,7 @@ def _get_version_or_404(number: int) -> DefinitionVersion:
 
 
 @require_POST
-@needs(Verb.ROUTE)
+@permission_required(Verb.ROUTE)
 def revert(request: HttpRequest, number: int) -> HttpResponse:
     """Put a former version in force again."""
     _get_version_or_404(number)
@@ -84,7 +84,7 @@ def revert(request: HttpRequest, number: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.ROUTE)
+@permission_required(Verb.ROUTE)
 def undo(request: HttpRequest) -> HttpResponse:
     """Undo the last change, if it is still the last, and no older than UNDO_TIME."""
     found, asked = undoable_change(latest_version()), request.POST.get("version", "")

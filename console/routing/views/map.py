@@ -20,7 +20,7 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, needs, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -46,11 +46,11 @@ TABLE_ROWS = 100
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def routing(request: HttpRequest) -> HttpResponse:
     """The definitions in force, or as a draft would have them, over the destinations that exist."""
     query = ViewQuery.read(request.GET)
-    picture, sees = visible_snapshot(mirror().current(), visible(request.user)), touched(request.user)
+    picture, sees = visible_snapshot(mirror().current(), visible(request.user)), pattern_filter(request.user)
     current = gateway().definitions()
     draft = _draft(query.draft, sees)
     definitions = visible_definitions(apply_changes(current, draft.read_changes()) if draft else current, sees)

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, needs, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.routing.definitions.changes import REDELIVERY_SETTINGS_ID, definitions_by_id
@@ -16,10 +16,10 @@ from console.routing.definitions.visibility import visible_definitions
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def policies(request: HttpRequest) -> HttpResponse:
     """All policies, filtered by a part of their pattern."""
-    definitions = visible_definitions(gateway().definitions(), touched(request.user))
+    definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     existing = list(filter(visible(request.user), mirror().current().stats))
     text = request.GET.get("q", "").strip()
 

@@ -13,8 +13,8 @@ from brokerapp.errors import BrokerError, DestinationNotFound, InvalidDestinatio
 from brokerapp.model.definitions import CompositeDestination, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG
-from console.access.masking import masked
-from console.access.permissions import Verb, may, needs, require, touched
+from console.access.masking import mask_message
+from console.access.permissions import Verb, has_permission, pattern_filter, permission_required, require
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.routing.drafts import draft_service
@@ -32,7 +32,7 @@ MAX_DRAFTS = 20
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def preview(request: HttpRequest) -> HttpResponse:
     """The way of a message: typed, or picked from a queue by `queue` and `seq`; by a draft's definitions, if named."""
     form = request.POST if request.method == "POST" else request.GET
@@ -40,7 +40,7 @@ def preview(request: HttpRequest) -> HttpResponse:
     draft = _draft(request, form)
     context: dict[str, Any] = {
         "specimen": specimen, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
-        "drafts": draft_service.list_visible(Draft.OPEN_STATES, touched(request.user), MAX_DRAFTS),
+        "drafts": draft_service.list_visible(Draft.OPEN_STATES, pattern_filter(request.user), MAX_DRAFTS),
         "names": sorted(str(each) for each in visible_stats(request))[:500],
     }  # fmt: skip
     if specimen.destination and not specimen.error:
@@ -80,7 +80,7 @@ def _read_sample(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, 
 
 def _masked_sample(request: HttpRequest, message: Any, where: Destination) -> SampleMessage:
     """A browsed message as this user may see it."""
-    shown = masked(request.user, message, where)
+    shown = mask_message(request.user, message, where)
     return SampleMessage.of(shown, shown.withheld)
 
 
@@ -89,7 +89,7 @@ def _draft(request: HttpRequest, form: QueryDict) -> Draft | None:
     if not (wanted.isdecimal() and len(wanted) < 10):
         return None
     draft = get_object_or_404(Draft, pk=int(wanted))
-    if not draft_service.is_visible(draft, touched(request.user)):
+    if not draft_service.is_visible(draft, pattern_filter(request.user)):
         raise Http404("There is no such draft.")
     return draft
 
@@ -105,7 +105,7 @@ def _link(form: QueryDict) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def tester(request: HttpRequest) -> HttpResponse:
     """A selector on a message: each clause true, false or unknown, and why.
 
@@ -140,7 +140,7 @@ def _sample_near(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, 
     except InvalidDestination:
         return SampleMessage(), None
     for queue in _queues_of(near):
-        if not may(request.user, Verb.BROWSE, queue):
+        if not has_permission(request.user, Verb.BROWSE, queue):
             continue
         try:
             page = gateway().browse_back(queue, END_OF_LOG, limit=1, selector=None)

@@ -14,7 +14,7 @@ from brokerapp.config import ImportOutcome, export_xml, import_definitions
 from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
 from brokerapp.model.definitions import Definitions, RedeliverySettings
 from console.access import redaction
-from console.access.permissions import Verb, needs, touched, visible
+from console.access.permissions import Verb, pattern_filter, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import (
@@ -37,7 +37,7 @@ MODES = ("merge", "replace")
 
 
 @require_http_methods(["GET", "POST"])
-@needs(Verb.DRAFT)
+@permission_required(Verb.DRAFT)
 def import_file(request: HttpRequest) -> HttpResponse:
     """First the report on the file and what would change; then, if wanted, a draft with just that."""
     context = {"text": "", "mode": "merge", "error": ""}
@@ -51,7 +51,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
         adds = context["mode"] == "merge"
         found, report = import_definitions(context["text"], adds=adds)
         current = gateway().definitions()
-        sees = touched(request.user)
+        sees = pattern_filter(request.user)
         proposed = merge_definitions(current, found) if adds else restore_hidden(found, current, sees)
         changes = diff_definitions(current, proposed)
         require_draft_permission(request, changes)
@@ -64,7 +64,10 @@ def import_file(request: HttpRequest) -> HttpResponse:
             "kept": _unchanged_definitions(visible_definitions(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
-        context |= {"error": redaction.said(str(error), visible(request.user)), "wrong": _wrong_selector(error)}
+        context |= {
+            "error": redaction.redact_sentence(str(error), visible(request.user)),
+            "wrong": _wrong_selector(error),
+        }
     return render(request, "routing/editor/xml_import.html", context, status=400 if context["error"] else 200)
 
 
@@ -108,9 +111,11 @@ def _save_as_draft(request: HttpRequest, current: Definitions, changes: list[Def
 
 
 @require_GET
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def export_file(request: HttpRequest) -> HttpResponse:
     """The definitions in force as an activemq.xml."""
-    text = export_xml(visible_definitions(gateway().definitions(), touched(request.user)), settings.SLUICE.broker_name)
+    text = export_xml(
+        visible_definitions(gateway().definitions(), pattern_filter(request.user)), settings.SLUICE.broker_name
+    )
     headers = {"Content-Disposition": 'attachment; filename="activemq.xml"'}
     return HttpResponse(text, content_type="application/xml; charset=utf-8", headers=headers)

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema, Status
 
 from brokerapp.model.destination import Destination
-from console.access.permissions import touched, visible
+from console.access.permissions import pattern_filter, visible
 from console.access.roles import Sees, Verb, everything
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
@@ -155,7 +155,11 @@ class BridgeReasonsOut(Schema):
 @operation(router, "GET", "", Verb.SEE, response=NetworksOut)
 def list_networks(request: HttpRequest) -> Any:
     """Connectors to other brokers with their bridges, and the bridges of other brokers to this one."""
-    found, sees, knows = connector_changes.network_stats().to_json(), visible(request.user), touched(request.user)
+    found, sees, knows = (
+        connector_changes.network_stats().to_json(),
+        visible(request.user),
+        pattern_filter(request.user),
+    )
     for connector in found["connectors"]:
         connector["definition"] = _visible_definition(connector["definition"], knows)
     if sees is not everything:
@@ -196,7 +200,7 @@ def switch_connector(request: HttpRequest, name: str, wanted: ConnectorSwitchIn)
 def list_demand(request: HttpRequest, name: str) -> Any:
     """What the bridges of a connector consume, and for whom; of destinations one may know of."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
-    knows = touched(request.user)
+    knows = pattern_filter(request.user)
     found = gateway().run(gateway().admin.networks.demand(name))
     return [
         {"remote": remote, "direction": direction, **asdict(each)}

@@ -5,6 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 
 
-def address(path: str) -> str:
+def absolute_url(path: str) -> str:
     """The whole URL of a page."""
     return settings.SLUICE.console_url.rstrip("/") + path

@@ -13,7 +13,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class JsonDifference:
     """One place: `legs[0].selector`, with its value on both sides as text, None where there is none."""
 
     path: str
@@ -30,32 +30,32 @@ class Difference:
         return "removed" if self.after is None else "changed"
 
 
-def differences(before: Any, after: Any) -> list[Difference]:
+def differences(before: Any, after: Any) -> list[JsonDifference]:
     """Every place in which they differ, and on the first level what is the same, so that it can be told what it is."""
     found = []
-    for path, one, other in _places("", _MISSING if before is None else before, _MISSING if after is None else after):
+    for path, one, other in _compare("", _MISSING if before is None else before, _MISSING if after is None else after):
         if len(found) == MAX_PLACES:
             break
-        found.append(Difference(path, _text(one), _text(other)))
+        found.append(JsonDifference(path, _text(one), _text(other)))
     return found
 
 
-def _places(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+def _compare(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
     if before is _MISSING and after is _MISSING:
         return
     if before == after and path:
         if "." not in path and "[" not in path:
             yield path, before, after
         return
-    parts = _parts(before, after)
+    parts = _paired_members(before, after)
     if parts is None:
         yield path, before, after
         return
     for name, one, other in parts:
-        yield from _places(_joined(path, name), one, other)
+        yield from _compare(_join_path(path, name), one, other)
 
 
-def _parts(before: Any, after: Any) -> list[tuple[Any, Any, Any]] | None:
+def _paired_members(before: Any, after: Any) -> list[tuple[Any, Any, Any]] | None:
     """The members of both, in pairs; None when they have none that could be compared."""
     sides = [each for each in (before, after) if each is not _MISSING]
     if all(isinstance(each, dict) for each in sides):
@@ -74,7 +74,7 @@ def _member(value: Any, name: Any) -> Any:
     return value.get(name, _MISSING)
 
 
-def _joined(path: str, name: Any) -> str:
+def _join_path(path: str, name: Any) -> str:
     if isinstance(name, int):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else str(name)

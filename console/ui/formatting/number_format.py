@@ -15,26 +15,26 @@ _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
 
 
-def whole(value: int | float) -> str:
+def format_integer(value: int | float) -> str:
     """4,210, −3"""
     return f"{value:,.0f}".replace("-", MINUS)
 
 
-def short(value: int) -> str:
+def format_compact(value: int) -> str:
     """4,210, 12.8k, 1.2M: five characters at most, for a picture."""
     for length, letter in ((1_000_000, "M"), (10_000, "k")):
         if value >= length:
             thousands = value / (1_000 if letter == "k" else length)
             return f"{thousands:.0f}{letter}" if thousands >= 100 else f"{thousands:.1f}{letter}"
-    return whole(value)
+    return format_integer(value)
 
 
-def rate(value: float) -> str:
+def format_rate(value: float) -> str:
     """12.4 (messages a second); 1,204 from a thousand on, where a decimal says nothing."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
 
 
-def size(count: int | float) -> str:
+def format_bytes(count: int | float) -> str:
     """1.4 MiB"""
     value = float(count)
     for unit in _BYTE_UNITS:
@@ -44,7 +44,7 @@ def size(count: int | float) -> str:
     raise AssertionError
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """12 s, 4 min, 3 h, 2 d"""
     for length, _, short in _SPANS:
         if seconds >= length:
@@ -52,46 +52,46 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.1f} s"
 
 
-def ago(moment: datetime, now: datetime | None = None) -> str:
+def format_relative(moment: datetime, now: datetime | None = None) -> str:
     """4 min ago, in 12 min, just now"""
     seconds = ((now or timezone.now()) - moment).total_seconds()
     if abs(seconds) < 5:
         return "just now"
-    return f"{span(int(seconds))} ago" if seconds > 0 else f"in {span(int(-seconds))}"
+    return f"{format_duration(int(seconds))} ago" if seconds > 0 else f"in {format_duration(int(-seconds))}"
 
 
-def lately(moment: datetime) -> str:
+def format_relative_minutes(moment: datetime) -> str:
     """As `ago`, but nothing that changes with each second: `4 min ago`, just now."""
-    return ago(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
+    return format_relative(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize_count(count: int, noun: str) -> str:
     """1 queue, 4,210 messages"""
-    return f"{whole(count)} {noun}" + ("" if count == 1 else "s")
+    return f"{format_integer(count)} {noun}" + ("" if count == 1 else "s")
 
 
-def difference(value: float, unit: str) -> str:
+def format_difference(value: float, unit: str) -> str:
     """+1,204, in the unit of a table's column; "" for none."""
-    return f"{'+' if value > 0 else MINUS}{figure(abs(value), unit)}" if value else ""
+    return f"{'+' if value > 0 else MINUS}{format_value(abs(value), unit)}" if value else ""
 
 
-def part(value: float) -> str:
+def format_percentage(value: float) -> str:
     """12.4 %"""
     return f"{value * 100:,.1f} %"
 
 
-def change(value: float) -> str:
+def format_change(value: float) -> str:
     """+12.4 %, −3.0 %"""
-    return f"{'+' if value > 0 else ''}{part(value)}".replace("-", MINUS)
+    return f"{'+' if value > 0 else ''}{format_percentage(value)}".replace("-", MINUS)
 
 
-def moment(text: str) -> str:
+def format_iso_time(text: str) -> str:
     """5 Mar 2026, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
     found = datetime.fromisoformat(text)
-    return time_format.bare(found if found.tzinfo else found.replace(tzinfo=UTC))
+    return time_format.format_time_without_zone(found if found.tzinfo else found.replace(tzinfo=UTC))
 
 
-def milliseconds(value: float) -> str:
+def format_milliseconds(value: float) -> str:
     """2.44 ms, 413 ms, 4.1 s, 2.5 min, 3.0 h"""
     for size_, unit in ((3_600_000, "h"), (60_000, "min"), (1000, "s")):
         if value >= size_:
@@ -101,24 +101,24 @@ def milliseconds(value: float) -> str:
 
 #: How values read in the units of a result's table (analytics.results.storage.ResultColumn).
 _UNITS: dict[str, Callable[[Any], str]] = {
-    "bytes": size,
-    "seconds": span,
-    "part": part,
-    "change": change,
+    "bytes": format_bytes,
+    "seconds": format_duration,
+    "part": format_percentage,
+    "change": format_change,
     "times": lambda value: f"{value:,.3g}×",
-    "ms": milliseconds,
-    "time": moment,
+    "ms": format_milliseconds,
+    "time": format_iso_time,
 }
 
 
-def cell(value: Any, column: Mapping[str, str]) -> str:
+def format_cell(value: Any, column: Mapping[str, str]) -> str:
     """A cell of a result's table as its column has it: a client that gave no name is called unnamed."""
     if column.get("about") == "client" and isinstance(value, str):
         return client_label(value)
-    return figure(value, column["unit"])
+    return format_value(value, column["unit"])
 
 
-def figure(value: Any, unit: str) -> str:
+def format_value(value: Any, unit: str) -> str:
     """A cell of a result's table in its unit."""
     if value is None:
         return "–"
@@ -126,4 +126,4 @@ def figure(value: Any, unit: str) -> str:
         return _UNITS[unit](value)
     if isinstance(value, bool | str):
         return str(value)
-    return rate(value) if isinstance(value, float) else whole(value)
+    return format_rate(value) if isinstance(value, float) else format_integer(value)

@@ -16,7 +16,7 @@ STARRED = "starred"
 
 
 @dataclass(frozen=True)
-class Column(Generic[T]):
+class TableColumn(Generic[T]):
     """One column: what the URL calls it, what the page does, and what rows are sorted by."""
 
     name: str
@@ -31,7 +31,7 @@ class Table(Generic[T]):
     """What a table has: columns, chips that choose rows, the text of a row that a search looks into, and what a star on
     a row is of; "" for a row that has none."""
 
-    columns: tuple[Column[T], ...]
+    columns: tuple[TableColumn[T], ...]
     chips: Mapping[str, tuple[str, Callable[[T], bool]]]  #: beside those for all rows, and for those with a star
     text: Callable[[T], str]
     subject: Callable[[T], str]
@@ -98,16 +98,16 @@ class TablePage(Generic[T]):
         return "?" + urlencode(shown)
 
     @property
-    def heads(self) -> list[tuple[Column[T], str, str]]:
+    def header_cells(self) -> list[tuple[TableColumn[T], str, str]]:
         """Columns, each with the link that sorts by it and its aria-sort."""
         return [(each, self.url(sort=self._next_sort(each)), self._aria_sort(each)) for each in self.table.columns]
 
-    def _next_sort(self, column: Column[T]) -> str:
+    def _next_sort(self, column: TableColumn[T]) -> str:
         if self.sort.removeprefix("-") == column.name:
             return column.name if self.sort.startswith("-") else f"-{column.name}"
         return f"-{column.name}" if column.is_number else column.name  # numbers: the largest first
 
-    def _aria_sort(self, column: Column[T]) -> str:
+    def _aria_sort(self, column: TableColumn[T]) -> str:
         if self.sort.removeprefix("-") != column.name:
             return "none"
         return "descending" if self.sort.startswith("-") else "ascending"

@@ -13,35 +13,35 @@ from django.utils import timezone
 _DAY, _MINUTE, _SECOND = "%-d %b %Y", "%H:%M", "%H:%M:%S"
 
 
-def when(moment: datetime | None, zone: str = "") -> str:
+def format_time(moment: datetime | None, zone: str = "") -> str:
     """21 Nov 2026, 12:05 UTC; "" for never"""
     return f"{_local(moment, zone):{_DAY}, {_MINUTE} %Z}" if moment else ""
 
 
-def exactly(moment: datetime | None, zone: str = "") -> str:
+def format_exact_time(moment: datetime | None, zone: str = "") -> str:
     """21 Nov 2026, 12:05:33 UTC; "" for never"""
     return f"{_local(moment, zone):{_DAY}, {_SECOND} %Z}" if moment else ""
 
 
-def day(moment: datetime) -> str:
+def format_day(moment: datetime) -> str:
     """21 Nov 2026"""
     return f"{_local(moment):{_DAY}}"
 
 
-def bare(moment: datetime) -> str:
+def format_time_without_zone(moment: datetime) -> str:
     """21 Nov 2026, 12:05:33, where a column of many says the zone once or the page does"""
     return f"{_local(moment):{_DAY}, {_SECOND}}"
 
 
-def period(since: datetime, until: datetime, zone: str = "") -> str:
+def format_period(since: datetime, until: datetime, zone: str = "") -> str:
     """21 Nov 2026, 12:05 to 13:05 UTC; the day and the zone once where both are the same"""
     first, last = _local(since, zone), _local(until, zone)
     if (first.date(), first.tzname()) == (last.date(), last.tzname()):
         return f"{first:{_DAY}, {_MINUTE}} to {last:{_MINUTE} %Z}"
-    return f"{when(since, zone)} to {when(until, zone)}"
+    return f"{format_time(since, zone)} to {format_time(until, zone)}"
 
 
-def weekday(moment: datetime) -> str:
+def format_weekday_time(moment: datetime) -> str:
     """Sat 21 Nov 2026, 12:05 UTC, in the moment's own zone"""
     return f"{moment:%a {_DAY}, {_MINUTE} %Z}"
 

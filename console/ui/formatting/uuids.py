@@ -7,7 +7,7 @@ from contextlib import suppress
 from uuid import UUID
 
 
-def ids_in(texts: Iterable[str]) -> list[UUID]:
+def valid_ids(texts: Iterable[str]) -> list[UUID]:
     """Those that are ids."""
     found = []
     for each in texts:

@@ -14,7 +14,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class PaletteCommand:
     """A place to go to. `keys` are typed one after the other, e.g. `g q`; none where the palette is enough."""
 
     label: str
@@ -31,52 +31,56 @@ class Command:
 
 
 COMMANDS = (
-    Command("Overview", "overview", "overview", keys="g o"),
-    Command("Queues", "queues", "queue", keys="g q"),
-    Command("Depths at a past moment", "depths", "history"),
-    Command("Topics", "topics", "topic", keys="g t"),
-    Command("Routing", "routing", "routing", keys="g r"),
-    Command("Topology: nodes, bridges, cluster", "topology", "topology"),
-    Command("New network connector", "new-connector", "topology", Verb.BRIDGE),
-    Command("Connections", "connections", "connection", keys="g c"),
-    Command("Subscribers", "subscribers", "subscriber", keys="g s"),
-    Command("Alerts", "alerts", "bell", keys="g l"),
-    Command("New alert rule", "new-alert", "bell", Verb.ALERT),
-    Command("Dead letters", "dlq", "dlq", Verb.BROWSE, keys="g d"),
-    Command("Jobs on messages", "jobs", "history", Verb.BROWSE, keys="g j"),
-    Command("Scheduled messages", "scheduled", "clock", Verb.BROWSE, keys="g w"),
-    Command("Send a test message", "send", "play", Verb.SEND, keys="g m"),
-    Command("Analyses", "analyses", "analysis", keys="g a"),
-    Command("Runs of analyses", "runs", "analysis"),
-    Command("Reports", "reports", "report", keys="g p"),
-    Command("New report", "new-report", "report", Verb.SCHEDULE),
-    Command("Audit trail", "audit", "audit", Verb.AUDIT, keys="g u"),
-    Command("Users, roles and masking", "users", "people", Verb.USERS),
-    Command("View as: what somebody may do", "effective", "look", Verb.USERS),
-    Command("New queue", "new-queue", "queue", Verb.CREATE),
-    Command("New topic", "new-topic", "topic", Verb.CREATE),
-    Command("New virtual topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "virtualTopic"}),
-    Command("New composite queue", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "compositeQueue"}),
-    Command("New composite topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "compositeTopic"}),
-    Command("New mirrored queue", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "mirroredQueue"}),
-    Command("Changes of the routing: drafts and history", "routing-changes", "history"),
-    Command("Policies of destinations", "routing-policies", "routing"),
-    Command("Import definitions", "routing-import", "upload", Verb.DRAFT),
-    Command("Export definitions", "routing-export", "download"),
+    PaletteCommand("Overview", "overview", "overview", keys="g o"),
+    PaletteCommand("Queues", "queues", "queue", keys="g q"),
+    PaletteCommand("Depths at a past moment", "depths", "history"),
+    PaletteCommand("Topics", "topics", "topic", keys="g t"),
+    PaletteCommand("Routing", "routing", "routing", keys="g r"),
+    PaletteCommand("Topology: nodes, bridges, cluster", "topology", "topology"),
+    PaletteCommand("New network connector", "new-connector", "topology", Verb.BRIDGE),
+    PaletteCommand("Connections", "connections", "connection", keys="g c"),
+    PaletteCommand("Subscribers", "subscribers", "subscriber", keys="g s"),
+    PaletteCommand("Alerts", "alerts", "bell", keys="g l"),
+    PaletteCommand("New alert rule", "new-alert", "bell", Verb.ALERT),
+    PaletteCommand("Dead letters", "dlq", "dlq", Verb.BROWSE, keys="g d"),
+    PaletteCommand("Jobs on messages", "jobs", "history", Verb.BROWSE, keys="g j"),
+    PaletteCommand("Scheduled messages", "scheduled", "clock", Verb.BROWSE, keys="g w"),
+    PaletteCommand("Send a test message", "send", "play", Verb.SEND, keys="g m"),
+    PaletteCommand("Analyses", "analyses", "analysis", keys="g a"),
+    PaletteCommand("Runs of analyses", "runs", "analysis"),
+    PaletteCommand("Reports", "reports", "report", keys="g p"),
+    PaletteCommand("New report", "new-report", "report", Verb.SCHEDULE),
+    PaletteCommand("Audit trail", "audit", "audit", Verb.AUDIT, keys="g u"),
+    PaletteCommand("Users, roles and masking", "users", "people", Verb.USERS),
+    PaletteCommand("View as: what somebody may do", "effective", "look", Verb.USERS),
+    PaletteCommand("New queue", "new-queue", "queue", Verb.CREATE),
+    PaletteCommand("New topic", "new-topic", "topic", Verb.CREATE),
+    PaletteCommand("New virtual topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "virtualTopic"}),
+    PaletteCommand(
+        "New composite queue", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "compositeQueue"}
+    ),
+    PaletteCommand(
+        "New composite topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "compositeTopic"}
+    ),
+    PaletteCommand("New mirrored queue", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "mirroredQueue"}),
+    PaletteCommand("Changes of the routing: drafts and history", "routing-changes", "history"),
+    PaletteCommand("Policies of destinations", "routing-policies", "routing"),
+    PaletteCommand("Import definitions", "routing-import", "upload", Verb.DRAFT),
+    PaletteCommand("Export definitions", "routing-export", "download"),
 )
 
 
-def allowed(rights: Mapping[str, bool]) -> list[Command]:
+def allowed_commands(rights: Mapping[str, bool]) -> list[PaletteCommand]:
     """The commands of somebody with these rights (`access.rights_of`)."""
     return [command for command in COMMANDS if rights.get(command.verb.name.lower())]
 
 
-def fits(text: str, label: str) -> bool:
+def matches_text(text: str, label: str) -> bool:
     """Whether every word of the text is in the label, in any order and case."""
     return all(word in label.lower() for word in text.lower().split())
 
 
-def found(text: str, commands: list[Command]) -> list[Command]:
+def search_commands(text: str, commands: list[PaletteCommand]) -> list[PaletteCommand]:
     """The commands that fit a text; those that begin with it first, else in the table's order."""
-    fitting = [command for command in commands if fits(text, command.label)]
+    fitting = [command for command in commands if matches_text(text, command.label)]
     return sorted(fitting, key=lambda command: not command.label.lower().startswith(text.lower()))[:SHOWN]

@@ -11,7 +11,7 @@ from console.access.permissions import Verb
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationItem:
     """One entry: the name of its page, and the right that shows it."""
 
     page: str
@@ -26,49 +26,49 @@ class Entry:
 
 
 #: The groups from top to bottom: what a group is called, and its entries.
-RAIL: tuple[tuple[str, tuple[Entry, ...]], ...] = (
-    ("", (Entry("overview", "Overview", "overview"),)),
+NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
+    ("", (NavigationItem("overview", "Overview", "overview"),)),
     (
         "Broker",
         (
-            Entry("queues", "Queues", "queue"),
-            Entry("topics", "Topics", "topic"),
-            Entry("subscribers", "Subscribers", "subscriber"),
-            Entry("connections", "Connections", "connection"),
-            Entry("routing", "Routing", "routing"),
-            Entry("topology", "Topology", "topology"),
+            NavigationItem("queues", "Queues", "queue"),
+            NavigationItem("topics", "Topics", "topic"),
+            NavigationItem("subscribers", "Subscribers", "subscriber"),
+            NavigationItem("connections", "Connections", "connection"),
+            NavigationItem("routing", "Routing", "routing"),
+            NavigationItem("topology", "Topology", "topology"),
         ),
     ),
     (
         "Messages",
         (
-            Entry("dlq", "Dead letters", "dlq", Verb.BROWSE),
-            Entry("jobs", "Jobs", "history", Verb.BROWSE),
-            Entry("scheduled", "Scheduled", "clock", Verb.BROWSE),
-            Entry("send", "Send", "play", Verb.SEND),
+            NavigationItem("dlq", "Dead letters", "dlq", Verb.BROWSE),
+            NavigationItem("jobs", "Jobs", "history", Verb.BROWSE),
+            NavigationItem("scheduled", "Scheduled", "clock", Verb.BROWSE),
+            NavigationItem("send", "Send", "play", Verb.SEND),
         ),
     ),
     (
         "Insight",
         (
-            Entry("alerts", "Alerts", "bell"),
-            Entry("analyses", "Analyses", "analysis"),
-            Entry("reports", "Reports", "report"),
+            NavigationItem("alerts", "Alerts", "bell"),
+            NavigationItem("analyses", "Analyses", "analysis"),
+            NavigationItem("reports", "Reports", "report"),
         ),
     ),
     (
         "Control",
         (
-            Entry("audit", "Audit", "audit", Verb.AUDIT),
-            Entry("users", "People", "people", Verb.USERS),
+            NavigationItem("audit", "Audit", "audit", Verb.AUDIT),
+            NavigationItem("users", "People", "people", Verb.USERS),
         ),
     ),
 )
 
 
-def rail_of(rights: Mapping[str, bool], path: str) -> list[tuple[str, list[tuple[Entry, bool]]]]:
+def navigation_for(rights: Mapping[str, bool], path: str) -> list[tuple[str, list[tuple[NavigationItem, bool]]]]:
     """The groups that somebody with these rights sees, each entry with whether the page at this path belongs to it."""
-    groups = [(label, [entry for entry in entries if rights[entry.verb.name.lower()]]) for label, entries in RAIL]
+    groups = [(label, [entry for entry in entries if rights[entry.verb.name.lower()]]) for label, entries in NAVIGATION]
     here = max(
         (entry.url for _, entries in groups for entry in entries if _is_below(path, entry.url)), key=len, default=""
     )

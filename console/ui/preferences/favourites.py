@@ -27,37 +27,37 @@ _LISTS = {
 _BETWEEN = "://"
 
 
-def of_client(name: str) -> str:
+def client_subject(name: str) -> str:
     """The subject that is the client of this name."""
     return f"{CLIENT}{_BETWEEN}{name}"
 
 
-def stars_of(user: AnyUser) -> frozenset[str]:
+def favourites_of(user: AnyUser) -> frozenset[str]:
     """The subjects that a user has starred."""
     return frozenset(Star.objects.filter(user=user).values_list("subject", flat=True))
 
 
 def toggle(user: AnyUser, subject: str) -> bool:
     """Star it, or take the star away; whether it is starred now. Raises RequestRefused."""
-    _parts(subject)
+    _parse_subject(subject)
     if Star.objects.filter(user=user, subject=subject).delete()[0]:
         return False
     Star.objects.get_or_create(user=user, subject=subject)
     return True
 
 
-def name_of(subject: str) -> str:
+def subject_name(subject: str) -> str:
     """What a subject is called. Raises RequestRefused."""
-    return _parts(subject)[1]
+    return _parse_subject(subject)[1]
 
 
-def list_with(subject: str) -> str:
+def list_url(subject: str) -> str:
     """The list in which it is, as a URL that shows what is starred. Raises RequestRefused."""
-    kind, _ = _parts(subject)
+    kind, _ = _parse_subject(subject)
     return f"{reverse(_LISTS[kind])}?{urlencode({'show': 'starred'})}"
 
 
-def _parts(subject: str) -> tuple[str, str]:
+def _parse_subject(subject: str) -> tuple[str, str]:
     kind, _, name = subject.partition(_BETWEEN)
     if kind not in _LISTS or not name:
         known = ", ".join(_LISTS)

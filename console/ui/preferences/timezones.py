@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from console.access.permissions import AnyUser
-from console.ui.preferences.user_settings import setting_of
+from console.ui.preferences.user_settings import settings_of
 
 UTC = "UTC"
 #: Where programs ask.
 _OF_PROGRAMS = "/api/"
 
 
-def zone_named(name: str) -> ZoneInfo:
+def get_zone(name: str) -> ZoneInfo:
     """The zone of this name, as `Europe/Berlin`. Raises RequestRefused."""
     try:
         return ZoneInfo(name)
@@ -31,35 +31,35 @@ def zone_named(name: str) -> ZoneInfo:
         ) from None
 
 
-def zone_of(user: AnyUser) -> str:
+def zone_name_of(user: AnyUser) -> str:
     """The name of the zone in which this user is told of times."""
     if not user.is_authenticated:
         return UTC
-    return setting_of(user).zone
+    return settings_of(user).zone
 
 
-def current() -> str:
+def current_zone_name() -> str:
     """The name of the zone in which times are told just now."""
     return timezone.get_current_timezone_name()
 
 
-def read(text: str, zone: str = "") -> datetime | None:
+def parse_moment(text: str, zone: str = "") -> datetime | None:
     """A moment as a form has it, by the clock of the zone (UTC without one, or with none that is known) unless it says
     how far it is from UTC; None for what is no moment."""
     try:
         moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo else moment.replace(tzinfo=zone_named(zone or UTC))
+        return moment if moment.tzinfo else moment.replace(tzinfo=get_zone(zone or UTC))
     except (ValueError, RequestRefused):
         return None
 
 
-def shown(text: str, zone: str = "") -> str:
+def display_moment(text: str, zone: str = "") -> str:
     """What `read` reads as a form shows it, by the clock of its reader; what is no moment as it is."""
-    moment = read(text, zone)
+    moment = parse_moment(text, zone)
     return text if moment is None else f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}"
 
 
-class ZoneMiddleware:
+class TimezoneMiddleware:
     """Has a user's pages tell times by the clock of their choice."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -68,5 +68,5 @@ class ZoneMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path.startswith(_OF_PROGRAMS):
             return self.get_response(request)
-        with timezone.override(zone_named(zone_of(request.user))):
+        with timezone.override(get_zone(zone_name_of(request.user))):
             return self.get_response(request)

@@ -12,37 +12,37 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import Resolver404
 
-from console.access.permissions import Verb, may
+from console.access.permissions import Verb, has_permission
 from console.accounts.impersonation import see
 from console.api.common.problems import MISSING, answer, internal, is_for_api
 from console.ui.formatting import number_format
-from console.ui.navigation.menu import RAIL, Entry
-from console.ui.url_converters import escaped
+from console.ui.navigation.menu import NAVIGATION, NavigationItem
+from console.ui.url_converters import escape_legacy_path
 
 logger = logging.getLogger(__name__)
 
 
-def unreadable(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Answer a request that Django does not read: 413 when it is too large, else 400."""
     see(request)
     if isinstance(exception, RequestDataTooBig):
-        most = number_format.size(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        most = number_format.format_bytes(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         sentence = f"Nothing was changed. A request may have at most {most}. Go back to the form and make it smaller."
         return _page(request, 413, "Request too large", sentence)
     return _page(request, 400, "Invalid request", "The request could not be read. Reload the page and try again.")
 
 
-def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """403: names the missing right."""
     sentence = str(exception or "") or "You have no right to see this."
-    if request.user.is_authenticated and not may(request.user, Verb.SEE):
+    if request.user.is_authenticated and not has_permission(request.user, Verb.SEE):
         # no page of the console would answer otherwise: a way to the overview would lead back here
         sentence += " An admin gives you a role; until then there is nothing for you to see."
         return _page(request, 403, "You have no role yet", sentence, is_shut_out=True)
     return _page(request, 403, "This is not for your role", sentence)
 
 
-def outdated(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a form of a page that was there before a login, or before the console was seen as somebody else."""
     logger.info("%s %s: %s", request.method, request.path, reason)
     see(request)
@@ -51,9 +51,13 @@ def outdated(request: HttpRequest, reason: str = "") -> HttpResponse:
     )
 
 
-def missing(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404: names what is missing, and leads to the list where it would stand; an old address to where it is now."""
-    if isinstance(exception, Resolver404) and request.method in ("GET", "HEAD") and (found := escaped(request.path)):
+    if (
+        isinstance(exception, Resolver404)
+        and request.method in ("GET", "HEAD")
+        and (found := escape_legacy_path(request.path))
+    ):
         query = request.META.get("QUERY_STRING", "")
         return HttpResponseRedirect(quote(found) + (f"?{query}" if query else ""))
     if is_for_api(request):
@@ -62,17 +66,17 @@ def missing(request: HttpRequest, exception: Exception | None = None) -> HttpRes
     sentence = str(exception or "")
     if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words
         sentence = "It may have been deleted, or the link is mistyped."
-    return _page(request, 404, "Nothing is here", sentence, nearest=_nearest(request))
+    return _page(request, 404, "Nothing is here", sentence, nearest=_nearest_menu_entry(request))
 
 
-def _nearest(request: HttpRequest) -> Entry | None:
+def _nearest_menu_entry(request: HttpRequest) -> NavigationItem | None:
     """The entry of the menu that the address belongs to, if this user may open it."""
-    entries = (entry for _, group in RAIL for entry in group if entry.url != "/")
+    entries = (entry for _, group in NAVIGATION for entry in group if entry.url != "/")
     found = next((entry for entry in entries if request.path.startswith(entry.url) and request.path != entry.url), None)
-    return found if found and request.user.is_authenticated and may(request.user, found.verb) else None
+    return found if found and request.user.is_authenticated and has_permission(request.user, found.verb) else None
 
 
-def broken(request: HttpRequest) -> HttpResponse:
+def server_error(request: HttpRequest) -> HttpResponse:
     """500: a fault of ours; the reference ties the page to the log."""
     reference = secrets.token_hex(4)
     logger.error("%s %s broke [%s]", request.method, request.path, reference)

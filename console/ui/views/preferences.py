@@ -9,7 +9,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from console.ui.preferences.models import UserSetting
-from console.ui.preferences.timezones import zone_named
+from console.ui.preferences.timezones import get_zone
 
 
 @require_POST
@@ -18,32 +18,32 @@ def theme(request: HttpRequest) -> HttpResponse:
     choice = request.POST.get("theme")
     if choice not in UserSetting.Theme.values:
         return HttpResponseBadRequest(f"{choice!r} is not one of {', '.join(UserSetting.Theme.values)}")
-    return _keep(request, theme=choice)
+    return _save_setting(request, theme=choice)
 
 
 @require_POST
-def keys(request: HttpRequest) -> HttpResponse:
+def shortcut_keys(request: HttpRequest) -> HttpResponse:
     """Turn keyboard shortcuts of a single letter on or off, and go back to the page."""
     choice = request.POST.get("keys")
     if choice not in ("on", "off"):
         return HttpResponseBadRequest(f"{choice!r} is neither on nor off")
-    return _keep(request, single_keys=choice == "on")
+    return _save_setting(request, single_keys=choice == "on")
 
 
 @require_POST
 def zone(request: HttpRequest) -> HttpResponse:
     """Tell times by UTC, or by the clock of the zone that the browser named, and go back to the page."""
-    return _keep(request, zone=zone_named(request.POST.get("zone", "")).key)
+    return _save_setting(request, zone=get_zone(request.POST.get("zone", "")).key)
 
 
 @require_POST
-def bell_seen(request: HttpRequest) -> HttpResponse:
+def notifications_seen(request: HttpRequest) -> HttpResponse:
     """What the bell holds was seen: it is not counted any more."""
     UserSetting.objects.update_or_create(user=request.user, defaults={"bell_seen": timezone.now()})
     return HttpResponse(status=204)
 
 
-def _keep(request: HttpRequest, **chosen: object) -> HttpResponse:
+def _save_setting(request: HttpRequest, **chosen: object) -> HttpResponse:
     UserSetting.objects.update_or_create(user=request.user, defaults=chosen)
     back = request.POST.get("back", "/")
     return redirect(back if url_has_allowed_host_and_scheme(back, {request.get_host()}) else "/")

@@ -8,27 +8,27 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
-from console.access.permissions import Verb, needs
+from console.access.permissions import Verb, permission_required
 from console.ui import saved_views
 from console.ui.preferences import favourites
 from console.ui.preferences.models import SavedView
 
 
 @require_POST
-@needs(Verb.SEE)
-def star(request: HttpRequest) -> HttpResponse:
+@permission_required(Verb.SEE)
+def toggle_favourite(request: HttpRequest) -> HttpResponse:
     """Star something, or take the star away."""
     subject = request.POST.get("subject", "")
     is_starred = favourites.toggle(request.user, subject)
     if request.htmx:
-        context = {"subject": subject, "called": favourites.name_of(subject), "is_starred": is_starred}
+        context = {"subject": subject, "called": favourites.subject_name(subject), "is_starred": is_starred}
         response = render(request, "components/favourite.html", context)
         return trigger_client_event(response, "starred", {"by": 1 if is_starred else -1})  # the chip counts it
-    return redirect(favourites.list_with(subject))
+    return redirect(favourites.list_url(subject))
 
 
 @require_POST
-@needs(Verb.SEE)
+@permission_required(Verb.SEE)
 def save_view(request: HttpRequest, page: str) -> HttpResponse:
     """Keep what a list shows under a name; one of the same name is replaced."""
     if page not in saved_views.LISTS:
@@ -46,8 +46,8 @@ def save_view(request: HttpRequest, page: str) -> HttpResponse:
 
 
 @require_POST
-@needs(Verb.SEE)
-def forget_view(request: HttpRequest, view_id: int) -> HttpResponse:
+@permission_required(Verb.SEE)
+def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
     """Keep a view no longer."""
     view = get_object_or_404(SavedView, pk=view_id, user=request.user)
     view.delete()

@@ -14,7 +14,7 @@ from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import BrowsedMessage
-from console.access.masking import COVER, check_selector, masked
+from console.access.masking import COVER, check_selector, mask_message
 from console.access.masking_rules import MAX_BODY
 from console.access.models import MaskingRule
 from console.audit.models import AuditEntry
@@ -28,33 +28,35 @@ def message(body: bytes, queue: str = "orders") -> BrowsedMessage:
 
 
 def test_an_operator_reads_a_body_as_it_is(db):
-    shown = masked(make_user("operator"), message(b"secret"))
+    shown = mask_message(make_user("operator"), message(b"secret"))
     assert (shown.body, shown.withheld, shown.masked) == (b"secret", "", ())
 
 
 def test_a_viewer_gets_no_byte_of_a_body(db):
-    shown = masked(make_user("viewer"), message(b"secret"))
+    shown = mask_message(make_user("viewer"), message(b"secret"))
     assert (shown.body, shown.size) == (b"", 6)
     assert "read bodies" in shown.withheld
 
 
 def test_support_gets_the_structure_of_json_and_no_value(db):
-    shown = masked(make_user("support"), message(b'{"card": "4111", "lines": [{"n": 2}], "paid": true, "note": null}'))
+    shown = mask_message(
+        make_user("support"), message(b'{"card": "4111", "lines": [{"n": 2}], "paid": true, "note": null}')
+    )
     assert json.loads(shown.body) == {"card": COVER, "lines": [{"n": COVER}], "paid": COVER, "note": None}
     assert shown.masked
 
 
 @pytest.mark.parametrize("body", [b"card 4111", b'"4111"', b"4111", b"\x00\xff", b"[" * 5000])
 def test_support_gets_nothing_of_a_body_without_structure(body, db):
-    shown = masked(make_user("support"), message(body))
+    shown = mask_message(make_user("support"), message(body))
     assert shown.body == b""
     assert shown.withheld
 
 
 def test_a_scope_decides_where_bodies_are_read(db):
     user = make_user("operator", "orders.>")
-    assert masked(user, message(b"secret", "orders.eu")).body == b"secret"
-    assert masked(user, message(b"secret", "bills")).body == b""
+    assert mask_message(user, message(b"secret", "orders.eu")).body == b"secret"
+    assert mask_message(user, message(b"secret", "bills")).body == b""
 
 
 def rule(**facts: str) -> None:
@@ -65,7 +67,7 @@ BODY = b'{"card": "4111222233334444", "lines": [{"sku": "x", "price": 12}], "who
 
 
 def read(role: str, body: bytes = BODY) -> str:
-    return masked(make_user(role), message(body)).body.decode()
+    return mask_message(make_user(role), message(body)).body.decode()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_header_is_masked_by_its_name_and_those_that_pages_need_are_not(db):
     rule(place="header", pattern="reg*", action="remove")
     rule(place="header", pattern="*", action="last4", order=1)
     one = replace(message(b""), headers={"Region": "eu", "customer": "123456789", "message-id": "m-1"})
-    shown = masked(make_user("admin"), one)
+    shown = mask_message(make_user("admin"), one)
     assert shown.headers == {"customer": "••••6789", "message-id": "m-1"}
     assert shown.masked == ("Region", "customer")
 
@@ -123,7 +125,7 @@ def test_a_header_is_masked_by_its_name_and_those_that_pages_need_are_not(db):
 def test_the_cause_of_a_failure_is_masked_also_where_a_resubmission_repeats_it(db):
     rule(place="header", pattern=CAUSE.lower(), action="remove")
     said = {CAUSE: "card 4111 refused", EARLIER_CAUSE: "card 4111 refused", FIRST_FAILED_AT: "1"}
-    shown = masked(make_user("admin"), replace(message(b""), headers=said))
+    shown = mask_message(make_user("admin"), replace(message(b""), headers=said))
     assert (shown.headers, shown.masked) == ({FIRST_FAILED_AT: "1"}, (CAUSE, EARLIER_CAUSE))
 
 
@@ -131,7 +133,7 @@ def test_what_a_search_finds_says_nothing_that_is_masked(db):
     rule(place="header", pattern=CAUSE, action="remove")
     said, place = {"order": "4711", CAUSE: "card 4111 refused"}, Destination.queue("ActiveMQ.DLQ")
     dead = replace(message(b"", place.name), headers=said | signed({}, said))
-    [hit] = matching([dead], place, True, "4711", ("order",), partial(masked, make_user("admin")))
+    [hit] = matching([dead], place, True, "4711", ("order",), partial(mask_message, make_user("admin")))
     assert (hit.why, hit.cause) == ("order", "")
 
 
@@ -147,13 +149,13 @@ def test_what_a_search_finds_says_nothing_that_is_masked(db):
 def test_what_is_masked_where_it_failed_is_masked_among_the_dead_letters_and_where_they_are_moved_to(facts, db):
     rule(scope="orders.>", pattern="card")
     dead = replace(message(BODY, "ActiveMQ.DLQ"), **facts)
-    assert b"4111" not in masked(make_user("operator"), dead, Destination.queue("ActiveMQ.DLQ")).body
+    assert b"4111" not in mask_message(make_user("operator"), dead, Destination.queue("ActiveMQ.DLQ")).body
 
 
 def test_a_rule_about_all_headers_leaves_what_says_which_of_them_are_the_brokers(db):
     rule(place="header", pattern="*", action="replace")
     said = {"resubmitCount": "2", "original-destination": "/queue/a", "sluice-wrote": "dlqTime"}
-    shown = Listed(masked(make_user("admin"), replace(message(b""), headers=said)))
+    shown = Listed(mask_message(make_user("admin"), replace(message(b""), headers=said)))
     assert (shown.word, shown.resubmits) == ({}, 0)
     covered = Listed(replace(shown.message, headers={**shown.message.headers, "sluice-wrote": "resubmitCount"}))
     assert (covered.word, covered.resubmits) == ({"resubmitCount": COVER}, 0)
@@ -167,7 +169,7 @@ def test_what_a_consumer_parks_with_all_it_says_stays_masked_however_often_it_fa
         death = DeadLetterInfo("rejected", Destination.queue(queue), "", 5, 1, "")
         parked = dead_letter(parked, death, DeadLetterStrategy())
         dead = replace(message(BODY, "ActiveMQ.DLQ"), headers=parked.headers, came_from=death.source.stomp)
-        assert b"4111" not in masked(operator, dead, Destination.queue("ActiveMQ.DLQ")).body
+        assert b"4111" not in mask_message(operator, dead, Destination.queue("ActiveMQ.DLQ")).body
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_what_a_consumer_parks_with_all_it_says_stays_masked_however_often_it_fa
 )
 def test_a_body_in_which_nothing_can_be_found_is_withheld(facts, body, db):
     rule(**facts)
-    shown = masked(make_user("operator"), message(body))
+    shown = mask_message(make_user("operator"), message(body))
     assert b"4111" not in shown.body
     assert shown.withheld or b"\xe2\x80\xa2" in shown.body
 
@@ -191,10 +193,10 @@ def test_a_body_in_which_nothing_can_be_found_is_withheld(facts, body, db):
 def test_a_change_of_the_rules_counts_at_once_and_one_that_is_off_does_not(db):
     user = make_user("operator")
     rule(pattern="card")
-    assert b"4111" not in masked(user, message(BODY)).body
+    assert b"4111" not in mask_message(user, message(BODY)).body
     MaskingRule.objects.update(active=False)
     MaskingRule.objects.first().save()
-    assert b"4111" in masked(user, message(BODY)).body
+    assert b"4111" in mask_message(user, message(BODY)).body
 
 
 @pytest.mark.parametrize(

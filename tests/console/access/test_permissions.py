@@ -7,8 +7,8 @@ from django.urls import reverse
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
 from console.access.models import Assignment
-from console.access.permissions import grants_of, may, visible
-from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED, Grant, Role, Scope, Verb
+from console.access.permissions import grants_of, has_permission, visible
+from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED_ROLES, Role, RoleGrant, Scope, Verb
 from tests.console.conftest import make_user
 
 ORDERS, BILLS = Destination.queue("orders.eu"), Destination.queue("bills.eu")
@@ -65,7 +65,7 @@ def test_an_admin_may_do_everything_and_a_program_nothing_here():
     ],
 )
 def test_a_scope_holds_what_its_pattern_covers(scope, destination, holds):
-    assert Scope.parse(scope).holds(Destination.parse(destination)) is holds
+    assert Scope.parse(scope).contains(Destination.parse(destination)) is holds
 
 
 @pytest.mark.parametrize("text", ["", " ", "queue://", "temp-queue://x", "a\nb"])
@@ -76,9 +76,9 @@ def test_a_scope_that_names_nothing_is_refused(text):
 
 def test_a_role_in_a_scope_is_for_the_scope(db):
     user = make_user("support", "orders.>")
-    assert may(user, Verb.BROWSE)
-    assert may(user, Verb.BROWSE, ORDERS)
-    assert not may(user, Verb.BROWSE, BILLS)
+    assert has_permission(user, Verb.BROWSE)
+    assert has_permission(user, Verb.BROWSE, ORDERS)
+    assert not has_permission(user, Verb.BROWSE, BILLS)
     assert [each for each in (ORDERS, BILLS) if visible(user)(each)] == [ORDERS]
 
 
@@ -86,36 +86,36 @@ def test_roles_add_up_each_with_its_scopes(db):
     user = make_user("viewer")
     Assignment.objects.create(user=user, role="operator", scopes=["bills.>"])
     assert all(map(visible(user), (ORDERS, BILLS)))
-    assert may(user, Verb.REMOVE, BILLS)
-    assert not may(user, Verb.REMOVE, ORDERS)
+    assert has_permission(user, Verb.REMOVE, BILLS)
+    assert not has_permission(user, Verb.REMOVE, ORDERS)
 
 
 def test_a_groups_role_is_its_members(db):
     user, team = make_user(""), Group.objects.create(name="billing")
     Assignment.objects.create(group=team, role="support", scopes=["bills.>"])
     user.groups.add(team)
-    assert may(user, Verb.BROWSE, BILLS)
-    assert not may(user, Verb.BROWSE, ORDERS)
+    assert has_permission(user, Verb.BROWSE, BILLS)
+    assert not has_permission(user, Verb.BROWSE, ORDERS)
 
 
 def test_the_groups_that_there_were_give_their_roles_everywhere(db):
     for role in Role:
         user = User.objects.create_user(f"in-{role}")
         user.groups.add(Group.objects.get(name=role))
-        assert grants_of(user) == (Grant(role),)
+        assert grants_of(user) == (RoleGrant(role),)
 
 
 def test_an_extra_is_given_only_where_the_role_can_have_it():
-    assert Grant.of("operator", [], ["route"]).allows(Verb.ROUTE)
-    assert not Grant.of("viewer", [], ["route"]).allows(Verb.ROUTE)
-    assert not set(EXTRAS) & UNSCOPED
+    assert RoleGrant.parse("operator", [], ["route"]).allows(Verb.ROUTE)
+    assert not RoleGrant.parse("viewer", [], ["route"]).allows(Verb.ROUTE)
+    assert not set(EXTRAS) & UNSCOPED_ROLES
 
 
 def test_nobody_has_rights_who_is_closed_or_not_logged_in(db):
     user = make_user("admin")
     user.is_active = False
-    assert not may(user, Verb.SEE)
-    assert not may(AnonymousUser(), Verb.SEE)
+    assert not has_permission(user, Verb.SEE)
+    assert not has_permission(AnonymousUser(), Verb.SEE)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.SUPPORT, Role.OPERATOR])

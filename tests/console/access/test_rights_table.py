@@ -353,10 +353,10 @@ def test_a_right_elsewhere_is_none_here(browser_of):
 
 @pytest.mark.parametrize("role", ["", *Role])
 def test_a_socket_lets_each_role_watch_what_the_table_says(role, db):
-    from console.access.permissions import may
+    from console.access.permissions import has_permission
 
     user = make_user(role)
-    assert {name for name, verb in PERMISSIONS.items() if may(user, verb)} == {
+    assert {name for name, verb in PERMISSIONS.items() if has_permission(user, verb)} == {
         name for name, verb in TOPICS.items() if role in ROLES_BY_VERB[verb]
     }
 

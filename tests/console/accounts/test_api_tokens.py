@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, may, visible
+from console.access.permissions import Verb, has_permission, visible
 from console.accounts import api_tokens
 from console.accounts.models import ApiToken
 from console.audit.models import AuditEntry
@@ -47,16 +47,16 @@ def test_a_token_is_made_on_its_page_shown_once_and_kept_as_a_digest(browser_of)
 def test_a_token_opens_no_more_than_it_says(db):
     user = api_tokens.user_of(token_of("operator", "see", "browse", scopes=("orders.>",)))
     inside, outside = Destination.queue("orders.eu"), Destination.queue("other")
-    assert may(user, Verb.BROWSE, inside)
-    assert not may(user, Verb.BROWSE, outside)
-    assert not may(user, Verb.REMOVE, inside)
+    assert has_permission(user, Verb.BROWSE, inside)
+    assert not has_permission(user, Verb.BROWSE, outside)
+    assert not has_permission(user, Verb.REMOVE, inside)
     assert [visible(user)(each) for each in (inside, outside)] == [True, False]
 
 
 def test_a_token_opens_no_more_than_its_user_may(db):
     text = token_of("operator", "remove")
     ApiToken.objects.get().user.assignments.all().delete()
-    assert not may(api_tokens.user_of(text), Verb.REMOVE)
+    assert not has_permission(api_tokens.user_of(text), Verb.REMOVE)
 
 
 @pytest.mark.parametrize("end", ["expired", "revoked", "closed account", "another text"])

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from console.access.models import Assignment
-from console.access.permissions import Verb, may
+from console.access.permissions import Verb, has_permission
 from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
@@ -97,9 +97,9 @@ def test_a_role_is_given_and_taken_with_effect_at_once(admin):
     user = make_user("viewer")
     given = {"role": "operator", "scopes": "queue://orders.>\ntopic://x", "extras": "route"}
     admin.post(reverse("give-role", kwargs={"holder_id": user.pk}), given)
-    assert may(User.objects.get(pk=user.pk), Verb.ROUTE)
+    assert has_permission(User.objects.get(pk=user.pk), Verb.ROUTE)
     admin.post(reverse("take-role", kwargs={"assignment_id": user.assignments.last().pk}))
-    assert not may(User.objects.get(pk=user.pk), Verb.ROUTE)
+    assert not has_permission(User.objects.get(pk=user.pk), Verb.ROUTE)
     taken, was_given = AuditEntry.objects.all()
     assert was_given.after["roles"] == ["viewer", "operator for queue://orders.>, topic://x, may also apply routing"]
     assert taken.after["roles"] == ["viewer"]
@@ -111,10 +111,10 @@ def test_a_group_gives_its_members_its_roles_until_it_is_deleted(admin):
     team = Group.objects.get(name="billing")
     admin.post(reverse("give-group-role", kwargs={"holder_id": team.pk}), {"role": "support", "scopes": "bills.>"})
     act(admin, user, "groups", groups=[team.pk])
-    assert may(User.objects.get(pk=user.pk), Verb.BROWSE)
+    assert has_permission(User.objects.get(pk=user.pk), Verb.BROWSE)
     assert "support for bills.&gt;" in admin.get(reverse("users")).content.decode()
     admin.post(reverse("delete-group", kwargs={"group_id": team.pk}))
-    assert not may(User.objects.get(pk=user.pk), Verb.BROWSE)
+    assert not has_permission(User.objects.get(pk=user.pk), Verb.BROWSE)
 
 
 def test_the_last_admin_stays(admin):

@@ -76,4 +76,4 @@ def test_without_its_file_a_table_shows_the_rows_of_the_result(stored, tmp_path)
     ],
 )  # fmt: skip
 def test_a_value_reads_in_its_unit(value, unit, text):
-    assert number_format.figure(value, unit) == text
+    assert number_format.format_value(value, unit) == text

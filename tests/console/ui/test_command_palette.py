@@ -3,7 +3,7 @@
 import pytest
 from django.urls import resolve
 
-from console.ui.navigation.command_palette import COMMANDS, SHOWN, Command, allowed, found
+from console.ui.navigation.command_palette import COMMANDS, SHOWN, PaletteCommand, allowed_commands, search_commands
 from console.ui.preferences.models import UserSetting
 from tests.conftest import until
 
@@ -23,19 +23,19 @@ def test_no_two_commands_have_the_same_keys():
     ("text", "first"), [("queues", "Queues"), ("new comp", "New composite queue"), ("topic v", "New virtual topic")]
 )
 def test_words_find_a_command_in_any_order(text, first):
-    assert found(text, list(COMMANDS))[0].label == first
+    assert search_commands(text, list(COMMANDS))[0].label == first
 
 
 def test_what_begins_with_the_text_comes_first():
-    commands = [Command("Old list", "queues", "queue"), Command("List", "queues", "queue")]
-    assert [each.label for each in found("list", commands)] == ["List", "Old list"]
+    commands = [PaletteCommand("Old list", "queues", "queue"), PaletteCommand("List", "queues", "queue")]
+    assert [each.label for each in search_commands("list", commands)] == ["List", "Old list"]
 
 
 def test_nobody_is_offered_what_they_have_no_right_to():
-    labels = {command.label for command in allowed({"see": True})}
+    labels = {command.label for command in allowed_commands({"see": True})}
     assert "Queues" in labels
     assert "New queue" not in labels
-    assert len(found("", list(COMMANDS))) == SHOWN
+    assert len(search_commands("", list(COMMANDS))) == SHOWN
 
 
 def test_the_palette_finds_pages_and_destinations(console, browser_of):

@@ -23,7 +23,8 @@ def test_no_button_that_warns_acts_at_once_where_nothing_gives_it_back():
 
 
 QUESTION = (
-    '{% confirm label="Delete" url="/x" about=name name="action" value="delete" typed=typed %}Gone for good.{% endconfirm %}'
+    '{% confirm label="Delete" url="/x" about=name name="action" value="delete" typed=typed %}'
+    "Gone for good.{% endconfirm %}"
 )
 
 

@@ -25,31 +25,34 @@ MOMENT = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
     ],
 )
 def test_a_moment_is_read_by_the_clock_of_its_zone_unless_it_says_otherwise(text, zone, read):
-    assert timezones.read(text, zone) == (read and datetime.fromisoformat(read))
+    assert timezones.parse_moment(text, zone) == (read and datetime.fromisoformat(read))
 
 
 def test_a_form_shows_a_moment_by_the_clock_of_its_reader():
     with timezone.override("Asia/Kolkata"):
-        assert timezones.shown("2026-07-01T22:30") == "2026-07-02T04:00"
-        assert timezones.shown("soon") == "soon"
-        assert number_format.moment("2026-07-01T22:30:00+00:00") == "2 Jul 2026, 04:00:00"
+        assert timezones.display_moment("2026-07-01T22:30") == "2026-07-02T04:00"
+        assert timezones.display_moment("soon") == "soon"
+        assert number_format.format_iso_time("2026-07-01T22:30:00+00:00") == "2 Jul 2026, 04:00:00"
 
 
 def test_a_moment_is_written_in_one_form_and_a_period_says_its_day_once():
     later = MOMENT + timedelta(hours=1)
-    assert time_format.when(MOMENT, "UTC") == "1 Jul 2026, 22:30 UTC"
-    assert time_format.when(None) == ""
-    assert time_format.period(MOMENT, later, "UTC") == "1 Jul 2026, 22:30 to 23:30 UTC"
-    assert time_format.period(MOMENT, later, "Europe/Berlin") == "2 Jul 2026, 00:30 to 01:30 CEST"
+    assert time_format.format_time(MOMENT, "UTC") == "1 Jul 2026, 22:30 UTC"
+    assert time_format.format_time(None) == ""
+    assert time_format.format_period(MOMENT, later, "UTC") == "1 Jul 2026, 22:30 to 23:30 UTC"
+    assert time_format.format_period(MOMENT, later, "Europe/Berlin") == "2 Jul 2026, 00:30 to 01:30 CEST"
     with timezone.override("America/New_York"):
-        assert time_format.exactly(MOMENT) == "1 Jul 2026, 18:30:00 EDT"
-        assert time_format.period(MOMENT, later + timedelta(days=1)) == "1 Jul 2026, 18:30 EDT to 2 Jul 2026, 19:30 EDT"
+        assert time_format.format_exact_time(MOMENT) == "1 Jul 2026, 18:30:00 EDT"
+        assert (
+            time_format.format_period(MOMENT, later + timedelta(days=1))
+            == "1 Jul 2026, 18:30 EDT to 2 Jul 2026, 19:30 EDT"
+        )
 
 
 @pytest.mark.parametrize("name", ["", "Atlantis/Capital", "../etc/passwd", "Europe"])
 def test_what_is_no_zone_is_refused(name):
     with pytest.raises(RequestRefused, match="is not a time zone"):
-        timezones.zone_named(name)
+        timezones.get_zone(name)
 
 
 def test_a_user_reads_times_by_the_clock_they_chose_and_programs_in_utc(lonely_console, browser_of):

@@ -8,7 +8,7 @@ import pytest
 from analytics.readers.message_trace import TraceEvent
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
-from console.access.roles import Verb, lacking
+from console.access.roles import Verb, permission_message
 from console.messages.journey.journey import Copy, Deed, Journey, Step, journey
 from console.routing.definitions.changes import DefinitionChange
 from console.routing.definitions.definition_values import change_rows
@@ -119,4 +119,4 @@ def test_what_is_put_off_waits_and_what_was_moved_is_taken():
     ],
 )
 def test_who_lacks_a_right_is_told_every_way_to_have_it(verb, end):
-    assert lacking(verb).endswith(end)
+    assert permission_message(verb).endswith(end)
