@@ -342,7 +342,8 @@ async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the
     console, session_of, seen, monkeypatch
 ):
     clocks = []
-    monkeypatch.setattr("console.broker.live.socket.zone_name_of", lambda user: clocks.append(user.get_username()) or "UTC")
+    zone_name_of = "console.broker.live.socket.zone_name_of"
+    monkeypatch.setattr(zone_name_of, lambda user: clocks.append(user.get_username()) or "UTC")
     await asyncio.to_thread(console.send, "/queue/scoped-out", "1")
     await asyncio.to_thread(console.send, "/queue/scoped.in", "1")
 
