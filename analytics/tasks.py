@@ -58,7 +58,7 @@ class WatchedRequest(Request):
         """See Request. A child that is killed at its last limit cannot tell."""
         super().on_timeout(soft, timeout)
         if not soft:
-            reason = f"It did not stop when its time was over, and was killed after {_format_limit(timeout)}."
+            reason = f"Killed after {_format_limit(timeout)}: it did not stop at its time limit."
             _report_end(self.args[0], "failed", reason)
 
 
@@ -84,7 +84,7 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
     try:
         return _report_done(run_id, _execute(run_id, request, environment, limit))
     except RunCancelled:
-        _report_state(run_id, "cancelled", reason="Cancelled while it ran.")
+        _report_state(run_id, "cancelled", reason="Cancelled during the run.")
         raise
     except AnalysisFailed as error:
         _report_state(run_id, "lost" if isinstance(error, SparkStopped) else "failed", reason=str(error))
@@ -164,9 +164,7 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
     except RequestRefused as error:
         raise AnalysisFailed(str(error)) from None
     except SoftTimeLimitExceeded:
-        raise AnalysisFailed(
-            f"It took longer than {_format_limit(limit)} and was stopped: ask about a shorter window."
-        ) from None
+        raise AnalysisFailed(f"Timed out after {_format_limit(limit)}. Choose a shorter time range.") from None
     except OSError as error:
         log.exception("run %s failed", run_id)
         raise AnalysisFailed(_os_error_reason(error)) from None
@@ -176,13 +174,13 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
 
 
 def _format_limit(seconds: float) -> str:
-    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} seconds"
+    return f"{seconds / 60:g} min" if seconds >= 120 else f"{seconds:g} s"
 
 
 def _os_error_reason(error: OSError) -> str:
     """What an operating system's error means to somebody who waits for a result."""
     if error.errno in DISK_FULL:
-        return f"There is no room on the disk for the result ({error.strerror}): make room, then run it anew."
+        return f"No disk space for the result ({error.strerror}). Free disk space, then run the analysis again."
     return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
 
 
@@ -200,7 +198,7 @@ def _report_state(run_id: str, state: str, **info: Any) -> None:
 def _on_child_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
     """A child that was killed cannot tell; its parent learns of it and does."""
     if sender.name == analyse.name and isinstance(exception, WorkerLostError):
-        _report_end(args[0], "lost", "The worker's process was killed; the machine may have run out of memory.")
+        _report_end(args[0], "lost", "The worker process was killed. The host may have run out of memory.")
 
 
 def _report_end(run_id: str, state: str, reason: str) -> None:

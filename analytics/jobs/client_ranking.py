@@ -1,4 +1,4 @@
-"""Who sends most, and who takes most."""
+"""Ranks producers and consumers by number of messages."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _PRODUCER, _CONSUMER = (
     ResultColumn("client", "Consumer", about="client"),
 )
 _PLACES = ResultColumn("places", "Destinations", "count")
-_MOST = ResultColumn("destination", "Most at", about="destination")
+_MOST = ResultColumn("destination", "Main destination", about="destination")
 _SHARE, _RATE = ResultColumn("share", "Share", "part"), ResultColumn("rate", "Messages", "rate")
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """The producers and the consumers with the most messages."""
+    """Rank the producers and the consumers by messages."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by client", clients(events, question.window))
     rows_read, seconds = total(found, "events"), question.covered.seconds
     producers = rank_clients(found, "sent", "bytes_sent", seconds)
     consumers = rank_clients(found, "acked", "bytes_acked", seconds)
     if not producers and not consumers:
-        return empty_result("Nothing was sent and nothing acknowledged in this window.", rows_read)
+        return empty_result("No messages sent or acknowledged in this time range.", rows_read)
     tables, figures = [], []
     for name, title, who, rows, done in (
         ("producers", "Producers", _PRODUCER, producers, "Sent"),
@@ -73,7 +73,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 
 def rank_clients(found: pa.Table, messages: str, size: str, seconds: float) -> list[dict[str, Any]]:
-    """Clients by what they did, those who did most first; what no client is known of comes under NOBODY."""
+    """Rank clients by messages, the busiest first. Events without a client count as NOT_RECORDED."""
     of: dict[str, list[dict[str, Any]]] = {}
     for each in found.to_pylist():
         if each[messages]:
@@ -97,17 +97,15 @@ def rank_clients(found: pa.Table, messages: str, size: str, seconds: float) -> l
 def _sentence(producers: list[dict[str, Any]], consumers: list[dict[str, Any]]) -> str:
     known = [each for each in producers if each["client"] != NOT_RECORDED]
     return sentence(
-        f"most is sent by {client_name(known[0]['client'])}, {format_percent(known[0]['share'])} of all, mainly to "
-        f"{short_name(known[0]['destination'])}"
+        f"largest producer: {client_name(known[0]['client'])} with {format_percent(known[0]['share'])} of all, "
+        f"mainly to {short_name(known[0]['destination'])}"
         if known
-        else f"{pluralize(sum(each['messages'] for each in producers), 'message')} were sent, by whom was not recorded"
+        else f"{pluralize(sum(each['messages'] for each in producers), 'message')} sent; producers were not recorded"
         if producers
-        else "nothing was sent",
-        f"most is taken by {client_name(consumers[0]['client'])}, {format_percent(consumers[0]['share'])} "
-        "of what is acknowledged"
+        else "no messages sent",
+        f"largest consumer: {client_name(consumers[0]['client'])} with {format_percent(consumers[0]['share'])} "
+        "of all acknowledged messages"
         if consumers
-        else "nothing was acknowledged",
-        f"{pluralize(len(known), 'producer')} and {pluralize(len(consumers), 'consumer')} were at work"
-        if known
-        else "",
+        else "no messages acknowledged",
+        f"{pluralize(len(known), 'producer')} and {pluralize(len(consumers), 'consumer')} were active" if known else "",
     )

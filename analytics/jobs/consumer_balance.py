@@ -1,7 +1,7 @@
-"""Skew: how evenly competing consumers share the messages of a queue.
+"""Consumer skew: how evenly competing consumers share the messages of a queue.
 
 The measure is the part of the messages that other consumers would have to have taken for all to have taken the same
-(the Hoover index): 0 when shares are alike, 24 % for shares of 74 and 26 %, 17 % for 50, 34 and 17 %.
+(the Hoover index): 0 when shares are alike, 24% for shares of 74% and 26%, 17% for 50%, 34% and 17%.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ STEPS = 1
 UNEVEN = 0.1
 #: Messages of each consumer, on average, below which chance makes shares uneven, and nothing is said.
 FEWEST = 10
-EVENLY, UNEVENLY, TOO_FEW = "evenly shared", "unevenly shared", "too few messages to tell"
+EVENLY, UNEVENLY, TOO_FEW = "even", "uneven", "too few messages"
 _CONSUMERS = ResultColumn("consumers", "Consumers", "count")
-_BUSIEST, _SHARE = ResultColumn("client", "Busiest", about="client"), ResultColumn("share", "Its share", "part")
-_FACTOR = ResultColumn("factor", "Times an even share", "times")
-_MISPLACED, _VERDICT = ResultColumn("misplaced", "To be taken by others", "part"), ResultColumn("verdict", "Shares")
+_BUSIEST, _SHARE = ResultColumn("client", "Busiest", about="client"), ResultColumn("share", "Share of busiest", "part")
+_FACTOR = ResultColumn("factor", "Ratio to even share", "times")
+_MISPLACED, _VERDICT = ResultColumn("misplaced", "Skew", "part"), ResultColumn("verdict", "Balance")
 _OWN = ResultColumn("share", "Share", "part")
 _BYTES = ResultColumn("bytes_acked", "Acknowledged", "bytes")
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """Who takes how much of what they share."""
+    """Measure how evenly competing consumers share their queues."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by consumer", clients(events, question.window))
     rows_read = total(found, "events")
@@ -44,7 +44,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
         key=lambda each: (each["verdict"] != UNEVENLY, -each["misplaced"]),
     )
     if not queues:
-        return empty_result("No queue had more than one consumer in this window: nobody competes.", rows_read)
+        return empty_result("No queue had more than one consumer in this time range.", rows_read)
     members = [each for row in queues for each in _members(together[row["destination"]])]
     queue_columns = (DESTINATION, _VERDICT, _MISPLACED, _CONSUMERS, ACKED, _BUSIEST, _SHARE, _FACTOR)
     member_columns = (CLIENT, DESTINATION, ACKED, _OWN, _FACTOR, _BYTES)
@@ -53,7 +53,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
         headline=(
             HeadlineFigure("Queues with competing consumers", len(queues)),
             HeadlineFigure("Shared unevenly", sum(each["verdict"] == UNEVENLY for each in queues)),
-            HeadlineFigure("To be taken by others, at most", queues[0]["misplaced"], "part"),
+            HeadlineFigure("Highest skew", queues[0]["misplaced"], "part"),
         ),
         rows_read=rows_read,
         charts=(("Shares of consumers", _chart([each["destination"] for each in queues[:MAX_BARS]], together)),),
@@ -65,12 +65,12 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 
 def _sharing_rows(rows: list[Any]) -> list[Any]:
-    """Those that shared the queue with another: who came when all others had left took nothing from anybody."""
+    """Return the consumers that shared the queue with another one at some time."""
     return [each for each in rows if any(other is not each and overlapped(each, other) for other in rows)]
 
 
 def _members(rows: list[Any]) -> list[dict[str, Any]]:
-    """Consumers of a queue by their share, the busiest first."""
+    """Return the consumers of a queue by share, the busiest first."""
     acked = sum(row["acked"] for row in rows)
     found = [{**row, "share": row["acked"] / acked if acked else 0.0} for row in rows]
     for each in found:
@@ -79,7 +79,7 @@ def _members(rows: list[Any]) -> list[dict[str, Any]]:
 
 
 def balance_of(name: str, rows: list[Any]) -> dict[str, Any]:
-    """How the consumers of a queue share it."""
+    """Measure how the consumers of a queue share its messages."""
     members = _members(rows)
     acked, even = sum(row["acked"] for row in rows), 1 / len(rows)
     misplaced = round(sum(abs(each["share"] - even) for each in members) / 2, 4) if acked else 0.0
@@ -92,7 +92,7 @@ def _chart(names: list[str], shared: dict[str, list[Any]]) -> dict:
     ranked = [_members(shared[name]) for name in names]
     series: dict[str, list[float]] = {}
     for place in range(min(len(charts.COLORWAY) - 1, max(map(len, ranked)))):
-        label = "busiest" if not place else f"number {place + 1}"
+        label = "busiest" if not place else f"#{place + 1}"
         series[label] = [round(each[place]["share"] * 100, 2) if place < len(each) else 0 for each in ranked]
     rest = [round(100 - sum(values), 2) for values in zip(*series.values(), strict=True)]
     if any(each > 0.1 for each in rest):
@@ -102,17 +102,14 @@ def _chart(names: list[str], shared: dict[str, list[Any]]) -> dict:
 
 def _sentence(queues: list[dict[str, Any]]) -> str:
     of = {verdict: [each for each in queues if each["verdict"] == verdict] for verdict in (UNEVENLY, EVENLY, TOO_FEW)}
-    few = f"of {pluralize(len(of[TOO_FEW]), 'queue')} there are too few messages to tell" if of[TOO_FEW] else ""
+    few = f"{pluralize(len(of[TOO_FEW]), 'queue')} with too few messages to compare" if of[TOO_FEW] else ""
     if not of[UNEVENLY]:
-        even = (
-            f"the consumers of {pluralize(len(of[EVENLY]), 'queue')} share their messages evenly" if of[EVENLY] else ""
-        )
+        even = f"consumers of {pluralize(len(of[EVENLY]), 'queue')} share messages evenly" if of[EVENLY] else ""
         return sentence(even, few)
     worst, are = of[UNEVENLY][0], verb_form(len(of[UNEVENLY]), "is", "are")
     return sentence(
-        f"{client_name(worst['client'])} takes {format_percent(worst['share'])} of the messages of "
-        f"{short_name(worst['destination'])}, "
-        f"where others would have to take {format_percent(worst['misplaced'])} of them for shares to be even",
-        f"{pluralize(len(of[UNEVENLY]), 'queue')} of {len(queues):,} with competing consumers {are} shared unevenly",
+        f"{client_name(worst['client'])} processes {format_percent(worst['share'])} of the messages of "
+        f"{short_name(worst['destination'])} (skew {format_percent(worst['misplaced'])})",
+        f"{len(of[UNEVENLY]):,} of {pluralize(len(queues), 'queue')} with competing consumers {are} shared unevenly",
         few,
     )

@@ -1,4 +1,4 @@
-"""Consumers that are slow, idle or stuck."""
+"""Finds consumers that are slow, idle or stuck."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _COLUMNS = (
     CLIENT,
     DESTINATION,
     ResultColumn("state", "State"),
-    ResultColumn("holds", "Holds", "messages"),
-    ResultColumn("held_ms", "Holds each for", "ms"),
-    ResultColumn("quiet_seconds", "Did nothing for", "seconds"),
-    ResultColumn("dispatched", "Given", "messages"),
+    ResultColumn("holds", "In flight", "messages"),
+    ResultColumn("held_ms", "Processing time", "ms"),
+    ResultColumn("quiet_seconds", "Idle for", "seconds"),
+    ResultColumn("dispatched", "Dispatched", "messages"),
     ACKED,
     ResultColumn("left", "Left", "time"),
 )
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """Who holds messages for long, and who does nothing."""
+    """Classify the consumers of the time range by state."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("messages by consumer", clients(events, question.window))
     rows_read = total(found, "events")
     quiet = 60.0 * int(question.parameters.get("minutes") or 5)
     consumers = classify_consumers(found.to_pylist(), question.window, quiet)
     if not consumers:
-        return empty_result("Nothing was given to consumers of a queue in this window.", rows_read)
+        return empty_result("No messages dispatched to consumers of queues in this time range.", rows_read)
     slowest = sorted(consumers, key=lambda each: -each.held_ms)[:MAX_BARS]
     names = [client_label(each.client) for each in slowest]
-    bars = {"held": [round(max(each.held_ms, 0.001), 3) for each in slowest]}
+    bars = {"processing time": [round(max(each.held_ms, 0.001), 3) for each in slowest]}
     rows = [{**asdict(each), "state": str(each.state), "left": _moment(each.left_us)} for each in consumers]
     return JobResult(
         sentence=_sentence(consumers, quiet),
@@ -59,8 +59,8 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
               for state in (ConsumerState.STUCK, ConsumerState.SLOW, ConsumerState.BEHIND)),
         ),
         rows_read=rows_read,
-        charts=(("How long consumers hold a message", charts.bars(names, bars, "milliseconds")),),
-        tables=(ResultTable("consumers", "Consumers, the worst first", _COLUMNS, table_of(rows, _COLUMNS)),),
+        charts=(("Processing time by consumer", charts.bars(names, bars, "milliseconds")),),
+        tables=(ResultTable("consumers", "Consumers, most severe first", _COLUMNS, table_of(rows, _COLUMNS)),),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _moment(us: int | None) -> datetime | None:
 
 
 def _sentence(every: list, quiet: float) -> str:
-    """Of those who are there; and how many left."""
+    """Summarize the states of connected consumers, and how many left."""
     consumers = [each for each in every if each.left_us is None]
     gone = len(every) - len(consumers)
     parting = (
@@ -87,13 +87,13 @@ def _sentence(every: list, quiet: float) -> str:
             f"all {pluralize(len(consumers), 'consumer')} keep up" if len(consumers) > 1 else "the consumer keeps up",
             parting,
         )
-    slow = [each for each in consumers if each.state == ConsumerState.SLOW]
+    slow, idle = [each for each in consumers if each.state == ConsumerState.SLOW], states[ConsumerState.IDLE]
     return sentence(
-        f"{join_names(stuck)} {verb_form(len(stuck), 'is', 'are')} stuck: messages are held and none was finished for "
+        f"{join_names(stuck)} {verb_form(len(stuck), 'is', 'are')} stuck: messages in flight and none finished for "
         f"{format_duration(quiet * 1e6)} or more"
         if stuck
         else "",
-        f"{client_name(slow[0].client)} is slow, it holds each message for {format_duration(slow[0].held_ms * 1000)}"
+        f"{client_name(slow[0].client)} is slow, with a processing time of {format_duration(slow[0].held_ms * 1000)}"
         + (
             f", and so {verb_form(len(slow) - 1, 'is', 'are')} {pluralize(len(slow) - 1, 'other')}"
             if len(slow) > 1
@@ -101,7 +101,7 @@ def _sentence(every: list, quiet: float) -> str:
         )
         if slow
         else "",
-        f"the consumers of {join_names(behind)} fall behind" if behind else "",
-        f"{pluralize(states[ConsumerState.IDLE], 'consumer')} had nothing to do" if states[ConsumerState.IDLE] else "",
+        f"consumers of {join_names(behind)} are lagging" if behind else "",
+        f"{pluralize(idle, 'consumer')} {verb_form(idle, 'is', 'are')} idle" if idle else "",
         parting,
     )

@@ -1,6 +1,6 @@
-"""Why messages were given up: dead letters and dropped ones, those with causes that are alike together.
+"""Groups dead letters, expired and dropped messages by similar causes.
 
-Each counts once: as expired, wherever it went then; as a dead letter, if it failed otherwise; or as dropped.
+Each message counts once: as expired, wherever it went; else as a dead letter; else as dropped.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from analytics.transforms.event_filters import of_destination
 from analytics.transforms.failure_causes import causes
 
 STEPS = 1
-#: Messages shown of each cause, the newest.
+#: Newest messages shown for each cause.
 EXAMPLES = 3
-#: Causes whose messages are shown.
+#: Causes with example messages.
 EXPLAINED = 50
 DEAD, LATE, DROPPED = "dead letter", "expired", "dropped"
-_CAUSE, _OUTCOME = ResultColumn("cause", "Cause"), ResultColumn("outcome", "What became of them")
-_FAILED_AT = ResultColumn("destination", "Where", about="destination")
+_CAUSE, _OUTCOME = ResultColumn("cause", "Cause"), ResultColumn("outcome", "Outcome")
+_FAILED_AT = ResultColumn("destination", "Destination", about="destination")
 _COLUMNS = (
-    _CAUSE, _OUTCOME, _FAILED_AT, ResultColumn("messages", "Times", "count"), ResultColumn("share", "Share", "part"),
+    _CAUSE, _OUTCOME, _FAILED_AT, ResultColumn("messages", "Count", "count"), ResultColumn("share", "Share", "part"),
     ResultColumn("consumers", "Consumers", "count"), ResultColumn("first", "First", "time"),
     ResultColumn("last", "Last", "time"),
 )  # fmt: skip
 _EXAMPLES = (
     ResultColumn("message", "Message", about="message"), _FAILED_AT, ResultColumn("client", "Consumer", about="client"),
-    ResultColumn("at", "When", "time"), ResultColumn("reason", "What it said"),
+    ResultColumn("at", "Time", "time"), ResultColumn("reason", "Error text"),
 )  # fmt: skip
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """What messages failed of, where, and with whom."""
+    """Group failed messages by cause, destination and consumer."""
     slot = slot_seconds(question.covered)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     found = collect("causes", causes(events, slot))
     if not found.num_rows:
-        return empty_result("No message was given up in this window.")
+        return empty_result("No dead letters in this time range.")
     clusters = group_by_cause(found)
     figures = _figures(clusters)
     examples = [example for each in clusters[:EXPLAINED] for example in each["examples"]]
@@ -55,25 +55,25 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
             HeadlineFigure(label, count, "count") for label, count in figures.items()
         ),  # times: see COUNTED_AGAIN
         rows_read=sum(found["events"].to_pylist()),
-        charts=((f"Messages given up, by {slot_name(slot)}", _chart(found, question.covered, slot)),),
+        charts=((f"Failed messages per {slot_name(slot)}", _chart(found, question.covered, slot)),),
         tables=(
-            ResultTable("causes", f"Causes: {COUNTED_AGAIN}", _COLUMNS, table_of(clusters, _COLUMNS)),
-            ResultTable("examples", "Messages, the newest of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
+            ResultTable("causes", f"Causes ({COUNTED_AGAIN})", _COLUMNS, table_of(clusters, _COLUMNS)),
+            ResultTable("examples", "Newest messages of each cause", _EXAMPLES, table_of(examples, _EXAMPLES)),
         ),
         notes=(NOTE,),
     )
 
 
 def _figures(clusters: list[dict[str, Any]]) -> dict[str, int]:
-    """How many became what, which adds up to all."""
-    labels = {DEAD: "failed and became dead letters", LATE: "expired", DROPPED: "dropped"}
+    """Count the messages of each outcome."""
+    labels = {DEAD: "Dead letters", LATE: "Expired", DROPPED: "Dropped"}
     return {
         label: sum(each["messages"] for each in clusters if each["outcome"] == word) for word, label in labels.items()
     }
 
 
 def _expired_to_dlq(found: pa.Table) -> int:
-    """How many that expired became dead letters."""
+    """Count the expired messages that went to a dead-letter queue."""
     return sum(
         each["messages"]
         for each in found.select(["outcome", "cause", "messages"]).to_pylist()
@@ -82,12 +82,12 @@ def _expired_to_dlq(found: pa.Table) -> int:
 
 
 def _outcome(kind: str, cause: str) -> str:
-    """What became of a message, in a word: of an event of this kind, with this cause."""
+    """Return the outcome of an event of this kind and cause."""
     return LATE if cause == EXPIRED else DEAD if kind == "dead_letter" else DROPPED
 
 
 def group_by_cause(found: pa.Table) -> list[dict[str, Any]]:
-    """Rows of schemas.CAUSES as clusters: an outcome and a cause at a place, those with the most messages first."""
+    """Group rows of schemas.CAUSES by outcome, cause and destination, the largest group first."""
     clusters: dict[tuple, list[dict[str, Any]]] = {}
     for each in found.to_pylist():
         outcome = _outcome(each["outcome"], each["cause"])
@@ -122,7 +122,7 @@ def _chart(found: pa.Table, window: TimeWindow, slot: int) -> dict:
 
 
 def _sentence(clusters: list[dict[str, Any]], kept: int) -> str:
-    """`kept` is how many of those that expired became dead letters."""
+    """Summarize the groups; `kept` is the number of expired messages that went to a dead-letter queue."""
     dead = [each for each in clusters if each["outcome"] == DEAD]
     failed, late, dropped = _figures(clusters).values()
     whole = failed + late + dropped
@@ -132,17 +132,18 @@ def _sentence(clusters: list[dict[str, Any]], kept: int) -> str:
         if whole > failed
         else "",
         f"{format_percent(late / whole)} of all {whole:,} expired"
-        + (f", {kept:,} of these became dead letters" if kept else "")
+        + (f", {kept:,} of them went to a dead-letter queue" if kept else "")
         if late
         else "",
     ]
     if not dead:
-        return sentence("no message failed and became a dead letter", *others)
+        return sentence("no dead letters", *others)
     first = dead[0]
     return sentence(
-        f"messages failed and became dead letters {pluralize(failed, 'time')}, of {pluralize(causes_found, 'cause')}",
-        f"{format_percent(first['messages'] / failed)} of them in {short_name(first['destination'])}: {first['cause']}"
+        f"{pluralize(failed, 'dead letter')} with {pluralize(causes_found, 'cause')}",
+        f"most frequent ({format_percent(first['messages'] / failed)}): {first['cause']}, "
+        f"in {short_name(first['destination'])}"
         if len(dead) > 1
-        else f"in {short_name(first['destination'])}: {first['cause']}",
+        else f"cause: {first['cause']}, in {short_name(first['destination'])}",
         *others,
     )

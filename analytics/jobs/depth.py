@@ -1,4 +1,4 @@
-"""Depth over time, and where it is going: when a queue will be drained, or reach its limit."""
+"""Depth over time with a forecast: when a queue is empty, or reaches its limit."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MAX_LINES = 8
 RECENT = 0.25
 _COLUMNS = (
     DESTINATION,
-    ResultColumn("depth", "Waiting", "messages"),
+    ResultColumn("depth", "Depth", "messages"),
     ResultColumn("consumers", "Consumers", "count"),
-    ResultColumn("least", "Least", "messages"),
-    ResultColumn("most", "Most", "messages"),
-    ResultColumn("came", "In", "rate"),
-    ResultColumn("went", "Out", "rate"),
+    ResultColumn("least", "Minimum", "messages"),
+    ResultColumn("most", "Maximum", "messages"),
+    ResultColumn("came", "Enqueue rate", "rate"),
+    ResultColumn("went", "Dequeue rate", "rate"),
     ResultColumn("drained_seconds", "Empty in", "seconds"),
-    ResultColumn("full_seconds", "At the limit in", "seconds"),
+    ResultColumn("full_seconds", "Limit reached in", "seconds"),
     ResultColumn("limit", "Limit"),
 )
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """How many messages waited, and for how long they would at these rates."""
+    """Show the depths of the time range, and forecast them at the latest rates."""
     window, covered = question.window, question.covered
     known = read_recorded_depths(question, slot_seconds(covered), collect, question.parameters.get("destination", ""))
     slot, begins = known.slot, known.begins
@@ -81,7 +81,7 @@ def _findings(
     """`ends` is when each slot ends, which is when its depth was."""
     used = {label: each for label, each in found.items() if any(each[1].depths) or any(each[1].came)}
     if not used:
-        return empty_result("No message waited anywhere in this window.", rows_read)
+        return empty_result("All queues were empty in this time range.", rows_read)
     outlooks = {label: ahead[label] for label in used}
     rows = [_row(name, course, outlooks[label], rooms[label].words) for label, (name, course) in used.items()]
     rows.sort(key=lambda each: (-each["depth"], -each["most"], each["destination"]))
@@ -91,14 +91,14 @@ def _findings(
     return JobResult(
         sentence=_sentence(outlooks, rooms),
         headline=(
-            HeadlineFigure("Waiting", sum(each.depth for each in outlooks.values()), "messages"),
-            HeadlineFigure("Queues that grow", sum(each.came > each.went for each in outlooks.values())),
-            HeadlineFigure("Until a limit", min((each.full_seconds for each in outlooks.values()
+            HeadlineFigure("Backlog", sum(each.depth for each in outlooks.values()), "messages"),
+            HeadlineFigure("Growing queues", sum(each.came > each.went for each in outlooks.values())),
+            HeadlineFigure("Next limit reached in", min((each.full_seconds for each in outlooks.values()
                                          if each.full_seconds is not None), default=None), "seconds"),
         ),
         rows_read=rows_read,
-        charts=(("Messages waiting", charts.lines(moments(ends), drawn, "messages")),) if deepest else (),
-        tables=(ResultTable("depths", "Depths at the end of the window", _COLUMNS, table_of(rows, _COLUMNS)),),
+        charts=(("Depth", charts.lines(moments(ends), drawn, "messages")),) if deepest else (),
+        tables=(ResultTable("depths", "Depths at the end of the time range", _COLUMNS, table_of(rows, _COLUMNS)),),
     )  # fmt: skip
 
 
@@ -117,16 +117,18 @@ def _sentence(outlooks: dict[str, DepthForecast], rooms: dict[str, QueueCapacity
     growing = [name for name, each in outlooks.items() if each.depth and each.came > each.went]
     soonest = min(full, key=full.__getitem__, default=None)
     if not deepest.depth:
-        return sentence(f"nothing waits in {pluralize(len(outlooks), 'queue')} at the end of the window")
+        queues = verb_form(len(outlooks), "the queue is", f"all {len(outlooks):,} queues are")
+        return sentence(f"{queues} empty at the end of the time range")
     drained = deepest.drained_seconds
     return sentence(
-        f"{pluralize(deepest.depth, 'message')} {verb_form(deepest.depth, 'waits', 'wait')} in {label}, the deepest of "
-        f"{pluralize(len(outlooks), 'queue')}",
-        f"at the rates of late it is empty in {format_duration(drained * 1e6)}" if drained else "",
-        f"{pluralize(len(growing), 'queue')} {verb_form(len(growing), 'grows', 'grow')}" if growing else "none grows",
-        f"{soonest} reaches its limit, {rooms[soonest].words}, in {format_duration(full[soonest] * 1e6)}"
+        f"deepest of {pluralize(len(outlooks), 'queue')}: {label} with {pluralize(deepest.depth, 'message')}",
+        f"at current rates it is empty in {format_duration(drained * 1e6)}" if drained else "",
+        f"{pluralize(len(growing), 'queue')} {verb_form(len(growing), 'grows', 'grow')}"
+        if growing
+        else "no queue grows",
+        f"{soonest} reaches its limit ({rooms[soonest].words}) in {format_duration(full[soonest] * 1e6)}"
         if soonest and full[soonest]
-        else f"{soonest} is at its limit, {rooms[soonest].words}, already"
+        else f"{soonest} has reached its limit ({rooms[soonest].words})"
         if soonest
         else "",
     )

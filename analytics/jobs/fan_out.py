@@ -1,4 +1,4 @@
-"""Fan-out: how many copies, and how many bytes, come of what is sent to virtual and composite destinations."""
+"""Fan-out: copies and bytes stored for messages sent to virtual and composite destinations."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _BYTES_SENT, _BYTES_COPIED = (
     ResultColumn("bytes_sent", "Sent", "bytes"),
     ResultColumn("bytes_copied", "Copied", "bytes"),
 )
-_FACTOR = ResultColumn("factor", "Copies of each", "times")
+_FACTOR = ResultColumn("factor", "Copies per message", "times")
 _ORIGINAL = ResultColumn("original", "Sent to", about="destination")
 _TARGETS = ResultColumn("targets", "Targets", "count")
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """What a message becomes where it is copied."""
+    """Count the copies of messages by the destination they were sent to."""
     events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("ways of messages", route_counts(events))
+    found = collect("routes of messages", route_counts(events))
     rows_read = total(found, "events")
     if not rows_read:
         return empty_result()
     found = without_dead_letters(found, question.routing)
     totals = sum_copies(found)
     if not totals:
-        return empty_result("Nothing was copied in this window: every message stayed where it was sent to.", rows_read)
+        return empty_result("No messages copied to other destinations in this time range.", rows_read)
     legs = [each for each in found.to_pylist() if each["copies"] and _is_copied(each, totals)]
     legs.sort(key=lambda each: -each["copies"])
     columns = (_ORIGINAL, _TARGETS, _SENT, _COPIES, _FACTOR, _BYTES_SENT, _BYTES_COPIED)
@@ -51,19 +51,19 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
                     ("Bytes of copies", "bytes_copied", "bytes"),
                 )
             ),
-            HeadlineFigure("At most, of each", max(each["factor"] for each in totals), "times"),
+            HeadlineFigure("Most copies per message", max(each["factor"] for each in totals), "times"),
         ),
         rows_read=rows_read,
         charts=(("Copies by target", _chart(totals, legs)),),
         tables=(
-            ResultTable("fan-out", "By destination sent to", columns, table_of(totals, columns)),
+            ResultTable("fan-out", "By original destination", columns, table_of(totals, columns)),
             ResultTable("copies", "By target", (_ORIGINAL, DESTINATION, _COPIES, _BYTES_COPIED), _legs(legs)),
         ),
     )
 
 
 def without_dead_letters(found: pa.Table, routing: Definitions | None) -> pa.Table:
-    """The ways without those of messages that failed."""
+    """Remove routes to dead-letter queues."""
     is_failure = keeps_dead_letters(routing)
     kept = [
         each["destination"] == each["original"] or not is_failure(each["destination"])
@@ -73,7 +73,7 @@ def without_dead_letters(found: pa.Table, routing: Definitions | None) -> pa.Tab
 
 
 def sum_copies(found: pa.Table) -> list[dict]:
-    """Each destination whose messages were copied elsewhere, those with the most copies first."""
+    """Sum copies by original destination, the most copies first."""
     of: dict[str, dict] = {}
     for each in found.to_pylist():
         row = of.setdefault(
@@ -118,7 +118,7 @@ def _sentence(totals: list[dict]) -> str:
     more = sum(each["bytes_copied"] - each["bytes_sent"] for each in totals)
     widest = max(totals, key=lambda each: each["factor"])
     return sentence(
-        f"{pluralize(sent, 'message')} became {pluralize(copies, 'copy').replace('copys', 'copies')}",
-        f"{short_name(widest['original'])} multiplies most, each message by {widest['factor']:.3g}",
+        f"{pluralize(sent, 'message')} resulted in {pluralize(copies, 'copy', 'copies')}",
+        f"highest fan-out: {short_name(widest['original'])} with {widest['factor']:.3g} copies per message",
         f"copying added {format_bytes(more)}" if more > 0 else "",
     )

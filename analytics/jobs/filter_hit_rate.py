@@ -1,4 +1,4 @@
-"""Filters: how many of the messages sent to a filtered destination each leg takes, and legs that take none."""
+"""Selector hit rate: the share of messages that each target accepts, and targets that accept none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from brokerapp.model.definitions import Definitions
 
 STEPS = 1
 _AT = ResultColumn("at", "Sent to", about="destination")
-_SENT, _TAKEN = ResultColumn("sent", "Sent", "messages"), ResultColumn("taken", "Taken", "messages")
+_SENT, _TAKEN = ResultColumn("sent", "Sent", "messages"), ResultColumn("taken", "Accepted", "messages")
 _RATE = ResultColumn("rate", "Hit rate", "part")
 _COLUMNS = (
     _AT,
@@ -30,15 +30,15 @@ _COLUMNS = (
 )
 
 NEVER, NOT_SENT, ALL, CHAINED, NOT_DEFINED = (
-    "never matches", "nothing was sent there", "takes everything", "reached through other definitions too",
-    "not in the definitions of today",
+    "never matches", "no messages sent", "accepts all messages", "also reached through other definitions",
+    "no longer defined",
 )  # fmt: skip
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """Which part of the messages each leg of each definition takes."""
+    """Measure the share of messages that each target of each definition accepts."""
     events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("ways of messages", route_counts(events))
+    found = collect("routes of messages", route_counts(events))
     rows_read, found = total(found, "events"), without_dead_letters(found, question.routing)
     recorded = found.to_pylist()
     rows = _defined(question.routing, recorded) if question.routing else []
@@ -47,7 +47,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
     rows = [each for each in rows if _is_asked(question.parameters.get("destination", ""), each["at"], recorded)]
     rows.sort(key=lambda each: (each["says"] != NEVER, -(each["sent"] or 0), each["at"], each["destination"]))
     if not rows:
-        return empty_result("Nothing went through a definition with legs in this window.", rows_read)
+        return empty_result("No messages sent to definitions with several targets in this time range.", rows_read)
     shown = [each for each in rows if each["rate"] is not None][:MAX_BARS]
     names = [f"{short_name(each['destination'])} of {short_name(each['at'])}" for each in shown]
     chart = charts.bars(
@@ -58,14 +58,14 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
         headline=tuple(
             HeadlineFigure(label, sum(each["says"] in says for each in rows))
             for label, says in (
-                ("Legs", {each["says"] for each in rows}),
+                ("Targets", {each["says"] for each in rows}),
                 ("Never matched", {NEVER}),
-                ("Nothing sent to", {NOT_SENT}),
+                ("Without messages", {NOT_SENT}),
             )
         ),
         rows_read=rows_read,
-        charts=(("Hit rate by leg", chart),) if shown else (),
-        tables=(ResultTable("filters", "Legs", _COLUMNS, table_of(rows, _COLUMNS)),),
+        charts=(("Hit rate by target", chart),) if shown else (),
+        tables=(ResultTable("filters", "Targets", _COLUMNS, table_of(rows, _COLUMNS)),),
     )
 
 
@@ -91,7 +91,7 @@ def _row(leg: Any, at: str, to: str, sent: dict, copies: dict, routing: Definiti
 
 
 def _seen(found: Any) -> list[dict[str, Any]]:
-    """Ways that copies took though no composite of today has them: of virtual topics, and of older definitions."""
+    """Return routes that no active composite has: of virtual topics, and of earlier definitions."""
     copied = {each["original"]: each["sent"] for each in sum_copies(found)}
     return [
         {
@@ -116,12 +116,12 @@ def _sentence(rows: list[dict[str, Any]], routing: Definitions | None) -> str:
     rated = [each for each in rows if each["rate"]]
     least = min(rated, key=lambda each: each["rate"], default=None)
     return sentence(
-        f"{pluralize(len(never), 'leg')} never matched: {join_names(never)}"
+        f"{pluralize(len(never), 'target')} never matched: {join_names(never)}"
         if never
-        else "every leg that was reached matched",
-        f"{pluralize(len(unsent), 'definition')} had nothing to do" if unsent else "",
-        f"of those that match, {short_name(least['destination'])} takes least, {format_percent(least['rate'])}"
+        else "all targets with messages matched",
+        f"{pluralize(len(unsent), 'definition')} received no messages" if unsent else "",
+        f"lowest hit rate: {short_name(least['destination'])} with {format_percent(least['rate'])}"
         if least and least["rate"] < 1
         else "",
-        "the definitions in force could not be read" if routing is None else "",
+        "the active definitions could not be read" if routing is None else "",
     )

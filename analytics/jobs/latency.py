@@ -1,4 +1,4 @@
-"""Time from the broker to the ack: percentiles of each consumer queue and consumer, and how they went over time."""
+"""Acknowledgement latency: percentiles by queue and by consumer, and over time."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ STEPS = 1
 #: Points of the chart over time: each has a histogram of its own.
 POINTS = 60
 MAX_LINES = 6
-#: The percentile that the chart and the sentence are about, by what the parameter calls it.
-WORDS = {"p50": "half", "p95": "95 %", "p99": "99 %"}
+#: Share of messages in words, by percentile.
+WORDS = {"p50": "half", "p95": "95%", "p99": "99%"}
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """How long messages took to be acknowledged, by queue, by consumer and over time."""
+    """Compute acknowledgement latency by queue, by consumer and over time."""
     window, slot, parameters = question.covered, slot_seconds(question.covered, POINTS), question.parameters
     chosen = parameters.get("percentile") or "p95"
     events = of_consumer(question.events, parameters.get("consumer", ""))
     events = of_destination(events, parameters.get("destination", ""))
-    histogram = collect("time to the ack", latency(events, slot))
+    histogram = collect("acknowledgement latency", latency(events, slot))
     if not histogram.num_rows:
-        return empty_result("No message was acknowledged in this window.")
+        return empty_result("No messages acknowledged in this time range.")
     by_queue, by_consumer = (histogram.filter(histogram[each].is_null()) for each in ("consumer", "slot"))
     by_consumer = by_consumer.filter(by_consumer["consumer"].is_valid())
     queues = latency_tables.by_destination(by_queue, chosen)
@@ -62,7 +62,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
         charts=(
             ("By destination", latency_tables.bars(queues)),
             *(
-                ((f"{chosen} over time, of each {slot_name(slot)}", charts.lines(*lines, "milliseconds")),)
+                ((f"{chosen} per {slot_name(slot)}", charts.lines(*lines, "milliseconds")),)
                 if drawn
                 else ()
             ),
@@ -92,7 +92,9 @@ def _over_time(
 def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:
     queues, consumers = (each.filter(each[f"{chosen}_us"].is_valid()) for each in (queues, consumers))
     if not queues.num_rows:
-        return sentence("by the clocks of the nodes every message was acknowledged before it arrived")
+        return sentence(
+            "every acknowledgement has a time before its message's arrival, because the clocks of nodes differ"
+        )
     slowest, *_, fastest = queues.to_pylist() * 2
     named = consumers.to_pylist()
     worst = [each for each in named if each["destination"] == slowest["destination"]]
@@ -103,10 +105,11 @@ def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:
         if queues.num_rows > 1
         else f"{part} of the messages of {short_name(slowest['destination'])} are acknowledged within "
         f"{format_duration(slowest[f'{chosen}_us'])}",
-        f"the fastest, {short_name(fastest['destination'])}, needs {format_duration(fastest[f'{chosen}_us'])}"
+        f"fastest: {short_name(fastest['destination'])} with {format_duration(fastest[f'{chosen}_us'])}"
         if queues.num_rows > 1
         else "",
-        f"its slowest consumer is {client_name(worst[0]['client'])} with {format_duration(worst[0][f'{chosen}_us'])}"
+        f"slowest consumer of {short_name(slowest['destination'])}: {client_name(worst[0]['client'])} with "
+        f"{format_duration(worst[0][f'{chosen}_us'])}"
         if len(worst) > 1
         else "",
     )

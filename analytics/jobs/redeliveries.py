@@ -1,4 +1,4 @@
-"""Redelivery and duplicates: messages that were given out again, and those that were processed more than once."""
+"""Redeliveries and duplicates: messages dispatched again, and messages processed more than once."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ STEPS = 1
 _COLUMNS = (
     DESTINATION,
     ResultColumn("messages", "Processed", "messages"),
-    ResultColumn("redelivered", "Given out again", "messages"),
-    ResultColumn("rate", "Part given out again", "part"),
-    ResultColumn("most", "Most often", "times"),
-    ResultColumn("most_redelivered", "Which", about="message"),
-    ResultColumn("duplicated", "Processed twice", "messages"),
+    ResultColumn("redelivered", "Redelivered", "messages"),
+    ResultColumn("rate", "Redelivery rate", "part"),
+    ResultColumn("most", "Most redeliveries", "times"),
+    ResultColumn("most_redelivered", "Most redelivered", about="message"),
+    ResultColumn("duplicated", "Duplicates", "messages"),
     ResultColumn("across", "By two brokers", "messages"),
-    ResultColumn("most_processed", "For example", about="message"),
+    ResultColumn("most_processed", "Example of duplicate", about="message"),
 )
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """Where work was done again."""
+    """Count redelivered and duplicate messages by destination."""
     events = of_destination(question.events, question.parameters.get("destination", ""))
-    found = collect("messages given out or processed again", repeats(events))
+    found = collect("redeliveries and duplicates", repeats(events))
     if not found.num_rows:
-        return empty_result("No message was acknowledged in this window.")
+        return empty_result("No messages acknowledged in this time range.")
     rows = [{**each, "rate": _rate(each)} for each in found.to_pylist()]
     rows.sort(key=lambda each: (-(each["redelivered"] + each["duplicated"]), each["destination"]))
     again = [each for each in rows if each["redelivered"] or each["duplicated"]]
     series = {
         label: [each[name] for each in again[:MAX_BARS]]
-        for name, label in (("redelivered", "given out again"), ("duplicated", "processed twice"))
+        for name, label in (("redelivered", "redelivered"), ("duplicated", "processed more than once"))
     }
     chart = charts.bars([short_name(each["destination"]) for each in again[:MAX_BARS]], series, "messages", log=False)
     return JobResult(
@@ -46,13 +46,13 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
             HeadlineFigure(label, total(found, name), "messages")
             for name, label in (
                 ("messages", "Processed"),
-                ("redelivered", "Given out again"),
-                ("duplicated", "Processed twice"),
+                ("redelivered", "Redelivered"),
+                ("duplicated", "Duplicates"),
                 ("across", "By two brokers"),
             )
         ),
         rows_read=total(found, "events"),
-        charts=(("Messages given out or processed again", chart),) if again else (),
+        charts=(("Redeliveries and duplicates", chart),) if again else (),
         tables=(ResultTable("repeats", "By destination", _COLUMNS, table_of(rows, _COLUMNS)),) if again else (),
     )
 
@@ -69,14 +69,13 @@ def _sentence(rows: list[dict[str, Any]]) -> str:
     often = max(rows, key=lambda each: each["most"] or 0)
     most = often["most"] or 0
     return sentence(
-        f"{pluralize(again, 'message')} of {processed:,} {verb_form(again, 'was', 'were')} given out again, most of "
-        f"all in "
-        f"{short_name(worst['destination'])}, {format_percent(worst['rate'])}"
+        f"{again:,} of {pluralize(processed, 'message')} {verb_form(again, 'was', 'were')} redelivered (highest rate: "
+        f"{short_name(worst['destination'])} with {format_percent(worst['rate'])})"
         if again
-        else "no message was given out again",
-        f"one of {short_name(often['destination'])} came back {most:,.0f} times" if most > 1 else "",
+        else "no messages redelivered",
+        f"one message in {short_name(often['destination'])} was redelivered {most:,.0f} times" if most > 1 else "",
         f"{pluralize(twice, 'message')} {verb_form(twice, 'was', 'were')} processed more than once"
         + (f", {across:,} of them by two brokers" if across else "")
         if twice
-        else "none was processed twice",
+        else "no messages processed more than once",
     )

@@ -1,4 +1,4 @@
-"""Traffic by destination and slot, with the latency of each consumer queue."""
+"""Traffic by destination and over time, with acknowledgement latency."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ STEPS = 2
 #: The part of messages that may be sent in a window and stored after it without being worth a word.
 EDGE = 0.01
 _COUNTS = (
-    ResultColumn("sent", "Sent to it", "messages"),
-    ResultColumn("stored", "Stored there", "messages"),
-    ResultColumn("dispatched", "Out", "messages"),
+    ResultColumn("sent", "Sent", "messages"),
+    ResultColumn("stored", "Stored", "messages"),
+    ResultColumn("dispatched", "Dispatched", "messages"),
     ACKED,
-    ResultColumn("bytes", "In", "bytes"),
+    ResultColumn("bytes", "Enqueued", "bytes"),
 )
 _SUMMED = (*(column.name for column in _COUNTS), "arrived", "bytes_sent", "rolled_back")
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """What was sent, stored, left and was acknowledged where, and how long acknowledging took."""
+    """Sum messages sent, stored, dispatched and acknowledged by destination, with latency."""
     slot = slot_seconds(question.covered)
     events = of_destination(question.events, question.parameters.get("destination", ""))
     by_time = collect("traffic by destination and time", traffic(events, slot))
     if not by_time.num_rows:
         return empty_result()
-    histogram = collect("latency by consumer queue", latency_of_destinations(events))
+    histogram = collect("acknowledgement latency", latency_of_destinations(events))
     slow = latency_tables.by_destination(histogram)
     totals = _totals(by_time)
     return JobResult(
@@ -63,11 +63,11 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
         charts=_charts(by_time, slow, question.covered, slot, _copied(totals)),
         tables=(
             ResultTable("traffic", "Traffic by destination", (DESTINATION, *_COUNTS), totals),
-            latency_tables.table("Time from the broker to the ack", slow),
+            latency_tables.table("Acknowledgement latency", slow),
             ResultTable(
                 "traffic-by-time",
                 f"Traffic by destination and {slot_name(slot)}",
-                (ResultColumn("slot", "From", "time"), DESTINATION, *_COUNTS),
+                (ResultColumn("slot", "Start", "time"), DESTINATION, *_COUNTS),
                 sort_descending(by_time.drop_columns(["events", "rolled_back"]), "slot", "arrived"),
             ),
         ),
@@ -80,7 +80,7 @@ def _totals(by_time: pa.Table) -> pa.Table:
 
 
 def _charts(by_time: pa.Table, slow: pa.Table, window: TimeWindow, slot: int, copied: bool) -> tuple:
-    """What was sent and the copies that were stored are apart: one upon the other they would count messages twice."""
+    """Draw sent messages and stored copies apart: stacked they would count messages twice."""
     unit = f"messages per {slot_name(slot)}"
     columns = (("Sent", "sent"), ("Copies stored", "stored"), ("Acknowledged", "acked"))
     drawn = {title: series(by_time, column, window, slot) for title, column in columns}
@@ -88,7 +88,7 @@ def _charts(by_time: pa.Table, slow: pa.Table, window: TimeWindow, slot: int, co
         del drawn["Copies stored"]
     found = [(title, charts.over_time(*each, unit)) for title, each in drawn.items() if each[1]]
     if slow.num_rows:
-        found.append(("Time from the broker to the ack", latency_tables.bars(slow)))
+        found.append(("Acknowledgement latency", latency_tables.bars(slow)))
     return tuple(found)
 
 
@@ -97,28 +97,28 @@ def _sentence(totals: pa.Table, slow: pa.Table) -> str:
     slowest = [each for each in slow.slice(0, 1).to_pylist() if each["p95_us"] is not None]
     return sentence(
         *_came(totals),
-        f"most came to {short_name(first['destination'])}, {first['arrived']:,}" if totals.num_rows > 1 else "",
-        f"the slowest consumers are those of {short_name(slowest[0]['destination'])}, where 95 % of messages are "
+        f"busiest: {short_name(first['destination'])} with {first['arrived']:,}" if totals.num_rows > 1 else "",
+        f"slowest: {short_name(slowest[0]['destination'])}, where 95% of messages are "
         f"acknowledged within {format_duration(slowest[0]['p95_us'])}"
         if slowest
-        else "none was acknowledged"
+        else "no messages acknowledged"
         if not slow.num_rows
         else "",
     )
 
 
 def _came(totals: pa.Table) -> Iterator[str]:
-    """How many messages were sent, and what was stored of them: one message may become many copies, or none."""
+    """Yield the counts of messages sent and of copies stored, where these differ."""
     sent, stored = total(totals, "sent"), total(totals, "stored")
     if sent:
         yield f"{pluralize(sent, 'message')} {verb_form(sent, 'was', 'were')} sent to {_places(totals, 'sent')}"
     if stored and _copied(totals):
-        copies = f"{pluralize(stored, 'copy', 'copies')} {verb_form(stored, 'was', 'were')} stored at"
-        yield f"{copies} {_places(totals, 'stored')}" + ("" if sent else ", of messages that were sent elsewhere")
+        copies = f"{pluralize(stored, 'copy', 'copies')} {verb_form(stored, 'was', 'were')} stored in"
+        yield f"{copies} {_places(totals, 'stored')}" + ("" if sent else ", from messages sent to other destinations")
 
 
 def _copied(totals: pa.Table) -> bool:
-    """Whether messages became more copies, or fewer, or went elsewhere: else what was sent is what was stored."""
+    """Return whether the copies stored differ from the messages sent at any destination."""
     pairs = zip(totals["sent"].to_pylist(), totals["stored"].to_pylist(), strict=True)
     return any(abs(sent - stored) > 1 + EDGE * max(sent, stored) for sent, stored in pairs)
 

@@ -1,4 +1,4 @@
-"""Orphans: destinations that receive and nobody reads, consumer queues without acks, definitions that never matched."""
+"""Orphaned destinations: without consumers, without acknowledgements; definitions that never matched."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import pyarrow as pa
 
 from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
 from analytics.model.routing_coverage import keeps_dead_letters, unmatched
-from analytics.model.wording import join_names, pluralize, sentence, short_name, verb_form
+from analytics.model.wording import join_names, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
 from analytics.transforms.route_counts import route_counts
 
 STEPS = 1
-UNREAD, UNACKED = "nobody reads it", "it is read, and nothing acknowledged"
+UNREAD, UNACKED = "no consumers", "never acknowledged"
 _UNREAD = (
     DESTINATION,
     ResultColumn("finding", "Finding"),
-    ResultColumn("arrived", "Arrived", "messages"),
-    ResultColumn("bytes", "Arrived", "bytes"),
-    ResultColumn("dispatched", "Given out", "messages"),
-    ResultColumn("last_arrived", "Last arrival", "time"),
-    ResultColumn("last_read", "Last read", "time"),
+    ResultColumn("arrived", "Enqueued", "messages"),
+    ResultColumn("bytes", "Enqueued", "bytes"),
+    ResultColumn("dispatched", "Dispatched", "messages"),
+    ResultColumn("last_arrived", "Last enqueue", "time"),
+    ResultColumn("last_read", "Last dispatch", "time"),
 )
-_IDLE = (ResultColumn("definition", "Definition"), ResultColumn("destination", "For", about="destination"))
+_IDLE = (ResultColumn("definition", "Definition"), ResultColumn("destination", "Destination", about="destination"))
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """What is kept up for nobody."""
-    found = collect("ways of messages", route_counts(question.events))
+    """Find destinations and definitions without use."""
+    found = collect("routes of messages", route_counts(question.events))
     rows_read = total(found, "events")
     if not rows_read:
         return empty_result()
@@ -39,28 +39,28 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
     sent_to = [each["original"] for each in found.to_pylist() if each["sent"]]
     idle = unmatched(question.routing, sent_to) if question.routing else []
     unused = [{"definition": id, "destination": place} for id, place in idle]
-    series = {"arrived": [each["arrived"] for each in rows[:MAX_BARS]]}
+    series = {"enqueued": [each["arrived"] for each in rows[:MAX_BARS]]}
     names = [short_name(each["destination"]) for each in rows[:MAX_BARS]]
     tables = [
-        ResultTable("orphans", "Destinations that nobody is done with", _UNREAD, table_of(rows, _UNREAD)),
-        ResultTable("unused", "Definitions that nothing was sent to", _IDLE, table_of(unused, _IDLE)),
+        ResultTable("orphans", "Orphaned destinations", _UNREAD, table_of(rows, _UNREAD)),
+        ResultTable("unused", "Unused definitions", _IDLE, table_of(unused, _IDLE)),
     ]
     return JobResult(
         sentence=_sentence(rows, unused, question, _failures(found, question)),
         headline=(
-            HeadlineFigure("Destinations nobody reads", sum(each["finding"] == UNREAD for each in rows)),
+            HeadlineFigure("Without consumers", sum(each["finding"] == UNREAD for each in rows)),
             HeadlineFigure("Never acknowledged", sum(each["finding"] == UNACKED for each in rows)),
-            HeadlineFigure("Definitions unused", len(unused)),
-            HeadlineFigure("Arrived for nobody", sum(each["arrived"] for each in rows), "messages"),
+            HeadlineFigure("Unused definitions", len(unused)),
+            HeadlineFigure("Unconsumed messages", sum(each["arrived"] for each in rows), "messages"),
         ),
         rows_read=rows_read,
-        charts=(("Arrived for nobody", charts.bars(names, series, "messages", log=False)),) if rows else (),
+        charts=(("Unconsumed messages", charts.bars(names, series, "messages", log=False)),) if rows else (),
         tables=tuple(table for table in tables if table.rows.num_rows),
     )
 
 
 def find_unread(found: pa.Table, question: RunQuestion) -> list[dict[str, Any]]:
-    """Destinations where messages came and were not acknowledged; dead letters wait for people, so not theirs."""
+    """Return destinations with messages and without acknowledgements, except dead-letter queues."""
     is_failure = keeps_dead_letters(question.routing)
     of: dict[str, dict[str, Any]] = {}
     left = {
@@ -86,7 +86,7 @@ def find_unread(found: pa.Table, question: RunQuestion) -> list[dict[str, Any]]:
 
 
 def _failures(found: pa.Table, question: RunQuestion) -> list[str]:
-    """Queues of dead letters to which any came, with the most first; they wait for people, and are not listed."""
+    """Return dead-letter queues with new messages, the most first; they are not listed as orphaned."""
     is_failure = keeps_dead_letters(question.routing)
     came: Counter[str] = Counter()
     for each in found.to_pylist():
@@ -101,16 +101,12 @@ def _sentence(
     nobody = [short_name(each["destination"]) for each in rows if each["finding"] == UNREAD]
     unacked = [short_name(each["destination"]) for each in rows if each["finding"] == UNACKED]
     return sentence(
-        f"{join_names(nobody)} {verb_form(len(nobody), 'receives', 'receive')} messages that nobody reads"
-        if nobody
-        else "",
-        f"{join_names(unacked)} {verb_form(len(unacked), 'is', 'are')} read and never acknowledged" if unacked else "",
-        ("everything else that arrived" if failures else "everything that arrived") + " is read by somebody"
-        if not rows
-        else "",
-        f"dead letters wait for people and are left out: {join_names([short_name(each) for each in failures])}"
+        f"no consumers on {join_names(nobody)}" if nobody else "",
+        f"no acknowledgements on {join_names(unacked)}" if unacked else "",
+        "all destinations with messages have consumers" if not rows else "",
+        f"dead-letter queues are not included: {join_names([short_name(each) for each in failures])}"
         if failures
         else "",
-        f"nothing was sent to {pluralize(len(unused), 'definition')}" if unused else "",
-        "the definitions in force could not be read" if question.routing is None else "",
+        f"{pluralize(len(unused), 'definition')} received no messages" if unused else "",
+        "the active definitions could not be read" if question.routing is None else "",
     )

@@ -1,4 +1,4 @@
-"""The window beside the same hours of the same weekday in weeks before."""
+"""Compares the time range with the same hours in previous weeks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from analytics.jobs.common.tables import DESTINATION, Collect, empty_result, table_of, total
 from analytics.model.failure_patterns import NOTE
 from analytics.model.time_buckets import series, slot_name, slot_seconds
-from analytics.model.wording import format_percent, pluralize, sentence, short_name
+from analytics.model.wording import MINUS, format_percent, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
@@ -22,30 +22,28 @@ STEPS = 1
 NOTABLE, NOTABLE_MESSAGES = 0.25, 100
 _COLUMNS = (
     DESTINATION,
-    ResultColumn("arrived", "Now", "messages"),
-    ResultColumn("before", "Before", "messages"),
+    ResultColumn("arrived", "Current", "messages"),
+    ResultColumn("before", "Previous", "messages"),
     ResultColumn("change", "Change", "change"),
-    ResultColumn("acked", "Acknowledged now", "messages"),
-    ResultColumn("acked_before", "Before", "messages"),
-    ResultColumn("failed", "Became dead letters now, times", "count"),
-    ResultColumn("failed_before", "Before, times", "count"),
+    ResultColumn("acked", "Acknowledged", "messages"),
+    ResultColumn("acked_before", "Previous", "messages"),
+    ResultColumn("failed", "Dead letters", "count"),
+    ResultColumn("failed_before", "Previous", "count"),
 )
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """What is more or less than it used to be at this time of the week."""
+    """Compare the messages of each destination with previous weeks."""
     window, slot = question.window, slot_seconds(question.window)
     back = int(question.parameters.get("weeks") or 1)
     events = of_destination(question.read(*windows_of(window, back)), question.parameters.get("destination", ""))
     found = collect("traffic of the weeks", weeks(events, window, slot))
     rows_read = total(found, "events")
     if not rows_read:
-        return empty_result("Nothing was recorded in this window, nor in the same hours of weeks before.")
+        return empty_result("No data in this time range, nor in the same hours of previous weeks.")
     known = sorted({week for week in found["week"].to_pylist() if week})
     if not known:
-        return empty_result(
-            f"Nothing was recorded in the same hours {_ago(back)}: there is nothing to compare with.", rows_read
-        )
+        return empty_result(f"No data in the same hours {_ago(back)} to compare with.", rows_read)
     rows = compare_weeks(found, known)
     return JobResult(
         sentence=_sentence(rows, known),
@@ -53,21 +51,23 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
             *(
                 HeadlineFigure(label, sum(each[name] for each in rows), unit)
                 for label, name, unit in (
-                    ("Arrived now", "arrived", "messages"),
-                    ("Before", "before", "messages"),
-                    ("Became dead letters now, times", "failed", "count"),
+                    ("Enqueued", "arrived", "messages"),
+                    ("Previous", "before", "messages"),
+                    ("Dead letters", "failed", "count"),
                 )
             ),
         ),
         rows_read=rows_read,
-        charts=((f"Arrived, by {slot_name(slot)}", _chart(found, question, slot, known)),),
-        tables=(ResultTable("weeks", f"By destination, beside {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),),
+        charts=((f"Enqueued per {slot_name(slot)}", _chart(found, question, slot, known)),),
+        tables=(
+            ResultTable("weeks", f"By destination, compared with {_basis(known)}", _COLUMNS, table_of(rows, _COLUMNS)),
+        ),
         notes=(NOTE,),
     )
 
 
 def compare_weeks(found: pa.Table, known: list[int]) -> list[dict[str, Any]]:
-    """Each destination now and before (the mean of the weeks that have records), the greatest change first."""
+    """Compare each destination with the mean of the weeks that have data, the greatest change first."""
     of: dict[str, dict[str, float]] = {}
     for each in found.to_pylist():
         row = of.setdefault(each["destination"], dict.fromkeys(_NUMBERS, 0))
@@ -101,20 +101,22 @@ def _chart(found: pa.Table, question: RunQuestion, slot: int, known: list[int]) 
 
 
 def _since(values: list[float], ends: list[float], began_us: int) -> list[float | None]:
-    """The values of slots that were recorded, at least their ends (seconds since the epoch); before, nobody knows."""
+    """Replace the values of slots before recording began by None. `ends` are in seconds since the epoch."""
     return [value if end * 1_000_000 > began_us else None for value, end in zip(values, ends, strict=True)]
 
 
 def _name(week: int) -> str:
-    return ("now", "a week before")[week] if week < 2 else f"{week} weeks before"
+    return ("current", "previous week")[week] if week < 2 else f"{week} weeks earlier"
 
 
 def _ago(weeks_back: int) -> str:
-    return "a week before" if weeks_back == 1 else f"in the {weeks_back} weeks before"
+    return "of the previous week" if weeks_back == 1 else f"of the previous {weeks_back} weeks"
 
 
 def _basis(known: list[int]) -> str:
-    return _name(known[0]) if len(known) == 1 else f"the mean of {len(known)} weeks"
+    if len(known) > 1:
+        return f"the mean of {len(known)} weeks"
+    return "the previous week" if known[0] == 1 else _name(known[0])
 
 
 def _sentence(rows: list[dict[str, Any]], known: list[int]) -> str:
@@ -129,12 +131,12 @@ def _sentence(rows: list[dict[str, Any]], known: list[int]) -> str:
     ]
     basis = _basis(known)
     return sentence(
-        f"{pluralize(now, 'message')} arrived, {format_percent(abs(change))} "
+        f"{pluralize(now, 'message')} enqueued, {format_percent(abs(change))} "
         f"{'more' if change > 0 else 'less'} than {basis}"
         if change
-        else f"{pluralize(now, 'message')} arrived, as many as {basis}",
-        f"{short_name(notable[0]['destination'])} changed most, by {format_percent(abs(notable[0]['change']))} "
-        f"{'up' if notable[0]['change'] > 0 else 'down'}"
+        else f"{pluralize(now, 'message')} enqueued, unchanged from {basis}",
+        f"largest change: {short_name(notable[0]['destination'])}, "
+        f"{'+' if notable[0]['change'] > 0 else MINUS}{format_percent(abs(notable[0]['change']))}"
         if notable
-        else "no destination changed much",
+        else "no large changes by destination",
     )

@@ -1,4 +1,4 @@
-"""What-if: recorded messages judged by definitions that are only proposed, beside those in force."""
+"""What-if analysis: routes recorded messages by the active and by proposed definitions."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ PER_MOMENT = 100
 
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
-    """Where the messages of the window would have gone, by the definitions in force and by the proposed ones."""
+    """Route the messages of the time range by the active and by the proposed definitions."""
     trial = question.trial
     if trial is None:
-        raise AnalysisFailed("A what-if judges proposed definitions: start it from a draft of the routing.")
+        raise AnalysisFailed("A what-if analysis needs proposed definitions. Start it from a draft.")
     question = replace(question, window=question.covered)  # buckets of days would make one point of some minutes
     buckets = buckets_of(question.window)
-    flow = collect("what was sent and stored, and what left", flows(question.events, buckets.seconds))
+    flow = collect("messages sent, stored and removed", flows(question.events, buckets.seconds))
     if not pc.sum(flow["sent"]).as_py():
-        return JobResult("No message was recorded in this window: there is nothing to judge by.", 0)
+        return JobResult("No messages recorded in this time range.", 0)
     try:
         return _judged(question, trial, flow, buckets, collect)
     except TooManyConditions as error:
-        raise AnalysisFailed(f"These definitions cannot be judged: {error}.") from error
+        raise AnalysisFailed(f"These definitions cannot be compared: {error}.") from error
 
 
 def buckets_of(window: TimeWindow) -> TimeBuckets:
-    """The finest buckets that keep charts readable."""
+    """Return the shortest buckets with at most MAX_POINTS points."""
     seconds = slot_seconds(window, MAX_POINTS)
     begins = slot_starts(window, seconds)
     return TimeBuckets(begins[0], seconds, len(begins))
@@ -73,11 +73,10 @@ def _judged(
     coding = _coding(routings, flow)
     counted = None
     if coding.groups:
-        counted = collect("messages by what selectors say", _bounded(classes(question.events, coding, buckets.seconds)))
+        counted = collect("messages by selector results", _bounded(classes(question.events, coding, buckets.seconds)))
         if counted.num_rows > MAX_ROWS:
             raise AnalysisFailed(
-                f"The selectors tell the messages of this window apart in more than {MAX_ROWS:,} ways and times: "
-                "choose a shorter window."
+                f"The selectors split the messages into more than {MAX_ROWS:,} groups. Choose a shorter time range."
             )
     known = read_recorded_depths(question, buckets.seconds, collect)
     found = MessageClasses.of(flow, counted, coding, buckets)
@@ -97,7 +96,7 @@ def _judged(
 
 
 def _paces(flow: pa.Table, buckets: TimeBuckets) -> dict[str, np.ndarray]:
-    """How fast messages left each destination, in each bucket."""
+    """Return the removal rate of each destination, by bucket."""
     left, busy = (series_by_name(flow, column, buckets) for column in ("left", "busy"))
     none = np.zeros(buckets.count)
     return {name: continuous_rate(each, busy.get(name, none), buckets.seconds) for name, each in left.items()}
@@ -109,7 +108,7 @@ def _routing(trial: WhatIfRequest, definitions: Definitions) -> ScriptedRouting:
 
 
 def _existed(flow: pa.Table, trial: WhatIfRequest) -> tuple[RoutingContext, list[str]]:
-    """The circumstances with the queues that existed in the window and do not now; and those."""
+    """Add queues that existed in the time range and no longer do to the routing context; return both."""
     recorded = map(Destination.parse, _destinations(flow, "stored"))
     known = set(trial.circumstances.queues)
     gone = [each.name for each in recorded if each.kind is DestinationKind.QUEUE and each.name not in known]
@@ -117,7 +116,7 @@ def _existed(flow: pa.Table, trial: WhatIfRequest) -> tuple[RoutingContext, list
 
 
 def _hearing(flow: pa.Table, existed: RoutingContext) -> Callable[[Destination], bool]:
-    """Says whether a topic had a subscriber in the window that was given anything, or has one now."""
+    """Return a predicate: whether a topic had an active subscriber in the time range, or has one now."""
     given = set(_destinations(flow, "dispatched"))
 
     def is_heard(topic: Destination) -> bool:
@@ -127,7 +126,7 @@ def _hearing(flow: pa.Table, existed: RoutingContext) -> Callable[[Destination],
 
 
 def _destinations(flow: pa.Table, column: str) -> list[str]:
-    """Those at which there is any of it."""
+    """Return the destinations with a value above 0 in a column."""
     return pc.unique(flow.filter(pc.greater(flow[column], 0))["destination"]).to_pylist()
 
 
@@ -145,7 +144,7 @@ def _bounded(frame: DataFrame) -> DataFrame:
 
 
 def _sharing(routings: Sequence[ScriptedRouting]) -> dict[str, list[str]]:
-    """Queues that take turns, by the address they share, all in native form."""
+    """Return the queues bound to each shared address, all in native form."""
     bindings = routings[0].topology.bindings
     addresses = {each.address for each in bindings}
     found = {address: bindings.sharing(address) for address in addresses}
@@ -159,7 +158,7 @@ def _sharing(routings: Sequence[ScriptedRouting]) -> dict[str, list[str]]:
 def _samples(
     question: RunQuestion, comparison: WhatIfComparison, coding: AnswerEncoding, collect: Collect
 ) -> list[report.MessageSample]:
-    """A message of each class that is to be shown: one of those sent when the last of the class was."""
+    """Find one recorded message for each class to show, among those sent when its newest was."""
     wanted = comparison.sampled
     if not wanted:
         return []
@@ -177,5 +176,5 @@ def _samples(
 
 
 def _headers(row: Mapping[str, Any]) -> dict[str, str]:
-    """Of a recorded message, as a selector asks for them."""
+    """Return the headers of a recorded message as selectors read them."""
     return {**dict(row["ps"] or ()), "message-id": row["msg_id"], "timestamp": str(row["born_ms"])}

@@ -1,4 +1,4 @@
-"""How a consumer does its work, judged by what it did in a window while it was there. Pure."""
+"""Classifies consumers by what they did in a time range while connected. Pure."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import Any
 
 from analytics.requests.request import TimeWindow
 
-#: A consumer is slow when it holds messages so many times longer than its neighbours do.
+#: A consumer is slow when its processing time exceeds the median of the others by this factor.
 SLOW_FACTOR = 3.0
-#: A queue is not kept up with when so much more arrives than is finished.
+#: Consumers lag when arrivals exceed finished messages by this factor.
 BEHIND = 1.1
 
 
 class ConsumerState(StrEnum):
-    """What is to be said of a consumer, the worst first."""
+    """The state of a consumer, the most severe first."""
 
     STUCK = "stuck"
     SLOW = "slow"
-    BEHIND = "falls behind"
+    BEHIND = "lagging"
     IDLE = "idle"
-    FINE = "fine"
+    FINE = "healthy"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerReport:
-    """One consumer of one queue."""
+    """The figures and the state of one consumer of one queue."""
 
     destination: str
     client: str
     dispatched: int
     acked: int
-    holds: int  #: messages given to it that it has not finished
-    held_ms: float  #: how long it holds a message, on average
-    quiet_seconds: float  #: since it did anything, when the window ends
-    left_us: int | None = None  #: when it stopped to consume there, microseconds since the epoch; None: it did not
+    holds: int  #: messages dispatched and not finished
+    held_ms: float  #: average time that it holds a message
+    quiet_seconds: float  #: without activity at the end of the time range
+    left_us: int | None = None  #: when it stopped consuming, microseconds since the epoch; None: it did not
     state: ConsumerState = ConsumerState.FINE
 
 
 def competing_consumers(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Rows of schemas.CLIENTS that are consumers, by the queue they share; subscribers of a topic share nothing."""
+    """Return the rows of schemas.CLIENTS that are consumers, by queue; subscribers of topics do not compete."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["client"] is not None and row["dispatched"] and not row["destination"].startswith("topic://"):
@@ -52,7 +52,7 @@ def competing_consumers(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Map
 
 
 def overlapped(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two consumers of a queue were there at one time, as far as their rows tell."""
+    """Return whether two consumers of a queue were connected at the same time."""
     return all(not (mine["came_at"] and left_us(its, 0) is not None and _micros(mine["came_at"]) > left_us(its, 0))
                for mine, its in ((one, other), (other, one)))  # fmt: skip
 
@@ -60,9 +60,9 @@ def overlapped(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def classify_consumers(
     rows: Sequence[Mapping[str, Any]], window: TimeWindow, quiet_seconds: float
 ) -> list[ConsumerReport]:
-    """What consumers did, the worst first. One that did nothing for `quiet_seconds` is stuck, or idle.
+    """Classify consumers, the most severe state first. One without activity for `quiet_seconds` is stuck or idle.
 
-    One that left is judged by what it did while it was there, and each beside those that were there with it.
+    A consumer that left is classified by its time in the queue; each is compared with those connected with it.
     """
     arrived: dict[str, int] = {}
     for row in rows:
@@ -82,9 +82,9 @@ def classify_consumers(
 
 
 def left_us(row: Mapping[str, Any], broker_began_us: int = 0) -> int | None:
-    """When the consumer of a row stopped to consume, if it did not begin again; also by the end of its broker.
+    """Return when a consumer stopped for good, also by a restart of its broker; None while it consumes.
 
-    None of what was recorded before version 4, which does not tell.
+    Always None for events recorded before version 4, which have no unsubscribe events.
     """
     left = max(_micros(row["left_at"]) if row["left_at"] is not None else 0, broker_began_us)
     came = max((_micros(each) for each in (row["began_at"], row["last_dispatched"]) if each is not None), default=0)

@@ -1,4 +1,4 @@
-"""Causes of failures that are alike: what differs between them is cut out. One rule for pages and for Spark."""
+"""Groups similar causes of failures by removing variable parts. Pages and Spark share the rule."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ VARIABLE = r"ID:\S+|\"[^\"]{0,200}\"|'[^']{0,200}'|(?<![\w-])[\w-]*\d[\w-]*(?:[.
 GAPS = rf"{GAP}(?:\s*{GAP})+"
 #: Characters of a cause that tell it from others.
 LONGEST = 200
-UNKNOWN = "no cause is recorded"
+UNKNOWN = "no cause recorded"
 #: The cause of a message whose time was over, as the broker says it (brokerapp/core/redelivery/dead_lettering.py).
 EXPIRED = "expired"
 #: How failures are counted, wherever they are over a time: by alerts, analyses and the reports made of these.
-COUNTED_AGAIN = "a message that is sent again and fails again counts again"
+COUNTED_AGAIN = "a message that is resubmitted and fails again counts again"
 #: The same in what an analysis says of its figures, which are of times, and not of messages.
-NOTE = f"Dead letters are counted in times: {COUNTED_AGAIN}."
+NOTE = f"Dead letters are counted by failure: {COUNTED_AGAIN}."
 
 _VARIABLE, _GAPS = re.compile(VARIABLE), re.compile(GAPS)
 
 
 def pattern_of(cause: str) -> str:
-    """A cause without what differs between failures that are alike."""
+    """Return a cause without its variable parts, such as ids and numbers."""
     return _GAPS.sub(GAP, _VARIABLE.sub(GAP, cause.strip()))[:LONGEST] or UNKNOWN

@@ -1,4 +1,4 @@
-"""What traffic recorded by earlier versions of the broker does not tell, in words, for the analyses that would need it.
+"""Notes on data that earlier broker versions did not record, by analysis.
 
 The columns of such files are read as those of today (files.py); what was not recorded cannot be made up. Pure.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from brokerapp.tracing.schema import VERSION
 
-_SENT = "messages of transactions that were rolled back count as sent"
-_AUTO = "acknowledgements by the broker (ack:auto) seem to have taken no time"
-_LEFT = "consumers that left are judged as if they were there"
-_MOVED = "depths count what operators moved until the next minute"
-_TOPICS = "what subscribers of topics missed because it expired counts only where it became a dead letter"
+_SENT = "messages in rolled-back transactions count as sent"
+_AUTO = "automatic acknowledgements (ack:auto) have a latency of 0"
+_LEFT = "disconnected consumers count as connected"
+_MOVED = "depths include messages moved by operators until the next minute"
+_TOPICS = "messages that expired for topic subscribers count only if they were dead-lettered"
 #: Of each kind of analysis, what is not as it should be of events before version 4.
 _BEFORE_4 = {
     "traffic": (_SENT, _AUTO), "weeks": (_SENT,), "league": (_SENT,), "fan-out": (_SENT,), "filters": (_SENT,),
@@ -21,10 +21,8 @@ _BEFORE_4 = {
 
 
 def limitation_notes(kind: str, oldest: int | None) -> tuple[str, ...]:
-    """The note for an analysis of this kind whose oldest events have this version; none where nothing is missing."""
+    """Return the note for an analysis whose oldest events have this version; none if nothing is missing."""
     missing = _BEFORE_4.get(kind, ()) if oldest is not None and oldest < VERSION else ()
     if not missing:
         return ()
-    return (
-        f"Part of this traffic was recorded by an earlier version of the broker. Of that part, {'; '.join(missing)}.",
-    )
+    return (f"Part of this traffic was recorded by an earlier broker version. In that part, {', and '.join(missing)}.",)

@@ -67,7 +67,7 @@ class Completeness:
         if self.lost_batches:
             count = self.lost_batches
             batches = pluralize(count, "batch", "batches")
-            found.append(f"{batches} of events {verb_form(count, 'was', 'were')} lost before being archived.")
+            found.append(f"{batches} of events {verb_form(count, 'was', 'were')} lost before archiving.")
         return " ".join(found)
 
     def _share(self, missing: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The table of analyses: what can be asked, in words, and which job answers it. No pyspark: pages read it too."""
+"""The table of analyses: title, description, parameters and job module of each. No pyspark: pages read it, too."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from analytics.requests.parameters import (
 from analytics.requests.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 
-#: Groups of questions, in the order in which pages show them.
-FLOW, PACE, TROUBLE, NEED = "What flows", "How fast it goes", "What goes wrong", "What is of no use"
+#: Groups of analyses, in the order in which pages show them.
+FLOW, PACE, TROUBLE, NEED = "Traffic", "Latency and throughput", "Failures", "Unused resources"
 GROUPS = (FLOW, PACE, TROUBLE, NEED)
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisDefinition:
-    """One question and the module (analytics.jobs.*) that answers it."""
+    """Describes one analysis: its texts, its parameters and the module (analytics.jobs.*) that computes it."""
 
     kind: str
     title: str
     question: str
     module: str
     parameters: tuple[Parameter, ...] = ()
-    group: str = FLOW  #: "": it is not asked by itself, but from the page of what it is about
-    reads_routing: bool = False  #: whether the request must bring the definitions in force
-    stays_within: bool = False  #: whether its result names nothing beyond the destination that it is asked about
-    version: int = 1  #: of the analysis: raised when the same traffic gives other numbers than before
+    group: str = FLOW  #: "": not in the catalogue; started from another page
+    reads_routing: bool = False  #: whether the request must include the active definitions
+    stays_within: bool = False  #: whether its result names only the destination it was run for
+    version: int = 1  #: raised when the same traffic gives different numbers
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """Every parameter with what was given for it, or its default; raises RequestRefused."""
+        """Return all parameters, with defaults for those not given. Raises RequestRefused."""
         return {each.name: each.value(given.get(each.name)) for each in self.parameters}
 
 
@@ -55,7 +55,7 @@ ANALYSES = _table(
     AnalysisDefinition(
         "traffic",
         "Traffic by destination",
-        "How much is sent to each destination, how many copies come, how much leaves, and how long do consumers take?",
+        "Messages sent, stored, dispatched and acknowledged by destination, with acknowledgement latency.",
         "analytics.jobs.traffic",
         (WINDOW, DESTINATION),
         FLOW,
@@ -64,8 +64,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "weeks",
-        "Beside the same weekday",
-        "What is more, and what is less, than in the same hours of the weeks before?",
+        "Week-over-week comparison",
+        "Change against the same hours in previous weeks.",
         "analytics.jobs.week_comparison",
         (DAY, WEEKS, DESTINATION),
         FLOW,
@@ -74,7 +74,7 @@ ANALYSES = _table(
     AnalysisDefinition(
         "league",
         "Producers and consumers",
-        "Who sends most, and who takes most?",
+        "Producers and consumers ranked by number of messages.",
         "analytics.jobs.client_ranking",
         (WINDOW, DESTINATION),
         FLOW,
@@ -83,7 +83,7 @@ ANALYSES = _table(
     AnalysisDefinition(
         "fan-out",
         "Fan-out",
-        "How many copies, and how many bytes, come of each message sent to a virtual or composite destination?",
+        "Copies and bytes stored for each message sent to a virtual or composite destination.",
         "analytics.jobs.fan_out",
         (WINDOW, DESTINATION),
         FLOW,
@@ -91,8 +91,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "latency",
-        "Time to the ack",
-        "How long does it take until messages are acknowledged, by queue and by consumer?",
+        "Acknowledgement latency",
+        "Time from enqueue to acknowledgement, by queue and by consumer.",
         "analytics.jobs.latency",
         (WINDOW, DESTINATION, CONSUMER, PERCENTILE),
         PACE,
@@ -102,7 +102,7 @@ ANALYSES = _table(
     AnalysisDefinition(
         "depth",
         "Depth and forecast",
-        "How many messages waited, when will they be gone, and when is a limit reached?",
+        "Depth over time, with a forecast of when queues are empty or reach a limit.",
         "analytics.jobs.depth",
         (WINDOW, DESTINATION, LIMIT),
         PACE,
@@ -112,8 +112,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "skew",
-        "Skew between consumers",
-        "Do the consumers of a queue share its messages evenly?",
+        "Consumer skew",
+        "How evenly competing consumers share the messages of a queue.",
         "analytics.jobs.consumer_balance",
         (WINDOW, DESTINATION),
         PACE,
@@ -123,7 +123,7 @@ ANALYSES = _table(
     AnalysisDefinition(
         "health",
         "Slow, idle and stuck consumers",
-        "Who holds messages for long, who finishes none, and who gets none?",
+        "Consumers that process slowly, are stuck or receive no messages.",
         "analytics.jobs.consumer_health",
         (WINDOW, DESTINATION, QUIET),
         PACE,
@@ -133,7 +133,7 @@ ANALYSES = _table(
     AnalysisDefinition(
         "dead-letters",
         "Causes of dead letters",
-        "What do messages fail of, where, and with which consumers?",
+        "Causes of failed messages, by destination and consumer.",
         "analytics.jobs.dead_letters",
         (WINDOW, DESTINATION),
         TROUBLE,
@@ -142,8 +142,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "repeats",
-        "Redelivery and duplicates",
-        "Which messages came back, and which were processed more than once, also by another broker?",
+        "Redeliveries and duplicates",
+        "Messages that were redelivered, and messages processed more than once, also by another broker.",
         "analytics.jobs.redeliveries",
         (WINDOW, DESTINATION),
         TROUBLE,
@@ -152,8 +152,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "filters",
-        "Filter hit rate",
-        "What part of the messages does each leg take, and which legs and selectors never match?",
+        "Selector hit rate",
+        "Share of messages that each target accepts, and selectors that never match.",
         "analytics.jobs.filter_hit_rate",
         (WINDOW, DESTINATION),
         NEED,
@@ -161,8 +161,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "orphans",
-        "Orphans",
-        "Which destinations does nobody read, which queues see no ack, which definitions never matched?",
+        "Orphaned destinations",
+        "Destinations without consumers, queues without acknowledgements, definitions that never matched.",
         "analytics.jobs.unused_routing",
         (DAYS,),
         NEED,
@@ -170,8 +170,8 @@ ANALYSES = _table(
     ),
     AnalysisDefinition(
         "whatif",
-        "Try on recorded traffic",
-        "Where would recorded messages have gone, had a draft of the routing been in force?",
+        "What-if analysis",
+        "Routes of recorded messages under a draft, compared with the active version.",
         "analytics.jobs.whatif",
         (WINDOW, DRAFT, REVISION),
         group="",
@@ -181,9 +181,9 @@ ANALYSES = _table(
 
 
 def analysis_for(request: AnalysisRequest) -> AnalysisDefinition:
-    """The analysis that is asked for; raises RequestRefused when there is none, or a parameter is not as it must be."""
+    """Return the analysis of a request. Raises RequestRefused for an unknown kind or an invalid parameter."""
     if request.kind not in ANALYSES:
-        raise RequestRefused(f"{request.kind!r} is not an analysis: expected one of {', '.join(ANALYSES)}")
+        raise RequestRefused(f"{request.kind!r} is not a known analysis: expected one of {', '.join(ANALYSES)}")
     analysis = ANALYSES[request.kind]
     if unknown := sorted(set(request.parameters) - {each.name for each in analysis.parameters}):
         raise RequestRefused(f"the analysis {request.kind!r} has no parameter {', '.join(unknown)}")
@@ -192,5 +192,5 @@ def analysis_for(request: AnalysisRequest) -> AnalysisDefinition:
 
 
 def by_group() -> list[tuple[str, list[AnalysisDefinition]]]:
-    """All analyses under their groups."""
+    """Return all analyses in the catalogue, by group."""
     return [(group, [each for each in ANALYSES.values() if each.group == group]) for group in GROUPS]

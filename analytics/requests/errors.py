@@ -1,19 +1,19 @@
-"""How a run can end other than with a result. No pyspark: Celery carries these between processes."""
+"""Errors that end a run without a result. No pyspark: Celery carries them between processes."""
 
 from __future__ import annotations
 
 
 class AnalysisFailed(Exception):
-    """The run has no result; the text is the reason, for people."""
+    """The run failed; the text is the reason that pages show."""
 
 
 class SparkStopped(AnalysisFailed):
-    """Spark's server ended, or did not answer, while it worked for the run. It is started again, cold."""
+    """The Spark server stopped or did not respond during the run. It restarts by itself."""
 
 
 class SparkOutOfMemory(AnalysisFailed):
-    """Spark's server ended because the run needed more memory than it has: it would again."""
+    """The Spark server ran out of memory during the run, and would do so again."""
 
 
 class RunCancelled(Exception):
-    """Somebody cancelled the run."""
+    """The run was cancelled."""

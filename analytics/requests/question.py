@@ -1,4 +1,4 @@
-"""Question: what a job is asked, and the recorded traffic it may read to answer it."""
+"""The input of a job: time range, parameters, definitions and access to the recorded events."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunQuestion:
-    """One request, ready to be answered. `read` gives the events of some stretches of time."""
+    """Passes a request to a job. `read` returns the events of one or more time ranges."""
 
     window: TimeWindow
     read: Callable[..., DataFrame]
     parameters: Mapping[str, str] = field(default_factory=dict)
-    routing: Definitions | None = None  #: in force when it was asked; None when nobody knew
-    trial: WhatIfRequest | None = None  #: definitions to be judged
-    began_us: int | None = None  #: when recording began; None when nobody knows
+    routing: Definitions | None = None  #: active when the run started; None: not available
+    trial: WhatIfRequest | None = None  #: definitions to compare
+    began_us: int | None = None  #: when recording began; None: unknown
 
     @property
     def events(self) -> DataFrame:
-        """The events of the window."""
+        """Read the events of the time range."""
         return self.read(self.window)
 
     @property
     def covered(self) -> TimeWindow:
-        """The part of the window in which anything was recorded: rates are over it, charts draw nothing before it."""
+        """Return the part of the time range since recording began. Rates and charts cover it."""
         since, until = self.window.since_us, self.window.until_us
         return TimeWindow(min(max(since, self.began_us or since), until - 1), until)

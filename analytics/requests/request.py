@@ -1,4 +1,4 @@
-"""AnalysisRequest: which question is asked, about which stretch of time. Travels as a plain dict through Celery."""
+"""The request of a run: analysis, time range and parameters. Celery carries it as a plain dict."""
 
 from __future__ import annotations
 
@@ -17,38 +17,39 @@ WINDOW_RULE = "a number and m, h or d, such as 15m, 1h or 7d"
 
 
 def is_window(text: str) -> bool:
-    """Whether this says how long a window is."""
+    """Return whether a text is a length of a time range, such as 15m."""
     return _WINDOW.fullmatch(text) is not None
 
 
 def seconds_of(text: str) -> int:
-    """How long such a window is."""
+    """Return the seconds of a length such as 15m."""
     number, unit = _WINDOW.fullmatch(text).groups()
     return int(number) * _SECONDS[unit]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """A stretch of time in microseconds since the epoch; the end is not part of it."""
+    """A time range in microseconds since the epoch; the end is exclusive."""
 
     since_us: int
     until_us: int
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Return the length in seconds."""
         return (self.until_us - self.since_us) / 1e6
 
     def up_to(self, us: int | None) -> TimeWindow:
-        """The part before a moment; the first microsecond where that is none. All of it where nobody knows a moment."""
+        """Return the part before `us`, at least one microsecond of it; the whole range for None."""
         return self if us is None else TimeWindow(self.since_us, max(self.since_us + 1, min(self.until_us, us)))
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """`window` is the stretch that ends when the analysis starts (`15m`, `1h`, `7d`), unless both ends are given.
+    """Names an analysis, its time range and its parameters.
 
-    `routing`: the definitions in force as JSON, for questions about them. `trial`: proposed ones (whatif/trial.py).
+    `window` is a range that ends when the analysis starts (`15m`, `1h`, `7d`), unless both ends are given. `routing`:
+    the active definitions as JSON, for analyses that need them. `trial`: a WhatIfRequest as JSON.
     """
 
     kind: str
@@ -61,29 +62,29 @@ class AnalysisRequest:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> AnalysisRequest:
-        """The inverse of to_dict; raises RequestRefused. What is not a field of the request is a parameter."""
+        """Read what to_dict returns; unknown fields become parameters. Raises RequestRefused."""
         if not isinstance(data.get("kind"), str):
-            raise RequestRefused("a request names the analysis: kind is missing")
+            raise RequestRefused("kind is missing: name the analysis")
         window, since_us, until_us = data.get("window") or DEFAULT_WINDOW, data.get("since_us"), data.get("until_us")
         if not is_window(window):
-            raise RequestRefused(f"{window!r} is not a window: expected {WINDOW_RULE}")
+            raise RequestRefused(f"{window!r} is not a time range: expected {WINDOW_RULE}")
         if (since_us is None) != (until_us is None):
-            raise RequestRefused("since_us and until_us are given together or not at all")
+            raise RequestRefused("since_us and until_us must be given together")
         if since_us is not None and not 0 <= since_us < until_us:
-            raise RequestRefused(f"a window begins before it ends: {since_us} to {until_us}")
+            raise RequestRefused(f"since_us must be less than until_us, got {since_us} and {until_us}")
         parameters = {name: value for name, value in data.items() if name not in _OWN_FIELDS}
         about = (data.get("routing"), data.get("trial"))
         return AnalysisRequest(data["kind"], window, since_us, until_us, parameters, *about)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the request as plain values."""
         ends = {} if self.since_us is None else {"since_us": self.since_us, "until_us": self.until_us}
         about = {"routing": self.routing, "trial": self.trial}
         about = {name: value for name, value in about.items() if value is not None}
         return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **about}
 
     def window_at(self, now_us: int) -> TimeWindow:
-        """The stretch of time that is meant when the analysis starts now."""
+        """Return the time range of an analysis that starts now."""
         if self.since_us is not None and self.until_us is not None:
             return TimeWindow(self.since_us, self.until_us)
         return TimeWindow(now_us - seconds_of(self.window) * 1_000_000, now_us)

@@ -1,4 +1,4 @@
-"""Trial: definitions that are only proposed, to be judged beside those in force; part of a request."""
+"""The part of a request that a what-if analysis needs: active and proposed definitions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from brokerapp.model.definitions import Definitions
 
 @dataclass(frozen=True, slots=True)
 class WhatIfRequest:
-    """Two sets of definitions, and what else ways depended on when it was asked for."""
+    """Holds two sets of definitions and the routing context at the time of the request."""
 
     current: Definitions
     proposed: Definitions
     circumstances: RoutingContext
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "current": to_json(self.current),
             "proposed": to_json(self.proposed),
@@ -29,6 +29,6 @@ class WhatIfRequest:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> WhatIfRequest:
-        """The inverse of to_json; raises DefinitionRefused."""
+        """Read what to_json returns. Raises DefinitionRefused."""
         circumstances = RoutingContext.from_json(data["circumstances"])
         return WhatIfRequest(from_json(data["current"]), from_json(data["proposed"]), circumstances)

@@ -16,7 +16,7 @@ from analytics.results import time_axes
 COLORWAY = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 #: More series than colours cannot be told apart; the rest is summed.
 MAX_SERIES = len(COLORWAY) - 1
-OTHERS = "all others"
+OTHERS = "others"
 #: The unit of delays. They read in units of their own: 240 ms, 3.2 s, 2 h.
 MILLISECONDS = "milliseconds"
 #: Where an axis of delays has its marks, in milliseconds; and units that a linear one takes from so many on.
@@ -88,7 +88,7 @@ def before_and_after(
     traces = []
     for number, (name, (before, after)) in enumerate(pairs.items()):
         colour = COLORWAY[number % len(COLORWAY)]
-        for values, words, dash in ((before, f"{name}, recorded", "dot"), (after, name, "solid")):
+        for values, words, dash in ((before, f"{name} (recorded)", "dot"), (after, name, "solid")):
             traces.append(
                 {"type": "scatter", "x": list(times), "y": list(values), "name": words, "mode": "lines",
                  "legendgroup": name, "line": {"width": 1.5, "dash": dash, "color": colour},

@@ -224,14 +224,13 @@ def _interrupt(session: SparkSession, run_id: str) -> None:
 def _failure(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> AnalysisFailed:
     """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
     if not is_alive(session):
-        again = "It restarts by itself:"
+        again = "It restarts automatically."
         if ran_out_of_memory(environment, since=began):
             full = f"Spark ran out of memory (its heap is {HEAP})."
-            return SparkOutOfMemory(f"{full} {again} ask about a shorter window.")
-        return SparkStopped(f"The Spark server stopped while the analysis ran. {again} run the analysis anew.")
+            return SparkOutOfMemory(f"{full} {again} Choose a shorter time range.")
+        return SparkStopped(f"The Spark server stopped during the run. {again} Run the analysis again.")
     if any(words in str(error) for words in _DISK_FULL):
-        again = "make room, then run the analysis anew"
-        return AnalysisFailed(f"There is no room on the disk for what Spark puts aside: {again}.")
+        return AnalysisFailed("Spark ran out of disk space. Free disk space, then run the analysis again.")
     condition = error.getCondition()
     message = (error.getMessage() or str(error)).strip().partition("\n")[0]
     parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())

@@ -78,13 +78,13 @@ class Watchdog:
 
     def _judged(self, silence: float, allowed: float) -> AnalysisFailed | None:
         if silence > allowed:
-            return SparkStopped(f"The Spark server did not answer for {silence:.0f} seconds and was restarted.")
+            return SparkStopped(f"The Spark server did not respond for {silence:.0f} s and was restarted.")
         with suppress(OSError):  # a server elsewhere keeps its notes to itself
             lines = (self._environment.spark / PAUSES).read_text().splitlines()
             if (share := garbage_share(lines, datetime.now(UTC), allowed)) > MOST_GARBAGE:
                 return SparkOutOfMemory(
-                    f"The Spark server spent {share:.0%} of the last {allowed:.0f} seconds collecting garbage and was "
-                    f"restarted: its heap ({HEAP}) is too small for this. Ask about a shorter window."
+                    f"The Spark server spent {share:.0%} of the last {allowed:.0f} s on garbage collection and was "
+                    f"restarted: its heap ({HEAP}) is too small for this run. Choose a shorter time range."
                 )
         return None
 

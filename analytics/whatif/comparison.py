@@ -106,7 +106,7 @@ class WhatIfComparison:
 
     @cached_property
     def sampled(self) -> list[tuple[str, int]]:
-        """Classes of which a message is shown, under what: `leg N` of the list of legs, or what became of them."""
+        """Classes with an example message, by label: `leg N` of the list of legs, or their outcome."""
         found = [("reaches nothing", number) for number in self.draft.lost[:SAMPLES]]
         found += [("refused", number) for number in self.draft.refused[:SAMPLES]]
         for place, (_, _, draft) in enumerate(self.legs, 1):

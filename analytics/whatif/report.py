@@ -1,4 +1,4 @@
-"""Report: a comparison in words, tables and a chart. Pure."""
+"""Formats a what-if comparison as a sentence, notes, tables and a chart. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class MessageSample:
-    """A recorded message that stands for those of its class."""
+    """A recorded message that represents its class."""
 
-    what: str  #: what it is a sample of: `leg 3`, or what becomes of it
+    what: str  #: what it is an example of: `leg 3`, or its outcome
     id: str
     us: int  #: when it was sent, microseconds since the epoch
     destination: str
@@ -44,7 +44,7 @@ def build_result(
     notes: Sequence[str],
     covered: TimeWindow,
 ) -> JobResult:
-    """All that is to be said; `covered` is where there is a record."""
+    """Build the result; `covered` is the part of the time range with recorded events."""
     drawn = chart(comparison, covered)
     return JobResult(
         sentence=_sentence(comparison, trial),
@@ -64,22 +64,24 @@ def _sentence(comparison: WhatIfComparison, trial: WhatIfRequest) -> str:
     changed = [each for each in targets if each.difference]
     lost = comparison.draft.count(comparison.draft.lost)
     if not changed:
-        text = "The draft would have brought every target as many messages as the routing in force does"
+        text = "No change: the draft sends every target as many messages as the active version"
         if unsent := untested_changes(trial.current, trial.proposed, comparison):
             is_why = len(unsent) == len(changed_destinations(trial.current, trial.proposed))
-            text += f"{', as' if is_why else ';'} nothing was sent to {_named(unsent)} in this window"
+            text += (
+                f"{', because' if is_why else '.'} {'no' if is_why else 'No'} messages were sent to {_named(unsent)}"
+            )
     else:
         states = [each.state for each in changed]
         counts = ((states.count("new"), "new"), (states.count("lost"), "lost"))
         parts = [f"{count} {word}" for count, word in counts if count]
         most = changed[0]
         text = (
-            f"The draft would have changed what {_counted(len(changed), 'target')} of {len(targets)} "
-            f"{'gets' if len(changed) == 1 else 'get'}" + (f" ({', '.join(parts)})" if parts else "") + "; "
-            f"most at {short_name(most.name)}, {format_signed(most.difference)} messages"
+            f"{len(changed)} of {_counted(len(targets), 'target')} affected"
+            + (f" ({', '.join(parts)})" if parts else "")
+            + f". Largest change: {short_name(most.name)}, {format_signed(most.difference)} messages"
         )
     if lost:
-        text += f"; {_counted(lost, 'message')} would have reached nothing"
+        text += f". {_counted(lost, 'message')} would be unrouted"
     return text + "."
 
 
@@ -90,7 +92,7 @@ def notes(
     unknown: Sequence[SelectorCondition],
     gone: Sequence[str],
 ) -> list[str]:
-    """What the record cannot tell, and what to know before believing the figures."""
+    """Return notes on what the recorded events do not cover."""
     return list(_notes(comparison, trial, flow, unknown, gone))
 
 
@@ -105,42 +107,41 @@ def _notes(
         *most, last = beside
         named = f"{', '.join(most)} and {last}" if most else last
         yield (
-            f"The draft also changes {named}; that is not judged: what it makes of messages that wait, expire, fail or"
-            " are refused is not in the figures."
+            f"The draft also changes {named}. Effects on waiting, expired, failed or rejected messages are excluded."
         )
     weight = pc.max(flow["weight"]).as_py()
     if weight > 1:
-        yield f"Some of the traffic was sampled, down to one message in {weight}: figures are estimates there."
+        yield f"Part of the traffic was sampled (down to 1 message in {weight}). Its figures are estimates."
     if undone := pc.sum(flow["rolled_back"]).as_py():
-        yield f"{_counted(undone, 'message')} of transactions that were rolled back {_are(undone)} not counted as sent."
+        yield f"{_counted(undone, 'message')} in rolled-back transactions {_are(undone)} not counted as sent."
     if bare := comparison.draft.classes.bare:
-        yield f"Of {_counted(bare, 'message')} no properties were kept: what selectors ask of them counts as unknown."
+        yield f"{_counted(bare, 'message')} recorded without properties. Selectors on them count as unknown."
     for each in unknown:
-        yield f"{_short(each.text)} asks for what is not recorded, such as bodies: it counts as unknown."
+        yield f"{_short(each.text)} needs data that is not recorded, such as bodies. It counts as unknown."
     if refused := comparison.draft.count(comparison.draft.refused):
         problem = next(way.problem for way in comparison.draft.ways if way.problem)
-        yield f"{_counted(refused, 'message')} would be refused: {problem}."
+        yield f"{_counted(refused, 'message')} would be rejected: {problem}."
     yield from _about_definitions(trial.proposed, comparison, trial)
     if gone:
-        yield f"Queues that existed in the window and do not now were taken as there: {_named(gone)}."
+        yield f"Queues that no longer exist are included, as they existed in the time range: {_named(gone)}."
     if any(each.subscription.no_local for each in trial.circumstances.kept):
-        yield "Who sent a message is not recorded: subscriptions that leave out what is their own count as taking it."
+        yield "Senders are not recorded. Subscriptions with noLocal count as accepting all messages."
 
 
 def _about_definitions(proposed: Definitions, comparison: WhatIfComparison, trial: WhatIfRequest) -> Iterator[str]:
     if any(isinstance(each, VirtualTopic) and each.selector_aware for each in proposed.virtual_destinations):
-        yield "What selectorAware virtual topics copy follows the consumers there are, and that are remembered, now."
+        yield "Copies of selectorAware virtual topics are computed for current and remembered consumers."
     if unsent := untested_changes(trial.current, proposed, comparison):
         yield (
-            f"Nothing was sent to {_named(unsent)} in this window, nor brought there by other definitions: of what the"
-            " draft changes there the record tells nothing."
+            f"No messages were sent or forwarded to {_named(unsent)} in this time range. Changes there have no recorded"
+            " messages to compare."
         )
     existing = {f"queue://{name}" for name in trial.circumstances.queues}
     born = [each.name for each in comparison.targets if each.name.startswith("queue://") and each.name not in existing]
     if born:  # a composite queue that only forwards is there, and listed, without keeping anything
         yield (
-            f"Nothing is kept at these yet, and nobody consumed from them: {_named(born)}. What virtual topics would"
-            " copy to such a queue once it keeps messages is not counted."
+            f"These queues do not exist yet and have no consumers: {_named(born)}. Copies that virtual topics would"
+            " send to them are not counted."
         )
 
 
@@ -169,17 +170,17 @@ def _totals(comparison: WhatIfComparison) -> ResultTable:
     for label, unit, of in (
         ("Copies stored", 0, comparison.copies),
         ("Bytes of these copies", 1, comparison.copies),
-        ("Messages of which something is stored", 0, lambda which: getattr(comparison, which).kept),
-        ("Bytes stored, a message once", 1, lambda which: getattr(comparison, which).kept),
-        ("Messages that reach nothing", 0, lambda which: (_lost(comparison, which), 0)),
-        ("Waiting in the end (draft: predicted)", 0, comparison.left),
-        ("Bytes waiting in the end (draft: predicted)", 1, comparison.left),
+        ("Messages stored at least once", 0, lambda which: getattr(comparison, which).kept),
+        ("Bytes of these messages", 1, lambda which: getattr(comparison, which).kept),
+        ("Unrouted messages", 0, lambda which: (_lost(comparison, which), 0)),
+        ("Final backlog (draft: predicted)", 0, comparison.left),
+        ("Bytes of final backlog (draft: predicted)", 1, comparison.left),
     ):
         rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (ACTIVE, DRAFT))))
     return ResultTable(
-        "totals", "In all",
-        (ResultColumn("what", "What"), ResultColumn("unit", "Unit"), ResultColumn("in_force", "In force", "messages"),
-         ResultColumn("draft", "With the draft", "messages"), ResultColumn("difference", "Difference", "messages")),
+        "totals", "Totals",
+        (ResultColumn("what", "Figure"), ResultColumn("unit", "Unit"), ResultColumn("in_force", "Active", "messages"),
+         ResultColumn("draft", "Draft", "messages"), ResultColumn("difference", "Difference", "messages")),
         _rows(("what", "unit", "in_force", "draft", "difference"), [(*row, row[3] - row[2]) for row in rows]),
     )  # fmt: skip
 
@@ -197,19 +198,19 @@ def _lost(comparison: WhatIfComparison, which: str) -> int:
 def _targets(comparison: WhatIfComparison) -> ResultTable:
     columns = (
         ResultColumn("target", "Target"),
-        ResultColumn("state", ""),
-        ResultColumn("in_force", "In force", "messages"),
-        ResultColumn("draft", "With the draft", "messages"),
+        ResultColumn("state", "Status"),
+        ResultColumn("in_force", "Active", "messages"),
+        ResultColumn("draft", "Draft", "messages"),
         ResultColumn("difference", "Difference", "messages"),
-        ResultColumn("in_force_bytes", "In force", "bytes"),
-        ResultColumn("draft_bytes", "With the draft", "bytes"),
-        ResultColumn("served", "Served a minute", "messages"),
-        ResultColumn("waiting_recorded", "Waiting in the end, recorded", "messages"),
-        ResultColumn("waiting_draft", "with the draft", "messages"),
+        ResultColumn("in_force_bytes", "Active", "bytes"),
+        ResultColumn("draft_bytes", "Draft", "bytes"),
+        ResultColumn("served", "Consumed per minute", "messages"),
+        ResultColumn("waiting_recorded", "Final backlog, active", "messages"),
+        ResultColumn("waiting_draft", "Final backlog, draft", "messages"),
     )
     minutes = comparison.buckets.seconds / 60
     rows = [_target(each, minutes) for each in comparison.targets]
-    return ResultTable("targets", "What each target gets", columns, _rows([each.name for each in columns], rows))
+    return ResultTable("targets", "Messages per target", columns, _rows([each.name for each in columns], rows))
 
 
 def _target(each: ComparedTarget, minutes: float) -> tuple:
@@ -229,12 +230,12 @@ def _legs(comparison: WhatIfComparison) -> ResultTable:
     columns = (
         ResultColumn("leg", "No."),
         ResultColumn("definition", "Definition"),
-        ResultColumn("at", "At"),
-        ResultColumn("target", "To"),
+        ResultColumn("at", "Source"),
+        ResultColumn("target", "Target"),
         ResultColumn("selector", "Selector"),
-        ResultColumn("in_force", "Taken as in force", "messages"),
-        ResultColumn("taken", "Taken with the draft", "messages"),
-        ResultColumn("refused", "Refused", "messages"),
+        ResultColumn("in_force", "Accepted, active", "messages"),
+        ResultColumn("taken", "Accepted, draft", "messages"),
+        ResultColumn("refused", "Not matched", "messages"),
         ResultColumn("unknown", "Unknown", "messages"),
     )
     rows = [
@@ -249,15 +250,15 @@ def _legs(comparison: WhatIfComparison) -> ResultTable:
         )
         for place, (leg, in_force, draft) in enumerate(comparison.legs, 1)
     ]
-    return ResultTable("legs", "What each leg takes", columns, _rows([each.name for each in columns], rows))
+    return ResultTable("legs", "Matches per selector", columns, _rows([each.name for each in columns], rows))
 
 
 def _samples(samples: Sequence[MessageSample]) -> ResultTable:
     columns = (
-        ResultColumn("what", "Sample of"),
+        ResultColumn("what", "Example of"),
         ResultColumn("message", "Message"),
         ResultColumn("time", "Sent"),
-        ResultColumn("destination", "To"),
+        ResultColumn("destination", "Sent to"),
     )
     rows = pa.table(
         {
@@ -267,7 +268,7 @@ def _samples(samples: Sequence[MessageSample]) -> ResultTable:
             "destination": pa.array([each.destination for each in samples], pa.string()),
         }
     )
-    return ResultTable("samples", "Messages it is true of", columns, rows)
+    return ResultTable("samples", "Example messages", columns, rows)
 
 
 #: Columns of text; all others hold whole numbers.
@@ -289,7 +290,7 @@ def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
 
 
 def chart(comparison: WhatIfComparison, covered: TimeWindow) -> tuple[str, dict] | None:
-    """Predicted depths of the targets for which they differ most, or which end deepest, where there is a record."""
+    """Draw recorded and predicted depths of the targets with the largest difference."""
     keeping = [each for each in comparison.targets if each.keeps]
     deepest = sorted(
         keeping, key=lambda each: (-abs(each.waiting_draft[-1] - each.waiting_recorded[-1]), -each.waiting_draft[-1])
@@ -308,6 +309,6 @@ def chart(comparison: WhatIfComparison, covered: TimeWindow) -> tuple[str, dict]
         )
         for each in shown
     }
-    return "Waiting as recorded, and with the draft at the rate at which it was served", charts.before_and_after(
+    return "Depth: recorded, and predicted for the draft at the recorded consumption rate", charts.before_and_after(
         times, pairs, "messages"
     )

@@ -1,4 +1,4 @@
-"""Alerts: the rules, what fires and fired, what a rule would have done."""
+"""REST API of alerts: rules, firings, deliveries and tests."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ MOST = 10_000
 
 
 class RuleIn(RequestBody):
-    """When somebody wants to be told, and who."""
+    """A condition and its recipients."""
 
     name: str
     metric: str
-    pattern: str = Field(">", description="Of destinations; of no meaning for the whole broker")
+    pattern: str = Field(">", description="Destinations; ignored for metrics of the broker")
     below: bool = False
     threshold: float
-    hold: int = Field(0, description="Seconds the rule must be broken until it fires")
-    mail: str = Field("", description="Addresses, comma separated")
+    hold: int = Field(0, description="Seconds the condition must hold before the rule fires")
+    mail: str = Field("", description="Comma-separated addresses")
     webhook: str = ""
-    secret: str = Field("", description="Signs what the webhook is sent; empty: the former one, or a new one")
+    secret: str = Field("", description="Signing secret of the webhook; empty: unchanged, or generated for a new rule")
 
     def form(self, row: AlertRule | None = None) -> RuleForm:
         """As the page's form takes it."""
@@ -47,7 +47,7 @@ class RuleIn(RequestBody):
 
 
 class RuleOut(Schema):
-    """A rule. Its secret is told once, when it is made."""
+    """A rule. Its secret is returned only when the rule is created."""
 
     id: int
     name: str
@@ -59,9 +59,9 @@ class RuleOut(Schema):
     is_on: bool
     silenced_until: datetime | None
     mail: str
-    webhook: str = Field(description="Its scheme and host alone without the right to change the rule")
+    webhook: str = Field(description="Scheme and host only, without permission to change the rule")
     author: str
-    sentence: str = Field(description="The rule in words")
+    sentence: str = Field(description="The condition as text")
 
     @staticmethod
     def resolve_sentence(rule: AlertRule) -> str:
@@ -75,20 +75,20 @@ class RuleOut(Schema):
 
 
 class RuleCreatedOut(RuleOut):
-    """A rule that was made."""
+    """A new rule with its signing secret."""
 
     secret: str
 
 
 class RuleStepIn(RequestBody):
-    """What to do with a rule."""
+    """An action on a rule: silence, unsilence (`hear`), or enable and disable (`switch`)."""
 
     action: Literal["silence", "hear", "switch"]
     hours: Literal[1, 8, 24, 168] = 1
 
 
 class FiringOut(Schema):
-    """A time in which a rule was broken by one subject."""
+    """A period in which one subject met the condition of a rule."""
 
     id: int
     rule_name: str
@@ -103,7 +103,7 @@ class FiringOut(Schema):
 
 
 class FiringPage(Schema):
-    """A page of them, latest first."""
+    """A page of firings, latest first."""
 
     items: list[FiringOut]
     total: int
@@ -112,17 +112,17 @@ class FiringPage(Schema):
 
 
 class FiringQuery(PageQuery):
-    """Which ones; empty: all."""
+    """A filter by state; empty: all."""
 
     state: Literal["", "pending", "firing", "ended"] = ""
 
 
 class DeliveryOut(Schema):
-    """What was told to somebody outside."""
+    """A notification that was sent, or is to be sent."""
 
     kind: str
     event: str
-    target: str = Field(description="Of a webhook its scheme and host alone without the right to change the rule")
+    target: str = Field(description="Scheme and host only for webhooks, without permission to change the rule")
     state: str
     attempts: int
     detail: str
@@ -137,16 +137,16 @@ class DeliveryOut(Schema):
 
 
 class TestDeliveryOut(Schema):
-    """What came of a test at one of those whom a rule tells."""
+    """The outcome of a test notification for one recipient."""
 
     kind: str
     target: str
     sent: bool
-    reason: str = Field(description="Why it failed; empty where it was sent")
+    reason: str = Field(description="Error text; empty if sent")
 
 
 class EpisodeOut(Schema):
-    """A time in which a rule would have fired, in seconds since the epoch."""
+    """A period in which a rule would have fired, in seconds since the epoch."""
 
     subject: str
     fired: int
@@ -155,7 +155,7 @@ class EpisodeOut(Schema):
 
 
 class ReplayOut(Schema):
-    """What a rule would have done over the last 24 hours."""
+    """Test result of a rule on the last 24 hours."""
 
     episodes: list[EpisodeOut]
     total: int
@@ -167,13 +167,13 @@ class ReplayOut(Schema):
 
 @operation(router, "GET", "/rules", Verb.SEE, response=list[RuleOut])
 def list_alert_rules(request: HttpRequest) -> Any:
-    """List alert rules about what one sees, by name."""
+    """List alert rules on visible destinations, by name."""
     return rule_changes.visible_rules(request)
 
 
 @operation(router, "POST", "/rules", Verb.ALERT, response={201: RuleCreatedOut})
 def create_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
-    """Make an alert rule."""
+    """Create an alert rule."""
     return Status(201, _saved(request, wanted, None))
 
 
@@ -185,7 +185,7 @@ def change_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleIn) -> Any
 
 @operation(router, "POST", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
 def step_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleStepIn) -> Any:
-    """Silence a rule for some hours, hear it again, or switch it on or off."""
+    """Silence or unsilence a rule, or enable or disable it."""
     row = rule_changes.get_editable_rule(request, rule_id)
     rule_changes.change(request, row, wanted.action, str(wanted.hours))
     return row
@@ -193,14 +193,14 @@ def step_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleStepIn) -> A
 
 @operation(router, "DELETE", "/rules/{int:rule_id}", Verb.ALERT, response={204: None})
 def delete_alert_rule(request: HttpRequest, rule_id: int) -> Any:
-    """Delete an alert rule. What it told is kept."""
+    """Delete an alert rule. Its history is kept."""
     rule_changes.change(request, rule_changes.get_editable_rule(request, rule_id), "delete")
     return Status(204, None)
 
 
 @operation(router, "POST", "/test", Verb.ALERT, response=ReplayOut)
 def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
-    """What a rule would have done over the last 24 hours; nothing is kept."""
+    """Test a rule on the last 24 hours. Nothing is saved."""
     form = wanted.form()
     rule = form.rule()
     if rule is None:
@@ -211,13 +211,13 @@ def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
 
 @operation(router, "POST", "/rules/{int:rule_id}/test", Verb.ALERT, response=list[TestDeliveryOut])
 def send_test_of_alert_rule(request: HttpRequest, rule_id: int) -> Any:
-    """Send a test, marked as one, to all whom a rule tells: what came of each."""
+    """Send a test notification to each recipient of a rule; return the outcomes."""
     return rule_changes.send_test(request, rule_changes.get_editable_rule(request, rule_id))
 
 
 @operation(router, "GET", "/firings", Verb.SEE, response=FiringPage)
 def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -> Any:
-    """List what fires and what fired, latest first."""
+    """List firings, latest first."""
     sees, found = visible(request.user), AlertFiring.objects.all()
     if query.state:
         found = found.filter(state=query.state)
@@ -226,10 +226,10 @@ def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -
 
 @operation(router, "GET", "/firings/{int:firing_id}/deliveries", Verb.SEE, response=list[DeliveryOut])
 def list_deliveries(request: HttpRequest, firing_id: int) -> Any:
-    """What was told to whom about a firing."""
+    """List the notifications of a firing."""
     found = get_object_or_404(AlertFiring, pk=firing_id)
     if not is_visible(found, visible(request.user)):
-        raise Http404(f"There is no firing {firing_id}.")
+        raise Http404(f"Alert {firing_id} not found.")
     return found.deliveries.select_related("firing__rule")
 
 

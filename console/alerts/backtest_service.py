@@ -36,9 +36,9 @@ def replay_rule(rule: AlertCondition) -> AlertReplay:
     door = gateway()
     looked = charts_history.read_broker_points(door, COARSE)
     if not rule.meaning.has_history:
-        return AlertReplay([], 0, 0, 0, len(looked), f"The history does not hold the {rule.meaning.said}.")
+        return AlertReplay([], 0, 0, 0, len(looked), f"No history of the {rule.meaning.said}.")
     if rule.meaning.is_per_part and rule.threshold >= 1:
-        return AlertReplay([], 0, 0, 0, len(looked), f"The history holds the {rule.meaning.said} in all, not of each.")
+        return AlertReplay([], 0, 0, 0, len(looked), f"The history has only the total {rule.meaning.said}.")
     if rule.meaning.of_broker:
         told = [each for each in looked if OF_BROKER[rule.metric](each) is not None]
         episodes = replay(rule, {}, told, COARSE.step)

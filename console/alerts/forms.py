@@ -50,7 +50,7 @@ class RuleForm(forms.ModelForm):
         """Addresses, comma separated."""
         addresses = [each.strip() for each in self.cleaned_data["mail"].split(",") if each.strip()]
         if len(addresses) > MOST_ADDRESSES:
-            raise ValidationError(f"A rule tells {MOST_ADDRESSES} addresses at most.")
+            raise ValidationError(f"Enter at most {MOST_ADDRESSES} addresses.")
         for each in addresses:
             validate_email(each)
         return ", ".join(addresses)
@@ -76,9 +76,9 @@ class RuleForm(forms.ModelForm):
         said = super().clean()
         metric = AlertMetric(said["metric"]) if "metric" in said else None
         if metric is not None and DESCRIPTIONS[metric].is_per_part and said.get("below"):
-            self.add_error("below", f"{DESCRIPTIONS[metric].label} are told of when there are any: choose above.")
+            self.add_error("below", f"{DESCRIPTIONS[metric].label} can only be used with “above”.")
         if metric is AlertMetric.AWAY and said.get("threshold", 0) >= 1:
-            self.add_error("threshold", "Each broker that is away is told of by itself: choose 0.")
+            self.add_error("threshold", "Each unreachable broker fires separately. Enter 0.")
         return said
 
     def rule(self) -> AlertCondition | None:

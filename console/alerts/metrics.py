@@ -1,4 +1,4 @@
-"""Metrics: what an alert rule may look at, and what each is called. Pure."""
+"""Metrics of alert rules: label, unit and description of each. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from analytics.model.failure_patterns import COUNTED_AGAIN
 from brokerapp.model.destination import DestinationKind
 from console.ui.formatting import number_format
 
-#: Seconds over which things that seldom happen are counted.
+#: Seconds over which rare events are counted.
 LATELY_SECONDS = 600
 
 
 class AlertMetric(StrEnum):
-    """What a rule looks at."""
+    """The metric of an alert rule; values are stored."""
 
     DEPTH = "depth"
     OLDEST = "oldest"
@@ -44,13 +44,13 @@ class AlertMetric(StrEnum):
     NODES = "nodes"
 
 
-#: What a metric is of, as the form groups them.
-QUEUES, SUBSCRIPTIONS, WHOLE = "Queues and topics", "Durable subscriptions", "The whole broker"
+#: Groups of metrics in the form.
+QUEUES, SUBSCRIPTIONS, WHOLE = "Queues and topics", "Durable subscriptions", "Broker"
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDescription:
-    """A metric as a form and a sentence have it."""
+    """Describes a metric for the form and for sentences."""
 
     label: str
     unit: str
@@ -86,117 +86,117 @@ _BOTH = (DestinationKind.QUEUE, DestinationKind.TOPIC)
 _TOPICS = (DestinationKind.TOPIC,)
 
 DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
-    AlertMetric.DEPTH: MetricDescription("Depth", "messages", "Messages pending in a queue"),
-    AlertMetric.OLDEST: MetricDescription("Oldest message", "s", "How long the first message of a queue waits"),
+    AlertMetric.DEPTH: MetricDescription("Depth", "messages", "Messages in a queue that are not acknowledged"),
+    AlertMetric.OLDEST: MetricDescription("Oldest message", "s", "Age of the first message in a queue"),
     AlertMetric.NO_CONSUMER: MetricDescription(
-        "Nobody consumes",
+        "No consumers",
         "messages",
-        "Messages pending in a queue without any consumer",
-        noun="depth without a consumer",
+        "Depth of a queue without consumers",
+        noun="depth without consumers",
     ),
     AlertMetric.DEAD: MetricDescription(
         "Dead letters",
         "messages",
-        f"Messages that came to a dead-letter queue within ten minutes; {COUNTED_AGAIN}",
-        noun="number of dead letters that came within ten minutes",
+        f"Messages added to a dead-letter queue within 10 minutes; {COUNTED_AGAIN}",
+        noun="number of new dead letters within 10 minutes",
     ),
-    AlertMetric.RATE_IN: MetricDescription("Rate in", "msg/s", "Messages a second that arrive", kinds=_BOTH),
+    AlertMetric.RATE_IN: MetricDescription("Enqueue rate", "msg/s", "Messages enqueued per second", kinds=_BOTH),
     AlertMetric.RATE_OUT: MetricDescription(
-        "Rate out", "msg/s", "Messages a second that leave: dequeued from a queue, handed out by a topic", kinds=_BOTH
+        "Dequeue rate", "msg/s", "Messages per second dequeued from a queue, or dispatched by a topic", kinds=_BOTH
     ),
     AlertMetric.EXPIRED: MetricDescription(
         "Expired",
         "messages",
-        "Messages whose time to live ended within ten minutes",
-        noun="number expired within ten minutes",
+        "Messages that expired within 10 minutes",
+        noun="number expired within 10 minutes",
         kinds=_BOTH,
     ),
     AlertMetric.REDELIVERED: MetricDescription(
         "Redelivered",
         "messages",
-        "Messages that came back from a consumer within ten minutes, to be delivered again",
-        noun="number redelivered within ten minutes",
+        "Messages redelivered within 10 minutes",
+        noun="number redelivered within 10 minutes",
     ),
     AlertMetric.DROPPED: MetricDescription(
         "Dropped",
         "messages",
-        "Messages not kept, within ten minutes: copies for a full queue, or for a slow subscriber",
-        noun="number dropped within ten minutes",
+        "Messages dropped within 10 minutes by full queues or for slow consumers",
+        noun="number dropped within 10 minutes",
         kinds=_BOTH,
     ),
     AlertMetric.BLOCKED: MetricDescription(
         "Blocked sends",
         "sends",
-        "Sends that found no room and had to wait, within ten minutes",
-        noun="number of blocked sends within ten minutes",
+        "Sends blocked by flow control within 10 minutes",
+        noun="number of blocked sends within 10 minutes",
         kinds=_BOTH,
     ),
     AlertMetric.CONSUMERS: MetricDescription(
-        "Consumers", "consumers", "Who consumes, durable subscriptions online included", kinds=_BOTH
+        "Consumers", "consumers", "Consumers, including online durable subscriptions", kinds=_BOTH
     ),
     AlertMetric.PRODUCERS: MetricDescription(
-        "Producers", "producers", "Connections that sent here and are still open", kinds=_BOTH, has_history=False
+        "Producers", "producers", "Open connections that sent messages here", kinds=_BOTH, has_history=False
     ),
     AlertMetric.IN_FLIGHT: MetricDescription(
         "In flight",
         "messages",
-        "Handed to consumers and not acknowledged yet",
+        "Messages dispatched and not acknowledged",
         noun="number in flight",
         has_history=False,
     ),
     AlertMetric.BACKLOG: MetricDescription(
-        "Backlog", "messages", "Messages that wait for a durable subscription", SUBSCRIPTIONS, _TOPICS
+        "Backlog", "messages", "Messages stored for a durable subscription", SUBSCRIPTIONS, _TOPICS
     ),
     AlertMetric.OFFLINE: MetricDescription(
         "Offline",
         "s",
-        "How long nobody has consumed a durable subscription",
+        "Time since a durable subscription was last online",
         SUBSCRIPTIONS,
         _TOPICS,
         noun="time offline",
     ),
-    AlertMetric.STORE: MetricDescription("Store", "%", "How full the store is, of its limit", WHOLE),
+    AlertMetric.STORE: MetricDescription("Store", "%", "Used share of the store limit", WHOLE),
     AlertMetric.TEMPORARY: MetricDescription(
-        "Temporary store", "%", "How full of non-persistent messages the store is, of their limit", WHOLE
+        "Temporary store", "%", "Non-persistent messages in the store, as a share of their limit", WHOLE
     ),
     AlertMetric.MEMORY: MetricDescription(
-        "Store, of the machine's memory", "%", "What the store takes of its machine's memory", WHOLE,
-        noun="store's share of the machine's memory",
+        "Store (share of host memory)", "%", "Memory of the store as a share of host memory", WHOLE,
+        noun="store's share of host memory",
     ),
     AlertMetric.ROOM: MetricDescription(
-        "Memory", "%", "Messages that a node has taken and not stored yet, and open transactions, of their limit", WHOLE
+        "Memory", "%", "Messages not stored yet and open transactions of a node, as a share of their limit", WHOLE
     ),
     AlertMetric.DISK: MetricDescription(
-        "Disk", "%", "How full the file system of the embedded store is", WHOLE, noun="used share of the store's disk"
+        "Disk", "%", "Used share of the file system of the embedded store", WHOLE, noun="used share of the store's disk"
     ),
-    AlertMetric.CONNECTIONS: MetricDescription("Connections", "connections", "STOMP connections that are open", WHOLE),
+    AlertMetric.CONNECTIONS: MetricDescription("Connections", "connections", "Open STOMP connections", WHOLE),
     AlertMetric.HELD_BACK: MetricDescription(
-        "Connections held back", "connections", "Connections of which a send waits for room (flow control)", WHOLE,
-        noun="number of connections held back",
+        "Blocked connections", "connections", "Connections blocked by flow control", WHOLE,
+        noun="number of blocked connections",
     ),
     AlertMetric.SLOW: MetricDescription(
-        "Slow connections", "connections", "Connections that do not take what is written to them", WHOLE,
+        "Slow connections", "connections", "Connections that do not read data in time", WHOLE,
         noun="number of slow connections",
     ),
     AlertMetric.LINKS_DOWN: MetricDescription(
-        "Network links down", "links", "Links of a network connector that should be there and are not", WHOLE,
-        noun="number of network links down", fact="has no link to its broker",
+        "Bridges down", "bridges", "Bridges of network connectors that are not connected", WHOLE,
+        noun="number of bridges down", fact="has a bridge that is not connected",
     ),
     AlertMetric.AWAY: MetricDescription(
-        "Cluster brokers away", "brokers", "Other brokers of the cluster that cannot be reached", WHOLE,
-        noun="number of cluster brokers away", fact="of the cluster cannot be reached",
+        "Unreachable cluster brokers", "brokers", "Brokers of the cluster that do not respond", WHOLE,
+        noun="number of unreachable cluster brokers", fact="of the cluster is unreachable",
     ),
     AlertMetric.NODES: MetricDescription(
-        "Nodes", "nodes", "Nodes of this broker that run", WHOLE, noun="number of nodes"
+        "Nodes", "nodes", "Running nodes of this broker", WHOLE, noun="number of nodes"
     ),
 }  # fmt: skip
 
 #: Units that are nouns, so that one of them has no s.
-COUNTED = ("messages", "sends", "connections", "consumers", "producers", "links", "brokers", "nodes")
+COUNTED = ("messages", "sends", "connections", "consumers", "producers", "bridges", "brokers", "nodes")
 
 
 def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:
-    """All metrics by what they are of."""
+    """Return all metrics by group."""
     groups: dict[str, list[tuple[AlertMetric, MetricDescription]]] = {}
     for metric, meaning in DESCRIPTIONS.items():
         groups.setdefault(meaning.group, []).append((metric, meaning))
@@ -204,11 +204,11 @@ def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:
 
 
 def amount(metric: AlertMetric, value: float) -> str:
-    """A number of a metric with its unit: `1,204 messages`, `4 min`, `80 %`."""
+    """Format a value of a metric with its unit: `1,204 messages`, `4 min`, `80%`."""
     unit = DESCRIPTIONS[metric].unit
     if unit == "s":
         return number_format.format_duration(value)
     if unit in COUNTED:
         return number_format.pluralize_count(round(value), unit.removesuffix("s"))
     text = number_format.format_integer(value) if unit != "msg/s" else number_format.format_rate(value)
-    return f"{text} {unit}"
+    return f"{text}%" if unit == "%" else f"{text} {unit}"

@@ -53,12 +53,12 @@ def cells(user: AnyUser, setting: UserSetting | None = None) -> dict[str, Any]:
     """
     firing, waits, ended = _firing(user), _waiting(user), _ended(user, setting or load_settings(user))
     count = len(firing) + len(waits) + sum(each.is_new for each in ended)
-    groups = [("Fires now", firing, "alerts"), ("Waits for you", waits, ""), ("Came to an end", ended, "")]
+    groups = [("Firing", firing, "alerts"), ("Awaiting your approval", waits, ""), ("Recently finished", ended, "")]
     shown = [(label, items[:MAX_SHOWN], len(items) - MAX_SHOWN, page) for label, items, page in groups if items]
     return {
         "count": number_format.format_integer(count) if count else "",
         "state": "act" if firing else "note" if count else "quiet",
-        "says": number_format.pluralize_count(count, "notice"),
+        "says": number_format.pluralize_count(count, "notification"),
         "bell_html": render_to_string("layout/notifications.html", {"sections": shown}),
     }
 
@@ -90,7 +90,7 @@ def _waiting(user: AnyUser) -> list[NotificationItem]:
     if has_permission(user, Verb.ROUTE):
         found += [
             NotificationItem(
-                each.name, f"A draft of {each.author} to apply", reverse("draft", args=[each.pk]), each.changed, "look"
+                each.name, f"Draft by {each.author}", reverse("draft", args=[each.pk]), each.changed, "look"
             )
             for each in draft_service.list_visible([Draft.State.ASKED], pattern_filter(user), MAX_WAITING)
         ]
@@ -98,7 +98,7 @@ def _waiting(user: AnyUser) -> list[NotificationItem]:
 
 
 def _asked(by: str, reason: str) -> str:
-    return f"{by} asks: “{reason}”" if reason else f"{by} asks for it"
+    return f"Requested by {by}: “{reason}”" if reason else f"Requested by {by}"
 
 
 def _ended(user: AnyUser, setting: UserSetting) -> list[NotificationItem]:
@@ -112,7 +112,7 @@ def _jobs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
     found = job_service.listed(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
     for each in found[:MAX_SHOWN]:
-        detail = each.note or f"{number_format.pluralize_count(each.done, 'message')} done"
+        detail = each.note or f"{number_format.pluralize_count(each.done, 'message')} processed"
         if each.failed:
             detail += f", {number_format.format_integer(each.failed)} failed"
         if again := returned.failed_again(each):
@@ -137,7 +137,7 @@ def _drafts(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     decided = Draft.objects.filter(author=name, changed__gt=since).exclude(state__in=Draft.OPEN_STATES)
     for each in decided.exclude(decided_by=name)[:MAX_SHOWN]:
         is_applied = each.state == Draft.State.APPLIED
-        detail = f"{'Applied' if is_applied else 'Dropped'} by {each.decided_by}"
+        detail = f"{'Applied' if is_applied else 'Discarded'} by {each.decided_by}"
         yield NotificationItem(
             each.name, detail, reverse("draft", args=[each.pk]), each.changed, "good" if is_applied else "look"
         )

@@ -34,7 +34,7 @@ def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
     """The rule, for somebody who may change it. Raises Http404 where they may not know of it, PermissionDenied."""
     row = get_object_or_404(AlertRule, pk=rule_id)
     if not any(map(pattern_filter(request.user), rule_of(row).places)):
-        raise Http404("There is no such rule.")
+        raise Http404("Alert rule not found.")
     require_all(request, rule_of(row))
     return row
 
@@ -100,24 +100,24 @@ def _silence(row: AlertRule, hours: str) -> str:
     hours = hours if hours in SILENCES else "1"
     row.silenced_until = timezone.now() + timedelta(hours=int(hours))
     row.save()
-    return f"Nobody is told about “{row.name}” for {SILENCES[hours]}. It is still judged and shown."
+    return f"“{row.name}” silenced for {SILENCES[hours]}. It is still evaluated."
 
 
 def _unsilence(row: AlertRule, _hours: str) -> str:
     row.silenced_until = None
     row.save()
-    return f"“{row.name}” is heard again."
+    return f"Rule “{row.name}” unsilenced."
 
 
 def _switch(row: AlertRule, _hours: str) -> str:
     row.is_on = not row.is_on
     row.save()
-    return f"“{row.name}” is {'on' if row.is_on else 'off'}."
+    return f"Rule “{row.name}” {'enabled' if row.is_on else 'disabled'}."
 
 
 def _delete(row: AlertRule, _hours: str) -> str:
     row.delete()
-    return f"The rule “{row.name}” is deleted. What it told is kept."
+    return f"Rule “{row.name}” deleted. Its history is kept."
 
 
 CHANGES = {"silence": _silence, "hear": _unsilence, "switch": _switch, "delete": _delete}

@@ -23,7 +23,7 @@ MAX_OPEN = 100
 
 @dataclass(frozen=True, slots=True)
 class AlertCondition:
-    """When somebody wants to be told. `threshold` in the unit of the metric."""
+    """The condition of an alert rule. `threshold` is in the unit of the metric."""
 
     metric: AlertMetric
     threshold: float
@@ -66,7 +66,7 @@ class AlertCondition:
         return f"any {every}" if self.pattern == ANY_REST else self.pattern
 
     def __str__(self) -> str:
-        """`depth of orders.> above 100 messages for 5 min`"""
+        """Describe the condition: `depth of orders.> above 100 messages for 5 min`."""
         meaning = self.meaning
         of = "" if meaning.of_broker else f" of {self._which}"
         sense = "below" if self.below else "above"
@@ -120,7 +120,7 @@ def subjects_of(
 
 
 def sentence(rule: AlertCondition, subject: str, value: float) -> str:
-    """What to tell somebody: `orders: depth is 1,204 messages, above 1,000`."""
+    """Format the alert text: `orders: depth is 1,204 messages, above 1,000`."""
     if rule.meaning.fact:
         return f"{subject} {rule.meaning.fact}"
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)

@@ -49,9 +49,9 @@ def send_test(rule: AlertRule, asked_by: str) -> list[TestDeliveryResult]:
     """
     targets = targets_of(rule)
     if not targets:
-        raise RequestRefused(f"“{rule.name}” tells nobody: give it a mail address or a webhook, and save it")
+        raise RequestRefused(f"Rule “{rule.name}” has no recipients. Add an email address or a webhook, and save it.")
     if seconds := _TESTS.wait(asked_by):
-        raise RequestRefused(f"{asked_by} sent {_TESTS.burst} tests in a row: the next one may go in {seconds} s")
+        raise RequestRefused(f"Too many tests by {asked_by}. Try again in {seconds} s.")
     _require_room(rule, len(targets))
     firing = _no_firing(rule)
     deliveries = [AlertDelivery(firing=firing, kind=kind, event=TEST, target=target) for kind, target in targets]
@@ -68,12 +68,14 @@ def _require_room(rule: AlertRule, wanted: int) -> None:
     A test takes no room from alerts.
     """
     if remaining_quota(rule, timezone.now()) < wanted or _TOLD.wait(str(rule.pk), wanted):
-        raise RequestRefused(f"“{rule.name}” tells at most {MAX_AN_HOUR} times an hour, by tests too: try again later")
+        raise RequestRefused(
+            f"Rule “{rule.name}” has reached its limit of {MAX_AN_HOUR} notifications per hour. Try again later."
+        )
 
 
 def _no_firing(rule: AlertRule) -> AlertFiring:
     """What a test tells of: nothing that happened, so that it is not kept."""
     return AlertFiring(
         rule=rule, rule_name=rule.name, subject=TEST, since=timezone.now(), value=rule.threshold, worst=rule.threshold,
-        sentence=f"This is a test: nothing is wrong. You are told when this is so: {rule_of(rule)}.",
+        sentence=f"Test notification. The rule fires when: {rule_of(rule)}.",
     )  # fmt: skip

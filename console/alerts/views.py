@@ -71,9 +71,9 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     form = RuleForm(request.POST or None, instance=row, initial=_wanted(request))
     if request.method == "POST" and form.is_valid():
         saved = rule_changes.save(request, form, row)
-        messages.success(request, f"The rule “{saved.name}” is judged from now on.")
+        messages.success(request, f"Rule “{saved.name}” saved and active.")
         if saved.webhook and form.made_secret:
-            messages.info(request, f"What its webhook gets is signed with the secret {saved.secret} (shown this once).")
+            messages.info(request, f"Signing secret of the webhook: {saved.secret} (shown only once).")
         return redirect("alerts")
     context = {"form": form, "row": row, "groups": grouped(), "unjudged": _unjudged(row)}
     return render(request, "alerts/rule.html", context, status=400 if request.method == "POST" else 200)
@@ -130,7 +130,7 @@ def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
     row, action = rule_changes.get_editable_rule(request, rule_id), request.POST.get("action", "")
     if action not in CHANGES:
-        messages.error(request, "Nothing was done: choose what to do.")
+        messages.error(request, "Choose an action.")
         return redirect("alerts")
     messages.success(request, rule_changes.change(request, row, action, request.POST.get("hours", "")))
     return redirect("alerts")

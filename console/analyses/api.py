@@ -23,7 +23,7 @@ router = Router(tags=["analyses"])
 
 
 class ParameterOut(Schema):
-    """What a request may say."""
+    """A parameter of an analysis."""
 
     name: str
     default: str
@@ -31,7 +31,7 @@ class ParameterOut(Schema):
 
 
 class AnalysisOut(Schema):
-    """A question that can be asked."""
+    """An analysis in the catalogue."""
 
     kind: str
     title: str
@@ -40,14 +40,14 @@ class AnalysisOut(Schema):
 
 
 class RunIn(RequestBody):
-    """What to ask."""
+    """An analysis to run, with its parameters."""
 
     kind: str
     parameters: dict[str, str] = {}
 
 
 class RunOut(Schema):
-    """How a run stands."""
+    """The state of a run."""
 
     id: UUID
     kind: str
@@ -66,7 +66,7 @@ class RunOut(Schema):
 
 
 class PinIn(RequestBody):
-    """Whether a run is kept for ever."""
+    """Whether a run is exempt from cleanup."""
 
     pinned: bool
 
@@ -82,7 +82,7 @@ class RunPage(Schema):
 
 @operation(router, "GET", "", Verb.SEE, response=list[AnalysisOut])
 def list_analyses(request: HttpRequest) -> Any:
-    """What can be asked of the recorded traffic."""
+    """List the analyses in the catalogue."""
     return catalogue()
 
 
@@ -107,23 +107,23 @@ def start_run(request: HttpRequest, wanted: RunIn) -> Any:
 
 @operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
-    """One run."""
+    """Get a run."""
     return get_run_or_404(request, str(run_id))
 
 
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
 def get_result(request: HttpRequest, run_id: UUID) -> Any:
-    """What a run found: charts, tables and a sentence."""
+    """Get the result of a run: summary, charts and tables."""
     run = get_run_or_404(request, str(run_id))
     result = run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:
-        raise Http404(f"The run {run_id} has no result: it is {run.state}.")
+        raise Http404(f"Run {run_id} has no result (state: {run.state}).")
     return result
 
 
 @operation(router, "POST", "/runs/{uuid:run_id}/cancel", Verb.ANALYSE, response=RunOut)
 def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
-    """Stop a run."""
+    """Cancel a run."""
     run = get_run_or_404(request, str(run_id))
     if not run.is_final:
         with trail.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
@@ -134,7 +134,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
 
 @operation(router, "PUT", "/runs/{uuid:run_id}/pin", Verb.ANALYSE, response=RunOut)
 def pin_run(request: HttpRequest, run_id: UUID, wanted: PinIn) -> Any:
-    """Keep a run for ever, or no longer than others."""
+    """Pin or unpin a run. Pinned runs are exempt from cleanup."""
     run = get_run_or_404(request, str(run_id))
     run_service.pin(request, run, wanted.pinned)
     return run

@@ -77,11 +77,11 @@ def describe_chart(figure: Mapping[str, Any]) -> str:
     """What a figure draws, in words: how many lines or bars of what, and of the first the numbers."""
     traces = [each for each in figure["data"] if _values(each)]
     if not traces:
-        return "Nothing is drawn."
+        return "No data."
     if traces[0].get("type") == "bar":
         return _of_bars(traces, _unit(figure, "xaxis"))
     unit = _unit(figure, "yaxis")
-    told = [f"{short_name(each.get('name')) or 'the line'} {_range(each)}" for each in traces]
+    told = [f"{short_name(each.get('name')) or 'line'} {_range(each)}" for each in traces]
     return f"{number_format.pluralize_count(len(traces), 'line')} over time{unit}: {_listed(told)}."
 
 

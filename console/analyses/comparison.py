@@ -33,15 +33,15 @@ class ValuePair:
 
     @property
     def percent(self) -> str:
-        """The share in words: `+12 %`, or `new` and `gone`."""
+        """Format the relative difference: `+12%`, or `new` and `removed`."""
         if self.before is None and self.after is not None:
             return "new"
         if self.after is None and self.before is not None:
-            return "gone"
+            return "removed"
         if self.share is None or not self.difference:
             return ""
         digits = 0 if abs(self.share) >= 0.01 else 2
-        return f"{self.share:+.{digits}%}".replace("%", " %").replace("-", MINUS)
+        return f"{self.share:+.{digits}%}".replace("-", MINUS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from console.ui.formatting import number_format
 #: Rows of a table that a page shows.
 SIZE = 25
 #: What stands below the heading of a column in this unit.
-UNITS = {"messages": "messages", "bytes": "size", "rate": "a second"}
+UNITS = {"messages": "messages", "bytes": "size", "rate": "msg/s"}
 _TEXTS = ("", "time")
 
 

@@ -19,7 +19,7 @@ State = AnalysisRun.State
 #: What the chips narrow the list to.
 CHIPS: dict[str, tuple[str, Q]] = {
     "": ("All", Q()),
-    "open": ("Under way", ~Q(state__in=AnalysisRun.FINAL)),
+    "open": ("In progress", ~Q(state__in=AnalysisRun.FINAL)),
     "done": ("Done", Q(state=State.DONE)),
     "failed": ("Failed", Q(state=State.FAILED)),
     "pinned": ("Pinned", Q(pinned=True)),
@@ -28,9 +28,9 @@ CHIPS: dict[str, tuple[str, Q]] = {
 SORTS: dict[str, tuple[str, Any, bool]] = {
     "title": ("Analysis", F("title"), False),
     "state": ("State", F("state"), False),
-    "by": ("Asked by", F("asked_by"), False),
-    "asked": ("Asked", F("created"), True),
-    "took": ("Took", F("finished") - F("created"), True),
+    "by": ("Requested by", F("asked_by"), False),
+    "asked": ("Requested", F("created"), True),
+    "took": ("Duration", F("finished") - F("created"), True),
 }
 USUAL = "asked"
 

@@ -46,6 +46,6 @@ def waiting_ids() -> list[str]:
 def queue_position(run_id: str, line: list[str]) -> str:
     """Where a run waits, in words."""
     if run_id not in line:
-        return "for a worker to take it"
+        return "Waiting for a worker"
     number = line.index(run_id) + 1
-    return f"number {number} of {len(line)} in line" if len(line) > 1 else "next in line"
+    return f"Position {number} of {len(line)} in the queue" if len(line) > 1 else "Next in the queue"

@@ -34,8 +34,8 @@ State = AnalysisRun.State
 
 #: States in words.
 LABELS = {
-    State.QUEUED: "Waiting",
-    State.STARTING: "Starting Spark",
+    State.QUEUED: "Queued",
+    State.STARTING: "Starting",
     State.RUNNING: "Running",
     State.DONE: "Done",
     State.FAILED: "Failed",
@@ -68,7 +68,9 @@ def start(
     Raises RequestRefused when too many of this person wait.
     """
     if edition_id is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
-        raise RequestRefused(f"{MAX_WAITING} analyses of {asked_by} wait already: cancel some, or wait for them")
+        raise RequestRefused(
+            f"{asked_by} already has {MAX_WAITING} queued analyses. Cancel some, or wait until they finish."
+        )
     request = {"kind": kind, **parameters}
     run = AnalysisRun.objects.create(
         kind=kind, title=title, request=request, asked_by=asked_by, edition_id=edition_id, trial=trial
@@ -151,15 +153,13 @@ def on_worker_lost(run_id: str, reason: str) -> bool:
         notify(run_id)
         return False
     tries = AnalysisRun.objects.filter(id=run_id).values_list("tries", flat=True).first()
-    return on_state_changed(
-        run_id, State.FAILED, {"reason": f"{reason} It was tried {tries + 1} times." if tries else reason}
-    )
+    return on_state_changed(run_id, State.FAILED, {"reason": f"{reason} Attempts: {tries + 1}." if tries else reason})
 
 
 def on_worker_started(worker: str, moment: datetime) -> int:
     """A worker of this name begins anew: what it had before is lost; how many runs that ended."""
     found = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
-    reason = "The worker was killed or restarted while the analysis ran."
+    reason = "The worker was restarted during the run."
     return sum(_stop_if(on_worker_lost(str(run.id), reason), str(run.id)) for run in list(found))
 
 
@@ -169,9 +169,9 @@ def fail_lost_runs(silence: timedelta, patience: timedelta) -> int:
     silent = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), changed__lt=now - silence)
     untaken = AnalysisRun.objects.filter(state=State.QUEUED, sent__lt=now - patience)
     ended = [
-        *(_fail_and_stop(str(run.id), f"Its worker was lost: nothing was heard for {_minutes(silence)}.")
+        *(_fail_and_stop(str(run.id), f"Worker lost: no update for {_minutes(silence)}.")
           for run in silent),
-        *(_fail_and_stop(str(run.id), f"No worker took it within {_minutes(patience)}: does one run?")
+        *(_fail_and_stop(str(run.id), f"No Spark worker started it within {_minutes(patience)}.")
           for run in untaken),
     ]  # fmt: skip
     send_next()
@@ -179,7 +179,7 @@ def fail_lost_runs(silence: timedelta, patience: timedelta) -> int:
 
 
 def _minutes(span: timedelta) -> str:
-    return f"{span.total_seconds() / 60:.0f} minutes"
+    return f"{span.total_seconds() / 60:.0f} min"
 
 
 def _fail_and_stop(run_id: str, reason: str) -> bool:
@@ -220,10 +220,10 @@ def describe_cost(run: AnalysisRun) -> str:
     if run.finished is None:
         return ""
     window = describe_parameters(run.kind, {"window": run.request.get("window")})
-    of = f" of the {window}" if window.startswith("last") else f" of {window}" if window else ""
-    read = number_format.pluralize_count(run.rows, "recorded event") if run.rows else "what was recorded"
+    of = f" of the {window[0].lower()}{window[1:]}" if window.startswith("Last") else f" of {window}" if window else ""
+    read = number_format.pluralize_count(run.rows, "recorded event") if run.rows else "all recorded events"
     seconds = (run.finished - (run.started or run.created)).total_seconds()
-    return f"The last one took {number_format.format_duration(int(seconds))}, over {read}{of}."
+    return f"Last run: {number_format.format_duration(int(seconds))} for {read}{of}."
 
 
 def recording_start_of(result: dict[str, Any]) -> datetime | None:
@@ -262,7 +262,7 @@ def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
         "state": run.state,
         "label": LABELS[State(run.state)],
         "stage": _stage(run, line),
-        "rows": f"{run.rows:,} recorded events in its window" if run.rows and not run.is_final else "",
+        "rows": f"{run.rows:,} recorded events in the time range" if run.rows and not run.is_final else "",
         "progress": round(run.progress, 3),
         "reason": run.reason,
         "took": number_format.format_duration((end - run.created).total_seconds()),
@@ -274,7 +274,7 @@ def _stage(run: AnalysisRun, line: list[str] | None) -> str:
     if run.is_final or run.state != State.QUEUED:
         return "" if run.is_final else run.stage
     place = run_queue.queue_position(str(run.id), run_queue.waiting_ids() if line is None else line)
-    return f"{place}; attempt {run.tries + 1} of {MOST_TRIES}. {run.reason}" if run.tries else place
+    return f"{place}, attempt {run.tries + 1} of {MOST_TRIES}. {run.reason}" if run.tries else place
 
 
 def notify(run_id: str) -> None:

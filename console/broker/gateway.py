@@ -67,7 +67,7 @@ class Gateway:
         try:
             return await asyncio.wait_for(call, patience)
         except TimeoutError as error:
-            raise StoreUnavailable(f"the broker did not answer within {patience:g} s") from error
+            raise StoreUnavailable(f"Broker did not respond within {patience:g} s") from error
 
     def close(self) -> None:
         """End the loop and give back the connections."""

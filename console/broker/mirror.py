@@ -107,16 +107,16 @@ class BrokerMirror:
 
     def _show(self, picture: BrokerSnapshot) -> None:
         if self.picture.trouble and self.picture.at and not picture.trouble:
-            logger.info("the broker answers again")
+            logger.info("the broker responds again")
         self.picture = picture
         for listener in tuple(self._listeners):
             listener()
 
     def _lose(self, error: Exception) -> None:
         if not self.picture.trouble:
-            logger.warning("the broker does not answer: %s", error)
+            logger.warning("the broker does not respond: %s", error)
         self._first_answer.set()
-        self._show(mark_stale(self.picture, str(error) or f"The broker did not answer within {PATIENCE:g} s."))
+        self._show(mark_stale(self.picture, str(error) or f"Broker did not respond within {PATIENCE:g} s."))
 
 
 _mirror: ProcessSingleton[BrokerMirror] = ProcessSingleton(lambda: BrokerMirror(gateway()))

@@ -88,7 +88,7 @@ class BrokerSnapshot:
     totals: Totals = Totals()
     nodes: tuple[NodeStatus, ...] = ()
     routing: int = 0  #: version of the definitions in force
-    trouble: str = "The first numbers have not come yet."
+    trouble: str = "Waiting for the first metrics."
 
     @property
     def cluster(self) -> ClusterStatus | None:

@@ -15,7 +15,7 @@ def enqueue(task: str, *args: Any, queue: str = "default", task_id: str | None =
     try:
         current_app.send_task(task, args=list(args), queue=queue, task_id=task_id, retry=False)
     except OperationalError as error:
-        raise StoreUnavailable(f"no worker could be asked for {task}: {error}") from error
+        raise StoreUnavailable(f"task {task} could not be queued: {error}") from error
 
 
 def revoke(task_id: str) -> None:
@@ -23,4 +23,4 @@ def revoke(task_id: str) -> None:
     try:
         current_app.control.revoke(task_id, terminate=True, signal="SIGTERM")
     except OperationalError as error:
-        raise StoreUnavailable(f"no worker could be told to stop {task_id}: {error}") from error
+        raise StoreUnavailable(f"task {task_id} could not be cancelled: {error}") from error

@@ -74,7 +74,7 @@ def _of(stats: DestinationStats, picture: BrokerSnapshot) -> Iterator[HealthFind
     if depth == 0:
         return
     if stats.DLQ:
-        sentence = f"{pluralize_count(depth, 'message')} failed and {'waits' if depth == 1 else 'wait'} for a decision"
+        sentence = pluralize_count(depth, "dead-lettered message")
         yield HealthFinding(destination, HealthUrgency.ACT, "Dead letters", sentence, DEAD_LETTER_WEIGHT * depth)
         return
     if stats.Paused:
@@ -82,13 +82,13 @@ def _of(stats: DestinationStats, picture: BrokerSnapshot) -> Iterator[HealthFind
             destination,
             HealthUrgency.LOOK,
             "Paused",
-            f"{pluralize_count(depth, 'message')} wait while it is paused",
+            f"{pluralize_count(depth, 'message')} waiting while paused",
             depth,
         )
         return
     if stats.ConsumerCount == 0:
-        sentence = f"{pluralize_count(depth, 'message')} and nobody consumes"
-        yield HealthFinding(destination, HealthUrgency.LOOK, "No consumer", sentence, depth)
+        sentence = f"{pluralize_count(depth, 'message')} without consumers"
+        yield HealthFinding(destination, HealthUrgency.LOOK, "No consumers", sentence, depth)
         return
     if depth >= MIN_DEPTH and (growth := _growth(stats, picture)):
         yield HealthFinding(
@@ -107,7 +107,9 @@ def _growth(stats: DestinationStats, picture: BrokerSnapshot) -> str:
         return f"{format_integer(more)} more than {ago} ago" if more >= MORE and more > before * GROWTH else ""
     rates = picture.rates(stats.destination)
     is_more = rates.enqueue > rates.dequeue * RATE_GROWTH
-    return f"{format_rate(rates.enqueue)} in and {format_rate(rates.dequeue)} out a second" if is_more else ""
+    return (
+        f"enqueue rate {format_rate(rates.enqueue)}, dequeue rate {format_rate(rates.dequeue)} msg/s" if is_more else ""
+    )
 
 
 def low_disk(picture: BrokerSnapshot) -> DiskSpace | None:
@@ -130,39 +132,40 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
         return wrong
     totals, cluster = picture.totals, picture.cluster
     if any(each.urgency is HealthUrgency.ACT for each in found):
-        need = "needs" if totals.dead == 1 else "need"
-        return HealthSummary("act", f"{pluralize_count(totals.dead, 'dead letter')} {need} a decision.")
+        return HealthSummary("act", f"{pluralize_count(totals.dead, 'dead-lettered message')}.")
     if cluster is not None and cluster.missing:
-        return HealthSummary("look", f"The cluster's {_named(cluster.missing)} cannot be reached.")
+        return HealthSummary("look", f"Cluster {_named(cluster.missing)} unreachable.")
     if broken := find_broken_links(picture.nodes):
         one, *more = broken
-        others = f" And {pluralize_count(len(more), 'other link')} of connectors." if more else ""
+        others = f" {pluralize_count(len(more), 'other bridge')} down." if more else ""
         return HealthSummary(
-            "look", f"The link of connector {one.connector} to {one.remote} is down: {one.why}.{others}"
+            "look", f"The bridge of connector {one.connector} to {one.remote} is down: {one.why}.{others}"
         )
     if lost := next(
         filter(None, (loss(node.store) for node in picture.nodes)), ""
     ):  # it lasts: nothing hides behind it
         return HealthSummary("look", f"Not durable: {lost}.")
     if not picture.stats:
-        return HealthSummary("good", "The broker is up and waits for its first message.")
+        return HealthSummary("good", "Healthy. No messages yet.")
     if look := sum(each.urgency is HealthUrgency.LOOK for each in found):
-        hold = "holds" if look == 1 else "hold"
-        return HealthSummary("look", f"{pluralize_count(look, 'queue')} {hold} messages that nobody consumes.")
+        return HealthSummary("look", f"{pluralize_count(look, 'queue')} with messages and without active consumers.")
     if found:
-        grow = "grows" if len(found) == 1 else "grow"
-        return HealthSummary("look", f"{pluralize_count(len(found), 'queue')} {grow} faster than consumers read.")
+        return HealthSummary(
+            "look", f"{pluralize_count(len(found), 'queue')} growing: messages arrive faster than they are consumed."
+        )
     if totals.pending:
-        return HealthSummary("good", f"All is well. {pluralize_count(totals.pending, 'message')} on their way.")
-    return HealthSummary("good", "All is well. Every queue is drained.")
+        return HealthSummary("good", f"Healthy. {pluralize_count(totals.pending, 'message')} in queues.")
+    return HealthSummary("good", "Healthy. All queues are empty.")
 
 
 def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
     """What is wrong with the broker itself, whatever its queues hold; None: nothing."""
     if picture.trouble:
-        return HealthSummary("lost", f"The broker does not answer. {picture.trouble}")
+        return HealthSummary("lost", f"The broker is not responding. {picture.trouble}")
     if not picture.nodes:
-        return HealthSummary("act", "No broker node is running: messages are kept, none is accepted or delivered.")
+        return HealthSummary(
+            "act", "No broker node is running. Stored messages are safe, but none are accepted or delivered."
+        )
     if (cluster := picture.cluster) is not None and not cluster.may_change:
         return HealthSummary("act", _without_master(cluster))
     if (full := low_disk(picture)) is not None:
@@ -173,10 +176,8 @@ def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
 
 def _without_master(cluster: ClusterStatus) -> str:
     if cluster.suspended:
-        return f"{cluster.broker} waits for its cluster's master {cluster.master}, and lets no client in."
-    return (
-        f"The cluster's master {cluster.master} cannot be reached: messages flow, but nothing can be made or deleted."
-    )
+        return f"{cluster.broker} is waiting for the cluster master {cluster.master}. Clients cannot connect."
+    return f"Cluster master {cluster.master} unreachable. Messages flow, but destinations cannot be created or deleted."
 
 
 def _named(members: Sequence[MemberStatus]) -> str:

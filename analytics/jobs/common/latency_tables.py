@@ -1,4 +1,4 @@
-"""Times to the ack by destination as findings show them: percentiles, the slowest first, as bars and as a table."""
+"""Acknowledgement latency by destination: percentiles as bars, table and headline figures."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from analytics.rollups.log_histogram import ERROR, negative_durations, percentil
 
 
 def by_destination(histogram: pa.Table, chosen: str = "p95") -> pa.Table:
-    """The percentiles of each destination, by the chosen one downwards."""
+    """Compute the percentiles of each destination, the slowest by the chosen percentile first."""
     return sort_descending(percentiles(histogram, ["destination"]), f"{chosen}_us").rename_columns(
         {"messages": "acked"}
     )
 
 
 def bars(delays: pa.Table) -> dict[str, Any]:
-    """A chart of the slowest."""
+    """Draw the slowest destinations as bars."""
     slowest = in_milliseconds(delays.slice(0, MAX_BARS))
     names = [short_name(each) for each in slowest["destination"].to_pylist()]
     return charts.bars(names, {each.label: slowest[each.name].to_pylist() for each in LATENCIES}, "milliseconds")
 
 
 def table(title: str, delays: pa.Table) -> ResultTable:
-    """All of them."""
+    """Make the table of all destinations."""
     columns = (DESTINATION, ACKED, *LATENCIES)
-    return ResultTable("latency", f"{title} (within {ERROR:.1%})", columns, in_milliseconds(delays))
+    return ResultTable("latency", f"{title} (±{ERROR:.1%})", columns, in_milliseconds(delays))
 
 
 def figures(delays: pa.Table, count: int, chosen: str = "p95") -> list[HeadlineFigure]:
-    """The chosen percentile of so many of the slowest."""
+    """Return the chosen percentile of the slowest destinations as headline figures."""
     return [
         HeadlineFigure(f"{chosen} at {short_name(each['destination'])}", each[f"{chosen}_us"] / 1000, "ms")
         for each in delays.slice(0, count).to_pylist()
@@ -43,7 +43,7 @@ def figures(delays: pa.Table, count: int, chosen: str = "p95") -> list[HeadlineF
 
 
 def notes(histogram: pa.Table) -> list[str]:
-    """What is to be said of acknowledgements that bear a time before their messages' arrival."""
+    """Return the note on acknowledgements with a time before their message's arrival."""
     found = negative_durations(zip(histogram["bucket"].to_pylist(), histogram["messages"].to_pylist(), strict=True))
     if not found.count:
         return []

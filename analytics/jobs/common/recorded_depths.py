@@ -1,4 +1,4 @@
-"""Depths of a window as the record has them: the last note, and what came and went since. Any job's home for them."""
+"""Reads the depths of a time range: the last recorded depth plus enqueues and removals since."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RecordedDepths:
-    """The course of each log from the beginning of the window's first hour on."""
+    """The depth series of each log, from the start of the first hour of the time range."""
 
     slot: int  #: seconds
     begins: list[int]  #: of each slot, seconds since the epoch
@@ -38,16 +38,16 @@ class RecordedDepths:
 
 
 def read_recorded_depths(question: RunQuestion, slot: int, collect: Collect, destination: str = "") -> RecordedDepths:
-    """The depths of the window, by slots of at most an hour."""
+    """Read the depths of the time range, by slots of at most an hour."""
     slot, window = min(slot, LONGEST), question.window
     # Each hour begins with notes of all depths, so that nothing before it needs to be read.
     whole = TimeWindow(window.since_us // HOUR_US * HOUR_US, window.until_us)
     events = of_destination(question.read(whole), destination)
     first, begins = whole.since_us // 1_000_000, slot_starts(whole, slot)
-    notes_of_slots = collect("notes of depths", notes(events, slot))
+    notes_of_slots = collect("recorded depths", notes(events, slot))
     noted = _numbered(notes_of_slots, first, slot)
     cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
-    changes = collect("what came and went", flows(events, slot, first, cuts))
+    changes = collect("enqueued and removed messages", flows(events, slot, first, cuts))
     changed = _changes(changes)
     found = build_series(len(begins), cuts, noted, changed)
     slots = {each[:2] for each in (*noted, *changed)}
@@ -77,7 +77,7 @@ def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int
 
 
 def _consumers(rows: pa.Table) -> dict[Key, int]:
-    """How many clients consumed from each log in the end, of those where that changed."""
+    """Return the final number of consumers of each log where it changed."""
     changed = [each for each in rows.to_pylist() if each["consumers"] is not None]
     changed.sort(key=lambda each: each["slot"])
     found: dict[Key, int] = {}
@@ -97,7 +97,7 @@ def _changes(rows: pa.Table) -> list[tuple[Key, int, int, int, int, int]]:
 
 
 def _moments(notes_of_slots: pa.Table, column: str) -> set[tuple[str, int]]:
-    """Broker and second (since the epoch) of each note that was one of everything, for the reason of this column."""
+    """Return broker and second (since the epoch) of each note in this column that listed all depths."""
     found = zip(notes_of_slots["broker"].to_pylist(), notes_of_slots[column].to_pylist(), strict=True)
     return {(broker, int(at.timestamp())) for broker, at in found if at}
 
@@ -109,7 +109,7 @@ def _mark_silences(
     window: TimeWindow,
     heard: Callable[[str], RecordingCoverage],
 ) -> None:
-    """Say of each course in which slots nothing is known of its broker."""
+    """Mark the slots of each series in which the broker recorded nothing."""
     of_broker: dict[str, list[DepthSeries]] = {}
     for (broker, _), course in found.items():
         of_broker.setdefault(broker, []).append(course)

@@ -1,4 +1,4 @@
-"""What the findings of several jobs are made of."""
+"""Columns, tables and notes that several jobs share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Collect = Callable[[str, DataFrame], pa.Table]
 
 #: Bars of a chart.
 MAX_BARS = 15
-NOTHING = "Nothing was recorded in this window."
+NOTHING = "No data in this time range."
 
 DESTINATION = ResultColumn("destination", "Destination", about="destination")
 CLIENT = ResultColumn("client", "Consumer", about="client")
@@ -28,30 +28,30 @@ LATENCIES = tuple(
 
 
 def empty_result(sentence: str = NOTHING, rows_read: int = 0) -> JobResult:
-    """What is said when there is nothing to show."""
+    """Make a result with a sentence and nothing to show."""
     return JobResult(sentence, rows_read)
 
 
 def rollback_notes(count: int) -> tuple[str, ...]:
-    """What is to be said of messages that were sent in transactions of which nothing came."""
+    """Return the note on messages of transactions that were rolled back."""
     if not count:
         return ()
     are = verb_form(count, "is", "are")
-    return (f"{pluralize(count, 'message')} of transactions that were rolled back {are} not counted as sent.",)
+    return (f"{pluralize(count, 'message')} in rolled-back transactions {are} not counted as sent.",)
 
 
 def total(rows: pa.Table, column: str) -> int:
-    """The sum of a column; 0 of no rows."""
+    """Return the sum of a column; 0 without rows."""
     return pc.sum(rows[column]).as_py() or 0
 
 
 def sort_descending(rows: pa.Table, *columns: str) -> pa.Table:
-    """The rows with the greatest values first; a name after `+` sorts upwards."""
+    """Sort rows by columns, the greatest value first; a name after `+` sorts ascending."""
     return rows.sort_by([(name.lstrip("+"), "ascending" if name[0] == "+" else "descending") for name in columns])
 
 
 def table_of(rows: Iterable[Mapping[str, object]], columns: Sequence[ResultColumn]) -> pa.Table:
-    """Rows as a table of these columns, typed by their units also when there is none."""
+    """Make a table of rows with these columns, typed by their units even without rows."""
     found = list(rows)
     return pa.table({each.name: pa.array([row[each.name] for row in found], _type(each)) for each in columns})
 
@@ -68,7 +68,7 @@ def _type(column: ResultColumn) -> pa.DataType:
 
 
 def in_milliseconds(rows: pa.Table) -> pa.Table:
-    """The rows with percentiles in milliseconds in place of those in microseconds."""
+    """Replace percentiles in microseconds by milliseconds."""
     for column in LATENCIES:
         us = rows.schema.get_field_index(column.name.removesuffix("_ms") + "_us")
         if us >= 0:
@@ -77,6 +77,6 @@ def in_milliseconds(rows: pa.Table) -> pa.Table:
 
 
 def shares_of(rows: pa.Table, column: str) -> list[float]:
-    """What part of the whole each row has."""
+    """Return each row's share of the total."""
     whole = total(rows, column)
     return [each / whole if whole else 0.0 for each in rows[column].to_pylist()]

@@ -76,7 +76,7 @@ def _plan(targets: Sequence[tuple[str, str]], room: int, firing: AlertFiring, ev
         AlertDelivery.objects.create(
             firing=firing, kind=kind, event=event, target=target, due=now,
             state=State.HELD if held else State.QUEUED,
-            detail=f"more than {MAX_AN_HOUR} within the hour" if held else "",
+            detail=f"limit of {MAX_AN_HOUR} per hour exceeded" if held else "",
         )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def attempt(delivery: AlertDelivery) -> str:
         return str(error) or type(error).__name__
     except Exception:  # ours: all the same it was not sent, and others are told, and it is tried again
         logger.exception("an attempt to tell of “%s” broke", delivery.firing.rule_name)
-        return "a fault of the console, which its log has"
+        return "internal error; details are in the log"
     return ""
 
 
@@ -176,7 +176,7 @@ def _page(firing: AlertFiring) -> str:
 
 
 #: What a mail begins with, by the event it tells of.
-_WORDS = {"fired": "Alert", "ended": "Over", TEST: "Test", **dict.fromkeys(AlertDelivery.REASONS, "Over")}
+_WORDS = {"fired": "Alert", "ended": "Resolved", TEST: "Test", **dict.fromkeys(AlertDelivery.REASONS, "Resolved")}
 
 
 def _one_line(text: str) -> str:
@@ -189,11 +189,11 @@ def _mail(delivery: AlertDelivery) -> None:
     subject = _one_line(
         f"[{settings.SLUICE.broker_name}] {_WORDS[delivery.event]}: {firing.rule_name}: {firing.subject}"
     )
-    lines = [firing.sentence, "", f"Since {time_format.format_exact_time(firing.since, timezones.UTC)}."]
+    lines = [firing.sentence, "", f"Active since {time_format.format_exact_time(firing.since, timezones.UTC)}."]
     if firing.ended:
-        because = f": {delivery.reason}" if delivery.reason else ""
-        lines.append(f"Over at {time_format.format_exact_time(firing.ended, timezones.UTC)}{because}.")
-    lines += ["", f"The {'alert' if firing.pk else 'rule'}: {_page(firing)}"]
+        because = f" ({delivery.reason})" if delivery.reason else ""
+        lines.append(f"Resolved {time_format.format_exact_time(firing.ended, timezones.UTC)}{because}.")
+    lines += ["", f"{'Alert' if firing.pk else 'Rule'}: {_page(firing)}"]
     if firing.pk and (page := destination_url(firing.subject)):
         lines.append(f"{firing.subject}: {absolute_url(page)}")
     headers = {MARK_HEADER: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}

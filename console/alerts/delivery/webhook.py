@@ -82,18 +82,16 @@ def origin_of(url: str) -> str:
 
 def _split(url: str) -> SplitResult:
     if not _WRITTEN.fullmatch(url):
-        raise RequestRefused(f"{url!r} holds what stands in no address, such as a blank: write it percent-encoded")
+        raise RequestRefused(f"{url!r} contains invalid characters: percent-encode them")
     try:
         parts = urlsplit(url)
         is_known = parts.scheme in _PORTS and bool(parts.hostname) and _port(parts) > 0
     except ValueError:
         is_known = False
     if not is_known:
-        raise RequestRefused(f"{url!r} is no http or https address")
+        raise RequestRefused(f"{url!r} is not an http or https URL")
     if "@" in parts.netloc:
-        raise RequestRefused(
-            f"the address of {parts.hostname} has a user or a password: leave them out, all that is sent is signed"
-        )
+        raise RequestRefused(f"the URL of {parts.hostname} must not contain a user or a password")
     return parts
 
 
@@ -177,7 +175,7 @@ def _check(text: str, port: int, ours: str = "") -> None:
     address = plain(text)
     OutboundRule.read(settings.SLUICE.outbound).check(text)
     if (address.is_loopback or text == ours) and port in _own_ports():
-        raise RequestRefused(f"port {port} of {address} is Sluice itself: an alert would go round")
+        raise RequestRefused(f"port {port} of {address} belongs to Sluice itself")
 
 
 def _own_ports() -> set[int | None]:

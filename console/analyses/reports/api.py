@@ -70,7 +70,7 @@ class ReportOut(Schema):
     @staticmethod
     def resolve_words(report: Report) -> str:
         """Its schedule as people say it."""
-        return str(report.timing or "only when somebody asks")
+        return str(report.timing or "on demand")
 
 
 class EditionOut(Schema):
@@ -106,7 +106,7 @@ class EditionPage(Schema):
 def _existing(request: HttpRequest, report_id: int) -> Report:
     report = get_object_or_404(Report, pk=report_id)
     if not is_readable_by(request.user, report):
-        raise Http404("There is no such report.")
+        raise Http404("Report not found.")
     return report
 
 
@@ -147,25 +147,25 @@ def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Repo
 
 @operation(router, "GET", "", Verb.SEE, response=list[ReportOut])
 def list_reports(request: HttpRequest) -> Any:
-    """The reports one may read, by name."""
+    """List visible reports, by name."""
     return [report for report in Report.objects.all() if is_readable_by(request.user, report)]
 
 
 @operation(router, "POST", "", Verb.SCHEDULE, response={201: ReportOut})
 def create_report(request: HttpRequest, wanted: ReportIn) -> Any:
-    """Make a report."""
+    """Create a report."""
     return Status(201, _save(request, wanted, None))
 
 
 @operation(router, "GET", "/{int:report_id}", Verb.SEE, response=ReportOut)
 def get_report(request: HttpRequest, report_id: int) -> Any:
-    """One report."""
+    """Get a report."""
     return _existing(request, report_id)
 
 
 @operation(router, "PUT", "/{int:report_id}", Verb.SCHEDULE, response=ReportOut)
 def change_report(request: HttpRequest, report_id: int, wanted: ReportIn) -> Any:
-    """Change a report: all of it."""
+    """Replace a report."""
     report = _existing(request, report_id)
     _require(request, report)
     return _save(request, wanted, report)
@@ -183,7 +183,7 @@ def delete_report(request: HttpRequest, report_id: int) -> Any:
 
 @operation(router, "POST", "/{int:report_id}/run", Verb.SCHEDULE, response={201: EditionOut})
 def run_report(request: HttpRequest, report_id: int) -> Any:
-    """Make an edition now."""
+    """Generate an edition now."""
     report = _existing(request, report_id)
     _require(request, report)
     with trail.recording(request, "run report", report.name):
@@ -192,5 +192,5 @@ def run_report(request: HttpRequest, report_id: int) -> Any:
 
 @operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=EditionPage)
 def list_editions(request: HttpRequest, report_id: int, query: Paged) -> Any:
-    """The editions of a report, newest first."""
+    """List the editions of a report, newest first."""
     return page_of(_existing(request, report_id).editions.all(), query)

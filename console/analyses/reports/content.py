@@ -27,7 +27,7 @@ class ReportSection:
         """What it found, or why it found nothing."""
         if self.result is not None:
             return self.result["sentence"]
-        return self.run.reason or ("Its result is gone." if self.run.is_final else "It is under way.")
+        return self.run.reason or ("The result was deleted." if self.run.is_final else "In progress.")
 
     @property
     def fresh(self) -> datetime | None:

@@ -70,18 +70,18 @@ def deliver(edition_id: int) -> str:
 def _where(to: list[str]) -> str:
     """Where a mail went that was sent: nowhere beyond this machine without a mail server."""
     if settings.MAIL_OUTBOX:
-        return f"written to {settings.MAIL_OUTBOX} for {', '.join(to)}: SLUICE_MAIL names no server"
+        return f"written to {settings.MAIL_OUTBOX} for {', '.join(to)} (no mail server configured)"
     return f"to {', '.join(to)}"
 
 
 def _recipients_or_reason(edition: Edition) -> tuple[list[str], str]:
     """Who is told, and why nobody is: of a failure the owner alone."""
     if edition.state == State.DONE:
-        return recipients(edition.report), "Nobody is named who gets it by mail."
+        return recipients(edition.report), "No email recipients."
     owner = edition.report.owner
     user = get_user_model().objects.filter(username=owner, is_active=True).first()
     if user is None or not user.email:
-        return [], f"Its owner, {owner}, has no mail address." if owner else "It has no owner."
+        return [], f"The owner, {owner}, has no email address." if owner else "The report has no owner."
     return [user.email], ""
 
 

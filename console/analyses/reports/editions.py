@@ -39,13 +39,13 @@ def start_due_editions(now: datetime) -> list[Edition]:
             for number, moment in enumerate(decided.run):
                 begun.append(_begin(report, moment, is_busy, missed=0 if number else decided.missed))
             if decided.missed and not decided.run:
-                _skip(report, report.due, "Nothing ran when it was due.", decided.missed)
+                _skip(report, report.due, "Sluice was not running at the scheduled time.", decided.missed)
     return begun
 
 
 def _begin(report: Report, moment: datetime, is_busy: bool, missed: int) -> Edition:
     if is_busy:
-        return _skip(report, moment, "The one before was still running.", missed)
+        return _skip(report, moment, "The previous edition was still running.", missed)
     return start_edition(report, moment, missed=missed)
 
 
@@ -76,7 +76,7 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
 def start_edition_now(report: Report, asked_by: str) -> Edition:
     """Make an edition for the time that ends now. Raises RequestRefused while one is being made."""
     if report.editions.filter(state=State.RUNNING).exists():
-        raise RequestRefused(f"“{report.name}” is being made already: wait until it is there, or cancel its runs")
+        raise RequestRefused(f"Report “{report.name}” is already running. Wait until it finishes, or cancel its runs.")
     return start_edition(report, timezone.now(), asked_by)
 
 
@@ -95,7 +95,7 @@ def finish_if_complete(edition: Edition) -> bool:
     if is_interrupted and timezone.now() - edition.created < START_TIMEOUT:
         return False
     failed = [f"{run.title}: {run.reason or run.state}" for run in found if run.state != AnalysisRun.State.DONE]
-    failed += ["It was interrupted while it began."] if is_interrupted else []
+    failed += ["Interrupted at the start."] if is_interrupted else []
     now = timezone.now()
     fields = {"state": State.FAILED if failed else State.DONE, "reason": "\n".join(failed), "finished": now}
     unfinished = Edition.objects.filter(pk=edition.pk, state=State.RUNNING)
@@ -138,7 +138,7 @@ def delete_report(report: Report) -> None:
 def delete_edition(edition: Edition) -> None:
     """Delete an edition with its runs; those that are pinned stay, without it."""
     for run in edition.runs.exclude(state__in=AnalysisRun.FINAL):
-        run_service.cancel(run, "whoever deleted its report")
+        run_service.cancel(run, "the deletion of its report")
     with transaction.atomic():
         edition.runs.filter(pinned=True).update(edition=None)
         run_retention.delete(list(edition.runs.all()))

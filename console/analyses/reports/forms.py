@@ -38,15 +38,15 @@ FREQUENCIES = (
     (WEEKDAYS, "Monday to Friday"),
     (WEEKLY, "every week"),
     (MONTHLY, "every month"),
-    (BY_CRON, "as a crontab line says"),
-    (NEVER, "only when somebody asks"),
+    (BY_CRON, "crontab expression"),
+    (NEVER, "on demand"),
 )
 #: Roles of people: the others are programs.
 READERS = (Role.VIEWER, Role.SUPPORT, Role.ANALYST, Role.OPERATOR, Role.ADMIN)
 MISSED_RUN_POLICIES = (
-    (MissedRunPolicy.ONCE, "make up for the latest"),
-    (MissedRunPolicy.ALL, "make up for each of them"),
-    (MissedRunPolicy.SKIP, "pass over them"),
+    (MissedRunPolicy.ONCE, "run the latest"),
+    (MissedRunPolicy.ALL, "run each"),
+    (MissedRunPolicy.SKIP, "skip"),
 )
 
 
@@ -108,7 +108,7 @@ class ReportForm(TimingForm):
         """No two reports are called the same."""
         name = " ".join(self.cleaned_data["name"].split())
         if Report.objects.filter(name__iexact=name).exclude(pk=self.report.pk).exists():
-            raise ValidationError(f"There is a report “{name}” already.")
+            raise ValidationError(f"A report named “{name}” already exists.")
         return name
 
     def clean_addresses(self) -> str:
@@ -117,12 +117,12 @@ class ReportForm(TimingForm):
             each.strip() for each in self.cleaned_data["addresses"].replace("\n", ",").split(",") if each.strip()
         ]
         if len(addresses) > MOST_ADDRESSES:
-            raise ValidationError(f"A report names {MOST_ADDRESSES} addresses at most.")
+            raise ValidationError(f"Enter at most {MOST_ADDRESSES} addresses.")
         for each in addresses:
             try:
                 validate_email(each)
             except ValidationError:
-                raise ValidationError(f"{each[:80]!r} is no mail address.") from None
+                raise ValidationError(f"{each[:80]!r} is not an email address.") from None
         return ", ".join(addresses)
 
     def clean(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class ReportForm(TimingForm):
             self.add_error(None, str(error))
         else:
             if not 1 <= len(said["questions"]) <= MOST_QUESTIONS:
-                self.add_error(None, f"Choose one analysis at least, and {MOST_QUESTIONS} at most.")
+                self.add_error(None, f"Choose between 1 and {MOST_QUESTIONS} analyses.")
         return said
 
     def _asked(self) -> Iterable[dict[str, Any]]:

@@ -54,10 +54,10 @@ class ReportSchedule:
             if len(cron.split()) != 5:
                 raise CronSimError(f"it has {len(cron.split())} fields, not 5")
             if next(CronSim(cron, datetime(2026, 1, 1, tzinfo=UTC)), None) is None:
-                raise CronSimError("no day is such a day")
+                raise CronSimError("it never matches a day")
         except CronSimError as error:
             expected = "expected minute, hour, day of month, month and day of week, such as 0 7 * * 1-5"
-            raise RequestRefused(f"{cron[:60]!r} is not a crontab line ({error}): {expected}") from None
+            raise RequestRefused(f"{cron[:60]!r} is not a crontab expression ({error}): {expected}") from None
         return ReportSchedule(cron, zone)
 
     def after(self, moment: datetime) -> Iterator[datetime]:
@@ -149,7 +149,7 @@ class ReportFrequency:
             MONTHLY: f"{minute} {hour} {self.day} * *",
         }
         if self.kind not in rest:
-            raise RequestRefused(f"{self.kind[:20]!r} is not a rhythm: expected one of {', '.join(rest)}")
+            raise RequestRefused(f"{self.kind[:20]!r} is not a frequency: expected one of {', '.join(rest)}")
         return rest[self.kind]
 
     @property

@@ -56,7 +56,7 @@ def _existing(request: HttpRequest, report_id: int) -> Report:
     """The report, for somebody who may read it: who may not does not learn that there is one."""
     report = get_object_or_404(Report, pk=report_id)
     if not is_readable_by(request.user, report):
-        raise Http404("There is no such report.")
+        raise Http404("Report not found.")
     return report
 
 
@@ -125,7 +125,7 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
             editions.set_due(made, timezone.now())
             made.save()
             change.after = audit_fields(made)
-        messages.success(request, f"The report “{made.name}” is saved.")
+        messages.success(request, f"Report “{made.name}” saved.")
         return redirect("report", report_id=made.pk)
     context = {
         "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
@@ -161,9 +161,9 @@ def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
     """Run a report now, switch it on or off, or delete it with all its editions."""
     report = _to_change(request, report_id)
     if action not in _CHANGES:
-        raise Http404(f"{action} is nothing one can do to a report.")
+        raise Http404(f"Unknown action {action}.")
     if action == "delete" and request.POST.get("typed") != report.name:
-        messages.error(request, "Nothing was deleted: type the report's name to confirm.")
+        messages.error(request, "Not deleted: the typed name does not match the report name.")
         return redirect(_url(report))
     with trail.recording(request, f"{action} report", report.name, before=audit_fields(report)):
         return redirect(_CHANGES[action](request, report))
@@ -171,7 +171,7 @@ def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
 
 def _run(request: HttpRequest, report: Report) -> str:
     editions.start_edition_now(report, request.user.get_username())
-    messages.success(request, "It is being made: this page shows how far it is.")
+    messages.success(request, "Report started. Progress is shown below.")
     return _url(report)
 
 
@@ -179,13 +179,13 @@ def _switch(request: HttpRequest, report: Report) -> str:
     report.is_on = not report.is_on
     editions.set_due(report, timezone.now())
     report.save(update_fields=["is_on", "due", "changed"])
-    messages.success(request, f"“{report.name}” is {'on' if report.is_on else 'off'}.")
+    messages.success(request, f"Report “{report.name}” {'enabled' if report.is_on else 'disabled'}.")
     return _url(report)
 
 
 def _delete(request: HttpRequest, report: Report) -> str:
     editions.delete_report(report)
-    messages.success(request, f"“{report.name}” and its editions are deleted.")
+    messages.success(request, f"Report “{report.name}” and its editions deleted.")
     return "reports"
 
 

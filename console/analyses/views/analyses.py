@@ -63,7 +63,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
 def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """The form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
-        raise Http404(f"There is no analysis {kind}.")
+        raise Http404(f"Analysis {kind} not found.")
     given, now = request.GET.dict(), time.time()
     if OF_WINDOW & given.keys():
         given["window"] = choice_for(ANALYSES[kind], int(now) - ChartWindow.read(request.GET, now).start)
@@ -149,7 +149,7 @@ def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
     """Stop a run."""
     found = get_run_or_404(request, run_id)
     if found.is_final:
-        messages.warning(request, "It was over already.")
+        messages.warning(request, "The run has already finished.")
     else:
         with trail.recording(request, "cancel", f"run {found.id}", before={"state": found.state}):
             run_service.cancel(found, request.user.get_username())

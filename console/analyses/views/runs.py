@@ -76,14 +76,16 @@ def _run(request: HttpRequest, run_id: str) -> AnalysisRun:
     try:
         return get_run_or_404(request, str(UUID(run_id)))
     except ValueError:
-        raise Http404(f"{run_id[:40]!r} is no run") from None
+        raise Http404(f"Run {run_id[:40]!r} not found.") from None
 
 
 def _trouble(found: list[AnalysisRun], asked: int) -> str:
     if len(found) != 2:
-        return "There is no run before it to compare it with." if asked == 1 else "Choose two runs to compare."
+        return "No previous run to compare with." if asked == 1 else "Choose two runs to compare."
     if found[0].kind != found[1].kind:
-        return f"“{found[0].title}” and “{found[1].title}” are different questions: choose two runs of one."
+        return (
+            f"“{found[0].title}” and “{found[1].title}” are different analyses. Choose two runs of the same analysis."
+        )
     lost = [run for run in found if run.state != AnalysisRun.State.DONE or run_service.result_of(run) is None]
     return f"{lost[0]} has no result to compare." if lost else ""
 
@@ -103,7 +105,7 @@ def _comparisons(old: tuple[AnalysisRun, dict], new: tuple[AnalysisRun, dict]) -
 def _file(run: AnalysisRun, name: str) -> Path:
     path = settings.SLUICE.results / str(run.id) / Path(name).name
     if not path.is_file():
-        raise Http404(f"{name} is gone from the folder of results.")
+        raise Http404(f"{name} was deleted.")
     return path
 
 
@@ -119,7 +121,7 @@ def download(request: HttpRequest, run_id: str, table: str, format: str) -> Http
         or result is None
         or stored not in {each.get("file") for each in result["tables"]}
     ):
-        raise Http404(f"The run has no table {table}.{format}.")
+        raise Http404(f"Table {table}.{format} not found.")
     path, name = _file(run, stored), f"{run.kind}-{run.created:%Y%m%dT%H%M}-{table}.{format}"
     if format == "parquet":
         return FileResponse(

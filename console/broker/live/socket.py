@@ -110,7 +110,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
                 self._interval = INTERVAL if is_visible else HIDDEN_INTERVAL
                 self._wanted.set()
             case _:
-                await self.send_json({"type": "refused", "topic": "", "reason": "This is no request of a live socket."})
+                await self.send_json({"type": "refused", "topic": "", "reason": "Unknown request."})
 
     def _noticed(self) -> None:
         self._read.clear()
@@ -122,7 +122,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         is_list = isinstance(rows, list) and len(rows) <= MAX_ROWS and all(isinstance(row, str) for row in rows)
         topic = LiveChannel.parse(text, tuple(rows)) if is_list else None
         if topic is None or (text not in self._topics and len(self._topics) >= MAX_TOPICS):
-            await self.send_json({"type": "refused", "topic": text, "reason": "There is no such topic."})
+            await self.send_json({"type": "refused", "topic": text, "reason": "Unknown channel."})
             return
         if not await self._is_let_stay():
             return

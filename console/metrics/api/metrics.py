@@ -1,4 +1,4 @@
-"""Watching: how the broker is in one sentence, what needs attention, and its numbers over time."""
+"""REST API of health and metrics over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST = 100
 
 
 class AttentionOut(Schema):
-    """One thing that needs attention."""
+    """An issue that needs attention."""
 
     destination: str
     urgency: Literal["note", "look", "act"]
@@ -45,7 +45,7 @@ class TotalsOut(Schema):
 
     queues: int
     topics: int
-    pending: int = Field(description="Messages in queues, dead letters apart")
+    pending: int = Field(description="Messages in queues, without dead letters")
     dead: int
     in_flight: int
     consumers: int
@@ -60,21 +60,23 @@ class OverviewOut(Schema):
     state: Literal["good", "look", "act", "lost"]
     sentence: str
     totals: TotalsOut
-    attention: list[AttentionOut] = Field(description=f"Those that affect the most messages first, {MOST} at most")
+    attention: list[AttentionOut] = Field(description=f"Largest number of affected messages first, at most {MOST}")
     attention_total: int
 
 
 class HistoryQuery(Schema):
-    """Of what, and of when."""
+    """A destination and a time range."""
 
-    destination: str = Field("", description="As `queue://orders`; empty: of the whole broker")
+    destination: str = Field("", description="Destination such as `queue://orders`; empty: the broker")
     window: Literal["15m", "1h", "24h", "7d", "30d"] = "15m"
-    from_: Seconds | None = Field(None, alias="from", description="Seconds since 1970; with `to` instead of a window")
+    from_: Seconds | None = Field(
+        None, alias="from", description="Unix time in seconds; with `to`, instead of `window`"
+    )
     to: Seconds | None = None
 
 
 class PointOut(Schema):
-    """Where things stood; of a topic nothing is pending."""
+    """Depth and rates at one time; topics have no depth."""
 
     time_ms: int
     pending: float | None
@@ -83,7 +85,7 @@ class PointOut(Schema):
 
 
 class EventOut(Schema):
-    """What happened in that time."""
+    """An event in the time range."""
 
     time_ms: int
     kind: Literal["node", "routing", "change", "alert"]
@@ -91,7 +93,7 @@ class EventOut(Schema):
 
 
 class HistoryOut(Schema):
-    """Points of a chart, oldest first; where nothing was recorded there is a gap."""
+    """Points of a chart, oldest first, with gaps where nothing was recorded."""
 
     start_ms: int
     end_ms: int
@@ -100,7 +102,7 @@ class HistoryOut(Schema):
 
 
 class DepthOut(Schema):
-    """How deep a queue or subscription was, and is now; null: it is there no more."""
+    """Past and current depth of a queue or subscription; `now` is null if it no longer exists."""
 
     destination: str
     depth: int
@@ -108,7 +110,7 @@ class DepthOut(Schema):
 
 
 class DepthsOut(Schema):
-    """The depths of a moment, the deepest first. `noted`: when they were written down; null: nothing is known of it."""
+    """Depths at one time, the deepest first. `noted`: when they were recorded; null: no data."""
 
     noted: datetime | None
     items: list[DepthOut]
@@ -118,14 +120,14 @@ class DepthsOut(Schema):
 
 
 class DepthsQuery(PageQuery):
-    """Of when."""
+    """A past time."""
 
-    at: str = Field(description="A moment, as `2026-11-21T07:00Z`")
+    at: str = Field(description="Date and time, such as `2026-11-21T07:00Z`")
 
 
 @operation(router, "GET", "/overview", Verb.SEE, response=OverviewOut)
 def get_overview(request: HttpRequest) -> Any:
-    """How the broker is, and what needs attention."""
+    """Get the health of the broker, totals and issues."""
     picture, sees = mirror().current(), visible(request.user)
     found = health.findings(picture, sees)
     seen = visible_snapshot(picture, sees)
@@ -150,7 +152,7 @@ def get_overview(request: HttpRequest) -> Any:
 
 @operation(router, "GET", "/history", Verb.SEE, response=HistoryOut)
 def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -> Any:
-    """Depth and rates over time, of the broker or of one destination."""
+    """Get depth and rates over time, of the broker or one destination."""
     destination = Destination.parse(query.destination) if query.destination else None
     if destination is not None:
         require(request, Verb.SEE, destination)
@@ -166,7 +168,7 @@ def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -
 
 @operation(router, "GET", "/depths", Verb.SEE, response=DepthsOut)
 def get_depths(request: HttpRequest, query: Annotated[DepthsQuery, Query()]) -> Any:
-    """Depths as they were at a moment."""
+    """Get the depths at a past time."""
     moment = DepthsMoment.read(query.at, datetime.now(UTC), "UTC")
     if moment.wrong:
         raise RequestRefused(f"at: {moment.wrong}")

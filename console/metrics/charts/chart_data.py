@@ -155,15 +155,14 @@ def _url(destination: Destination | None) -> str:
 def summary(marks: list[charts_history.Mark], window: charts_history.ChartWindow) -> str:
     """The chart in a sentence, for who cannot see it. Pure."""
     if not marks:
-        return "Nothing was recorded in this window."
+        return "No data in this time range."
     depths = [mark[1] for mark in marks]
     span = number_format.format_duration(window.seconds)
     return (
-        f"Over {span} {number_format.pluralize_count(int(depths[-1]), 'message')} pending at the end, "
-        f"{number_format.format_integer(min(depths))} at least "
-        f"and {number_format.format_integer(max(depths))} at most; "
-        f"at most {number_format.format_rate(max(mark[2] for mark in marks))} in and "
-        f"{number_format.format_rate(max(mark[3] for mark in marks))} out a second."
+        f"Over {span}: final depth {number_format.pluralize_count(int(depths[-1]), 'message')} "
+        f"(minimum {number_format.format_integer(min(depths))}, maximum {number_format.format_integer(max(depths))}). "
+        f"Maximum enqueue rate {number_format.format_rate(max(mark[2] for mark in marks))} msg/s, "
+        f"maximum dequeue rate {number_format.format_rate(max(mark[3] for mark in marks))} msg/s."
     )
 
 

@@ -42,7 +42,7 @@ class ChartEvent:
 def starts_of_nodes(kept: Iterable[BrokerPoint]) -> list[ChartEvent]:
     """When a node started, as the history shows it. Pure."""
     return [
-        ChartEvent(after.started, "node", "A node started")
+        ChartEvent(after.started, "node", "Node started")
         for before, after in pairwise(kept)
         if after.started > before.started
     ]

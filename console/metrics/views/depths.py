@@ -40,9 +40,9 @@ class DepthsMoment:
             return DepthsMoment(hour_ago)
         at = timezones.parse_moment(text, zone)
         if at is None:
-            return DepthsMoment(hour_ago, f"{text!r} is not a moment: expected YYYY-MM-DDThh:mm.")
+            return DepthsMoment(hour_ago, f"{text!r} is not a date and time. Use YYYY-MM-DDThh:mm.")
         if at > now:
-            return DepthsMoment(hour_ago, "That moment is yet to come.")
+            return DepthsMoment(hour_ago, "The time is in the future.")
         if at < now - timedelta(seconds=DEPTHS_KEPT):
             return DepthsMoment(hour_ago, f"Depths are kept for {DEPTHS_KEPT // 86400} days.")
         return DepthsMoment(at)

@@ -44,5 +44,5 @@ def start_demo(request: HttpRequest) -> HttpResponse:
     """Have a worker run the demo."""
     with trail.recording(request, "demo", "broker"):
         enqueue("console.demo")
-    messages.success(request, "The demo is starting: a small order business will send its first messages in a moment.")
+    messages.success(request, "Demo starting. First messages appear within seconds.")
     return redirect("overview")
