@@ -26,7 +26,7 @@ help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
 
 setup: $(INSTALLED) java ## virtual environment in .venv, its packages, and a Java runtime for Spark if there is none
-	@$(PYTHON) -m analytics.spark.class_data_sharing
+	@$(PYTHON) -m analytics.spark.build_class_archive
 
 run: setup ## start everything on this machine and keep it running until Ctrl-C
 	@$(PYTHON) manage.py up

@@ -99,7 +99,9 @@ def _moment(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise RequestRefused(f"{text!r} is not a moment: expected ISO 8601, such as 2025-10-09T08:00:00") from error
+        raise RequestRefused(
+            f"{text!r} is not a date and time: expected ISO 8601, such as 2025-10-09T08:00:00"
+        ) from error
     return _micros(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 

@@ -32,6 +32,11 @@ class ValuePair:
         return self.difference / self.before if self.before else None
 
     @property
+    def css_class(self) -> str:
+        """Return the CSS class for the direction of the difference."""
+        return "more-than" if self.difference > 0 else "less-than" if self.difference < 0 else "soft"
+
+    @property
     def percent(self) -> str:
         """Format the relative difference: `+12%`, or `new` and `removed`."""
         if self.before is None and self.after is not None:

@@ -223,7 +223,7 @@ def test_traffic_says_charts_and_lists_what_came(ask, duck):
     assert {(row["destination"], row["sent"], row["stored"]) for row in tables["traffic"]} == set(came)
     assert found.rows_read == count(duck, duckdb_queries.HAPPENED)
     shown = [title for title, _ in found.charts]
-    assert shown == ["Sent", "Copies stored", "Acknowledged", "Time from the broker to the ack"]
+    assert shown == ["Sent", "Copies stored", "Acknowledged", "Acknowledgement latency"]
     sent, stored = (sum(row[at] for row in came) for at in (1, 2))
     assert [figure.value for figure in found.headline[:2]] == [sent, stored]
     assert found.sentence.startswith(f"{sent:,} messages were sent to ")
@@ -370,7 +370,7 @@ def test_weeks_are_compared_with_the_same_hours(ask):
     assert "more than a week before" in found.sentence
     assert {each.unit for each in found.headline if "dead letters" in each.label} == {"count"}, "of times, not messages"
     assert any("fails again counts again" in note for note in found.notes)
-    assert [trace["name"] for trace in found.charts[0][1]["data"]] == ["now", "a week before"]
+    assert [trace["name"] for trace in found.charts[0][1]["data"]] == ["current", "previous week"]
 
 
 def test_a_week_of_which_a_part_was_recorded_is_drawn_from_there_on(ask):

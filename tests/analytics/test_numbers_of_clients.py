@@ -243,7 +243,7 @@ def test_consumers_that_left_are_not_judged_and_their_queue_has_no_forecast(seen
 
     found, tables = seen.analyst.ask(consumer_health, destination="queue://abandoned")
     [row] = tables["consumers"]
-    assert (row["client"], row["state"], row["left"] is None) == ("who-left", "fine", False)
+    assert (row["client"], row["state"], row["left"] is None) == ("who-left", "healthy", False)
     assert "fall behind" not in found.sentence
     assert "left its queue" in found.sentence
     _, tables = seen.analyst.ask(depth, destination="queue://abandoned")

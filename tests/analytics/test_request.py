@@ -32,11 +32,11 @@ def test_a_request_comes_back_from_its_dict(request_):
     ("data", "said"),
     [
         ({}, "kind is missing"),
-        ({"kind": "traffic", "window": "1w"}, "'1w' is not a window"),
-        ({"kind": "traffic", "window": "0h"}, "'0h' is not a window"),
+        ({"kind": "traffic", "window": "1w"}, "'1w' is not a time range"),
+        ({"kind": "traffic", "window": "0h"}, "'0h' is not a time range"),
         ({"kind": "traffic", "since_us": 1}, "given together"),
-        ({"kind": "traffic", "since_us": 5, "until_us": 5}, "begins before it ends"),
-        ({"kind": "weather"}, "'weather' is not an analysis: expected one of traffic"),
+        ({"kind": "traffic", "since_us": 5, "until_us": 5}, "must be less than until_us"),
+        ({"kind": "weather"}, "'weather' is not a known analysis: expected one of traffic"),
         ({"kind": "traffic", "colour": "red"}, "has no parameter colour"),
     ],
 )

@@ -54,7 +54,7 @@ def test_an_analysis_of_an_archive_that_does_not_exist_says_so(installation):
     state, info = installation.end_of(run_id)
     assert (state, info) == (
         "done",
-        {"result": f"{run_id}/result.json", "sentence": "Nothing was recorded in this window."},
+        {"result": f"{run_id}/result.json", "sentence": "No data in this time range."},
     )
 
 
@@ -131,7 +131,7 @@ def test_a_run_that_is_delivered_twice_is_computed_once(installation):
 def test_an_analysis_that_does_not_exist_fails_with_a_sentence(installation):
     state, info = installation.end_of(installation.analyse({"kind": "weather"}))
     assert state == "failed"
-    assert info["reason"].startswith("'weather' is not an analysis: expected one of traffic, ")
+    assert info["reason"].startswith("'weather' is not a known analysis: expected one of traffic, ")
 
 
 def test_a_query_that_spark_refuses_fails_with_the_condition_and_no_trace(installation):
@@ -178,7 +178,7 @@ def test_a_worker_child_that_is_killed_is_a_failure_with_a_reason(installation):
         child.kill()
     state, info = installation.end_of(run_id)
     assert state == "lost"
-    assert info["reason"] == "The worker's process was killed; the machine may have run out of memory."
+    assert info["reason"] == "The worker process was killed. The host may have run out of memory."
 
 
 # -- limits and full resources

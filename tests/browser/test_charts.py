@@ -98,7 +98,7 @@ def test_a_chart_fits_on_a_telephone(page_of, site):
 
 @pytest.mark.parametrize("width", [600, 375])
 def test_the_tables_of_a_mail_are_not_cut_and_break_no_number(page_of, site, width):
-    labels = ("Waiting", "Least", "Most", "In", "Out", "Empty in", "At the limit in")
+    labels = ("Depth", "Minimum", "Maximum", "Enqueue rate", "Dequeue rate", "Empty in", "Limit reached in")
     units = ("messages", "messages", "bytes", "rate", "rate", "seconds", "seconds")
     columns = [{"name": "destination", "label": "Destination", "unit": "", "about": "destination"}]
     columns += [
@@ -110,7 +110,7 @@ def test_the_tables_of_a_mail_are_not_cut_and_break_no_number(page_of, site, wid
     report = finished_report(site, f"Mail of {width} pixels", found=found(60, 60) | {"tables": [table]})
     page = page_of("analyst", viewport={"width": width, "height": 900})
     page.goto(f"{site.url}/reports/{report}/")
-    page.goto(site.url + page.get_by_role("link", name="Preview of the mail").get_attribute("href"))
+    page.goto(site.url + page.get_by_role("link", name="Preview email").get_attribute("href"))
     expect(page.locator("td", has_text="2.2 MiB").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert (

@@ -207,12 +207,12 @@ def test_the_legend_of_a_chart_shows_and_hides_what_it_names(page_of, site):
     kept = site.environment.results / run / "result.json"
     result = json.loads(kept.read_text())
     lines = result["charts"][0]["figure"]["data"]
-    lines.append(lines[0] | {"name": "a week before", "line": {"dash": "dot"}})
+    lines.append(lines[0] | {"name": "of the previous week", "line": {"dash": "dot"}})
     kept.write_text(json.dumps(result))
     page = page_of("viewer")
     page.goto(f"{site.url}/analytics/runs/{run}/")
     drawn, entries = page.locator(".scatterlayer .trace"), page.locator(".figure-legend").get_by_role("button")
-    expect(entries).to_have_text(["quiet", "a week before"])
+    expect(entries).to_have_text(["quiet", "of the previous week"])
     expect(entries.nth(1).locator(".key-dotted")).to_have_count(1)
     expect(drawn).to_have_count(2)
     entries.nth(1).click()

@@ -14,7 +14,7 @@ from tests.browser.results import finished_report
 
 pytestmark = pytest.mark.browser
 
-SENTENCE = "7 messages arrived, 18 % more than on the same weekday."
+SENTENCE = "7 messages enqueued, 18% more than the previous week."
 
 
 def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, client):
@@ -35,20 +35,20 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     page.go_back()
 
     follow(page, "Arrivals")
-    expect(page.get_by_role("heading", name=SENTENCE)).to_be_visible()
+    expect(page.locator(".result-summary")).to_have_text(SENTENCE)
     judge(page)
     follow(page, "Run again")
-    expect(page.get_by_label("Window")).to_have_value("1h")
-    tab_to(page, "Window")
+    expect(page.get_by_label("Time range")).to_have_value("1h")
+    tab_to(page, "Time range")
     page.keyboard.press("ArrowDown")
-    tab_to(page, "Run")
+    tab_to(page, "Run analysis")
     page.keyboard.press("Enter")
     page.wait_for_url("**/analytics/runs/*/")
     state = page.locator("[data-topic^='run:']")
-    expect(state).to_contain_text("for a worker to take it")
+    expect(state).to_contain_text("Waiting for a worker")
     judge(page)
     page.evaluate("window.sluiceLive.cut()")
-    follow(page, "Cancel")
+    follow(page, "Cancel run")
     expect(state).to_contain_text("Cancelled by analyst")
     expect(page.locator("[data-pill]")).to_have_text("Live")
 
@@ -61,7 +61,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     page.keyboard.type("Every morning")
     expect(page.get_by_role("checkbox", name=re.compile("^Traffic"))).to_be_checked()
     expect(page.locator("#timing li")).to_have_count(3)
-    tab_to(page, "Create the report")
+    tab_to(page, "Create report")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Every morning")).to_be_visible()
     expect(page.locator(".schedule-line")).to_contain_text("Every day at 07:00")

@@ -152,7 +152,7 @@ def schedule(sluice, story, page) -> None:
     page.locator('[name="kind"][value="traffic"]').check()
     page.get_by_label("Time zone").fill("America/New_York")
     page.get_by_label("and to these addresses").fill("reader@example.org")
-    page.get_by_role("button", name="Create the report").click()
+    page.get_by_role("button", name="Create report").click()
     page.get_by_text("No edition yet").first.wait_for()
     assert page.locator(".moments li").count() == 3
     due = story.over.replace(second=0, microsecond=0) + timedelta(minutes=1)  # as soon as a schedule can say
@@ -183,12 +183,12 @@ def test_a_draft_that_was_tried_on_recorded_traffic_does_what_was_foretold(sluic
     page.get_by_role("link", name="Edit").click()
     page.locator("[name=leg_selector]").first.fill("region = 'eu'")
     page.get_by_role("button", name="Keep in the draft").click()
-    page.get_by_role("link", name="Try on recorded traffic").click()
+    page.get_by_role("link", name="What-if analysis").click()
     page.get_by_label("Messages of the").select_option("1h")
     page.get_by_role("button", name="Try it").click()
     row = page.locator("tr", has=page.locator("a[href='/queues/shop.split/']")).first
     expect(row).to_contain_text("new", timeout=ANALYSIS_SECONDS * 1000)
-    foretold = int(row.locator("td[data-label='With the draft']").inner_text())
+    foretold = int(row.locator("td[data-label='Draft']").inner_text())
     assert foretold == SENT["eu"]
     page.get_by_role("link", name="Define shop.in").first.click()
     page.get_by_role("button", name="Apply 1 change").click()

@@ -149,8 +149,8 @@ def weeks(account: Account, before: Ledger, until: int) -> Expected:
         for place in sorted({place for each in now.values() for place in each})
     ]  # fmt: skip
     return Expected(
-        {"Arrived now": now["arrived"].total(), "Before": then["arrived"].total(),
-         "Became dead letters now, times": now["failed"].total()},
+        {"Enqueued": now["arrived"].total(), "Previous": then["arrived"].total(),
+         "Dead letters": now["failed"].total()},
         {"weeks": (("destination",), rows)},
     )  # fmt: skip
 
@@ -227,8 +227,8 @@ def depth(account: Account) -> Expected:
     grow = [row for row in rows if row["came"][1] > row["went"][0]]
     surely = [row for row in rows if row["came"][0] > row["went"][1]]
     return Expected(
-        {"Waiting": sum(row["depth"] for row in rows), "Queues that grow": (len(surely), len(grow)),
-         "Until a limit": ... if grow else None},
+        {"Backlog": sum(row["depth"] for row in rows), "Growing queues": (len(surely), len(grow)),
+         "Next limit reached in": ... if grow else None},
         {"depths": (("destination",), rows)},
     )  # fmt: skip
 
@@ -267,7 +267,7 @@ def fan_out(account: Account) -> Expected:
     return Expected(
         {"Sent": sum(row["sent"] for row in rows), "Copies": sum(row["copies"] for row in rows),
          "Bytes of copies": sum(row["bytes_copied"] for row in rows),
-         "At most, of each": max(row["factor"] for row in rows)},
+         "Most copies per message": max(row["factor"] for row in rows)},
         {"fan-out": (("original",), rows), "copies": (("original", "destination"), legs)},
     )  # fmt: skip
 
@@ -277,11 +277,11 @@ def filters(account: Account) -> Expected:
     copies = count([each for each in account.found if each.original == COMPOSITE], STORED)
     rows = [_leg(COMPOSITE, to, selector.replace("&gt;", ">"), sent[COMPOSITE], copies[to],
                  "" if copies[to] else "never matches") for to, (selector, _) in LEGS.items()]  # fmt: skip
-    rows.append(_leg("queue://never.sent", "queue://never.reached", None, 0, 0, "nothing was sent there"))
+    rows.append(_leg("queue://never.sent", "queue://never.reached", None, 0, 0, "no messages sent"))
     copies = count([each for each in account.found if each.original == VIRTUAL], STORED)
     rows += [_leg(VIRTUAL, to, None, sent[VIRTUAL], taken, "") for to, taken in copies.items()]
     return Expected(
-        {"Legs": len(rows), "Never matched": 1, "Nothing sent to": 1},
+        {"Targets": len(rows), "Never matched": 1, "Without messages": 1},
         {"filters": (("at", "destination"), rows)},
     )
 
@@ -303,14 +303,14 @@ def orphans(account: Account) -> Expected:
         read = [each.when for each in found if each.place == place and each.what == GIVEN]
         rows.append({
             "destination": place,
-            "finding": "it is read, and nothing acknowledged" if given[place] else "nobody reads it",
+            "finding": "never acknowledged" if given[place] else "no consumers",
             "arrived": max(sent[place], stored[place]), "bytes": max(bytes_sent[place], bytes_stored[place]),
             "dispatched": given[place], "last_arrived": last(came), "last_read": last(read),
         })  # fmt: skip
     unread = sum(not row["dispatched"] for row in rows)
     return Expected(
-        {"Destinations nobody reads": unread, "Never acknowledged": len(rows) - unread, "Definitions unused": 1,
-         "Arrived for nobody": sum(row["arrived"] for row in rows)},
+        {"Without consumers": unread, "Never acknowledged": len(rows) - unread, "Unused definitions": 1,
+         "Unconsumed messages": sum(row["arrived"] for row in rows)},
         {"orphans": (("destination",), rows),
          "unused": (("definition",), [{"definition": "compositeQueue:never.sent",
                                        "destination": "queue://never.sent"}])},

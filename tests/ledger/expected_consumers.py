@@ -35,8 +35,8 @@ def skew(account: Account) -> Expected:
             "destination": place, "consumers": len(mine), "acked": total, "share": most / total,
             "client": {client for client, done in mine.items() if len(done) == most}.__contains__,
             "factor": round(most / total * len(mine), 3), "misplaced": (misplaced - 0.0001, misplaced + 0.0001),
-            "verdict": "too few messages to tell" if not enough else
-            "unevenly shared" if misplaced >= UNEVEN else "evenly shared",
+            "verdict": "too few messages" if not enough else
+            "uneven" if misplaced >= UNEVEN else "even",
         })  # fmt: skip
         members += [
             {"client": client, "destination": place, "acked": len(done), "share": len(done) / total,
@@ -45,8 +45,8 @@ def skew(account: Account) -> Expected:
         ]  # fmt: skip
     return Expected(
         {"Queues with competing consumers": len(queues),
-         "Shared unevenly": sum(row["verdict"] == "unevenly shared" for row in queues),
-         "To be taken by others, at most": (0.2399, 0.2401)},  # of pair: see load.shares
+         "Shared unevenly": sum(row["verdict"] == "uneven" for row in queues),
+         "Highest skew": (0.2399, 0.2401)},  # of pair: see load.shares
         {"skew": (("destination",), queues), "shares": (("destination", "client"), members)},
     )  # fmt: skip
 
@@ -78,10 +78,10 @@ def health(account: Account, quiet: float = 300.0) -> Expected:
             "state": _state(holds > 0, idle.after >= quiet * 1e6, _slow(held[place, client], beside)).__contains__,
             "left": (moment(left.after), moment(left.before)) if left else None,
         })  # fmt: skip
-    stuck, behind, slow = ([row for row in rows if row["state"](state)] for state in ("stuck", "falls behind", "slow"))
+    stuck, behind, slow = ([row for row in rows if row["state"](state)] for state in ("stuck", "lagging", "slow"))
     return Expected(
         {"Consumers": len(rows), "Stuck": len(stuck), "Falls behind": len(behind),
-         "Slow": (sum(not row["state"]("fine") for row in slow), len(slow))},
+         "Slow": (sum(not row["state"]("healthy") for row in slow), len(slow))},
         {"consumers": (("client", "destination"), rows)},
     )  # fmt: skip
 
@@ -91,9 +91,9 @@ def _state(holds: bool, is_quiet: bool, slow: tuple[bool, bool]) -> set[str]:
     the load finishes none.
     """
     if holds:
-        return {"stuck"} if is_quiet else {"falls behind"}
+        return {"stuck"} if is_quiet else {"lagging"}
     must, may = slow
-    return {"slow"} if must else {"fine", "slow"} if may else {"fine"}
+    return {"slow"} if must else {"healthy", "slow"} if may else {"healthy"}
 
 
 def _slow(held: Span, beside: Sequence[Span]) -> tuple[bool, bool]:

@@ -38,8 +38,8 @@ def dead_letters(account: Account) -> Expected:
     for row in causes:
         counts[row["outcome"]] += row["messages"]
     return Expected(
-        {"failed and became dead letters": counts["dead letter"], "expired": counts["expired"],
-         "dropped": counts["dropped"]},
+        {"Dead letters": counts["dead letter"], "Expired": counts["expired"],
+         "Dropped": counts["dropped"]},
         {"causes": (("outcome", "cause", "destination"), causes), "examples": (("destination", "reason"), examples)},
     )  # fmt: skip
 
@@ -68,7 +68,7 @@ def repeats(account: Account) -> Expected:
         })  # fmt: skip
     return Expected(
         {"Processed": sum(row["messages"] for row in rows),
-         "Given out again": sum(row["redelivered"] for row in rows),
-         "Processed twice": sum(row["duplicated"] for row in rows), "By two brokers": 0},
+         "Redelivered": sum(row["redelivered"] for row in rows),
+         "Duplicates": sum(row["duplicated"] for row in rows), "By two brokers": 0},
         {"repeats": (("destination",), rows)},
     )  # fmt: skip

@@ -102,14 +102,14 @@ def _totals(ways: Ways, targets: Sequence[Row]) -> list[Row]:
         ("Copies stored", "messages"): {which: sum(len(to) for _, to in of) for which, of in ways.items()},
         ("Bytes of these copies", "bytes"): {
             which: sum(each.size * len(to) for each, to in of) for which, of in ways.items()},
-        ("Messages of which something is stored", "messages"): {
+        ("Messages stored at least once", "messages"): {
             which: sum(bool(to) for _, to in of) for which, of in ways.items()},
-        ("Bytes stored, a message once", "bytes"): {
+        ("Bytes of these messages", "bytes"): {
             which: sum(each.size for each, to in of if to) for which, of in ways.items()},
-        ("Messages that reach nothing", "messages"): {
+        ("Unrouted messages", "messages"): {
             which: (nowhere[which], nowhere[which] + heard[which]) for which in ways},
-        ("Waiting in the end (draft: predicted)", "messages"): waiting,
-        ("Bytes waiting in the end (draft: predicted)", "bytes"): {
+        ("Final backlog (draft: predicted)", "messages"): waiting,
+        ("Bytes of final backlog (draft: predicted)", "bytes"): {
             "in_force": sum(_bytes(row, "waiting_recorded", "in_force") for row in stored), "draft": ...},
     }  # fmt: skip
     return [{"what": what, "unit": unit, **both, "difference": ...} for (what, unit), both in rows.items()]

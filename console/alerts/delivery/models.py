@@ -82,7 +82,7 @@ class AlertDelivery(models.Model):
         HELD = "held"  #: there were too many within the hour
 
     #: Why an alert is over that still held when nobody judged it any more, by the event that tells so.
-    REASONS: ClassVar = {"off": "its rule was switched off", "deleted": "its rule was deleted"}
+    REASONS: ClassVar = {"off": "rule disabled", "deleted": "rule deleted"}
 
     firing = models.ForeignKey(AlertFiring, models.CASCADE, related_name="deliveries")
     kind = models.CharField(max_length=8)  #: mail or webhook

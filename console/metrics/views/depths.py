@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -90,5 +91,8 @@ def depths(request: HttpRequest) -> HttpResponse:
             "total": sum(each.depth for each in rows),
             "deepest": max((each.depth for each in rows), default=0),
             "latest": _text(now),
+            "query": urlencode(
+                {"at": moment.text, **({"zone": request.GET["zone"]} if request.GET.get("zone") else {})}
+            ),
         },
     )

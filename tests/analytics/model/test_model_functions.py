@@ -113,12 +113,12 @@ def test_slots_cover_the_window_and_keep_charts_readable():
     [
         (wording.format_duration(412), "412 µs"), (wording.format_duration(3_210), "3.21 ms"),
         (wording.format_duration(150_000_000), "2.5 min"),
-        (wording.format_duration(200 * 86_400_000_000), "200 d"), (wording.format_percent(0.0004), "less than 0.1 %"),
-        (wording.format_percent(0.125), "12 %"), (wording.format_percent(0.021), "2.1 %"),
-        (wording.format_percent(0.9999), "almost all"),
+        (wording.format_duration(200 * 86_400_000_000), "200 d"), (wording.format_percent(0.0004), "<0.1%"),
+        (wording.format_percent(0.125), "12%"), (wording.format_percent(0.021), "2.1%"),
+        (wording.format_percent(0.9999), "99.9%"),
         (wording.join_names(["a"]), "a"), (wording.join_names(["a", "b", "c"]), "a, b and c"),
         (wording.join_names(list("abcde")), "a, b, c and 2 more"), (wording.format_bytes(1536), "1.5 KiB"),
-        (wording.sentence("", "one thing", "another"), "One thing; another."), (wording.short_name("topic://t"), "topic://t"),
+        (wording.sentence("", "one thing", "another"), "One thing. Another."), (wording.short_name("topic://t"), "topic://t"),
         (wording.sentence("b2d57aad-9 is stuck"), "b2d57aad-9 is stuck."), (wording.client_name("desk-1"), "desk-1"),
         (wording.client_name("b2d57aad-9"), "an unnamed client (b2d57aad-9)"), (wording.format_signed(-1204), "−1,204"),
         (wording.client_label("b2d57aad-9"), "unnamed (b2d57aad-9)"), (wording.client_label("billing-1"), "billing-1"),
@@ -147,12 +147,12 @@ def test_when_recording_began_is_read_off_the_files_of_the_first_hour(tmp_path):
 @pytest.mark.parametrize(
     ("acked", "verdict", "misplaced"),
     [
-        ((50, 34, 17), "unevenly shared", 0.165),
-        ((74, 26), "unevenly shared", 0.24),
-        ((100, 0), "unevenly shared", 0.5),
-        ((55, 45), "evenly shared", 0.05),
-        ((34, 33, 33), "evenly shared", 0.0067),
-        ((9, 1), "too few messages to tell", 0.4),
+        ((50, 34, 17), "uneven", 0.165),
+        ((74, 26), "uneven", 0.24),
+        ((100, 0), "uneven", 0.5),
+        ((55, 45), "even", 0.05),
+        ((34, 33, 33), "even", 0.0067),
+        ((9, 1), "too few messages", 0.4),
     ],
 )
 def test_shares_are_uneven_by_the_part_of_the_messages_that_others_would_have_to_take(acked, verdict, misplaced):
@@ -187,8 +187,8 @@ def test_who_left_is_not_judged_and_who_came_back_is():
         {**_consumer("x", dispatched=0), "client": None, "arrived": 1000},
     ]
     found = {each.client: (str(each.state), each.left_us) for each in classify_consumers(rows, WINDOW, 300)}
-    assert found["left"] == ("fine", 120_000_000)
-    assert {found[each] for each in ("came-back", "came-back-unheard", "stayed")} == {("falls behind", None)}
+    assert found["left"] == ("healthy", 120_000_000)
+    assert {found[each] for each in ("came-back", "came-back-unheard", "stayed")} == {("lagging", None)}
 
 
 def test_whoever_consumed_before_the_broker_began_left():
@@ -201,10 +201,10 @@ def test_whoever_consumed_before_the_broker_began_left():
 def test_consumers_are_slow_beside_those_that_were_there_with_them_only():
     slow = {"held_ms": 100_000}
     rows = [_consumer("first", left_at=_at(2), **slow), _consumer("second", came_at=_at(3), began_at=_at(3))]
-    assert {str(each.state) for each in classify_consumers(rows, WINDOW, 3600)} == {"fine"}
+    assert {str(each.state) for each in classify_consumers(rows, WINDOW, 3600)} == {"healthy"}
     met = [rows[0], _consumer("second", came_at=_at(1))]
     assert {each.client: str(each.state) for each in classify_consumers(met, WINDOW, 3600)} == {
         "first": "slow",
-        "second": "fine",
+        "second": "healthy",
     }
     assert (overlapped(*rows), overlapped(*met)) == (False, True)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 
 from analytics.requests.errors import SparkStopped
-from analytics.spark import class_data_sharing, jvm, server
+from analytics.spark import build_class_archive, class_data_sharing, jvm, server
 from brokerapp.errors import BrokerError
 
 
@@ -64,13 +64,13 @@ def test_what_java_does_not_read_back_leaves_nothing_and_what_it_reads_takes_the
     for number, each in enumerate(older):
         each.touch()
         os.utime(each, (number, number))
-    monkeypatch.setattr(class_data_sharing, "_run", lambda _, staged: staged.write_bytes(b"classes"))
+    monkeypatch.setattr(build_class_archive, "_run", lambda _, staged: staged.write_bytes(b"classes"))
     monkeypatch.setattr(jvm, "command", lambda *_: ["false"])
     with pytest.raises(BrokerError, match="does not read"):
-        class_data_sharing.make()
+        build_class_archive.make()
     assert _archives(prefix) == [each.name for each in older]
     monkeypatch.setattr(jvm, "command", lambda *_: ["true"])
-    class_data_sharing.make()
+    build_class_archive.make()
     assert _archives(prefix) == sorted([name_of(prefix / "spark"), older[1].name])
 
 
@@ -90,23 +90,23 @@ def test_that_there_is_none_fails_nothing_and_is_not_tried_again_until_somebody_
         tried.append(error)
         raise error
 
-    monkeypatch.setattr(class_data_sharing, "make", fails)
-    class_data_sharing.main()
+    monkeypatch.setattr(build_class_archive, "make", fails)
+    build_class_archive.main()
     assert "slower" in (said := capsys.readouterr().err)
-    class_data_sharing.main()
+    build_class_archive.main()
     assert tried == [error]
     assert not capsys.readouterr().err
     (note,) = prefix.glob("*.none")
     assert f"remove {note}" in said
     note.unlink()
-    class_data_sharing.main()
+    build_class_archive.main()
     assert tried == [error, error]
 
 
 def test_a_server_that_ends_as_it_starts_is_not_waited_for(prefix, monkeypatch):
     monkeypatch.setattr(server, "prepare", lambda environment, _: (["false"], _folder(environment)))
     with pytest.raises(BrokerError, match="ended with code 1"):
-        class_data_sharing.make()
+        build_class_archive.make()
     assert not list(prefix.glob(".spark-classes-*"))
 
 

@@ -184,7 +184,7 @@ def test_an_option_or_a_moment_that_makes_no_sense_is_refused():
 
     with pytest.raises(RequestRefused, match="no option 'topic'"):
         source_of({"topic": "x"})
-    with pytest.raises(RequestRefused, match="'yesterday' is not a moment"):
+    with pytest.raises(RequestRefused, match="'yesterday' is not a date and time"):
         source_of({"since": "yesterday"})
 
 

@@ -112,7 +112,7 @@ def test_what_waits_is_drawn_at_its_time_from_the_beginning_of_the_record_with_g
     comparison = SimpleNamespace(targets=[topic, keeps], buckets=TimeBuckets(600, 60, 4))
     _, figure = report.chart(comparison, TimeWindow(660_000_000, 830_000_000))
     drawn = {trace["name"]: trace["y"] for trace in figure["data"]}
-    assert drawn == {"queue://a, recorded": [5, None, 9], "queue://a": [10, None, 18]}
+    assert drawn == {"queue://a (recorded)": [5, None, 9], "queue://a": [10, None, 18]}
     assert figure["data"][0]["x"] == [f"1970-01-01T00:{moment}Z" for moment in ("12:00", "13:00", "13:50")]
     empty = ComparedTarget(
         "queue://a", CopySeries(came, came), CopySeries(came, came), 0.0, waits * 0, waits * 0, known

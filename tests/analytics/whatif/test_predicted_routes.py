@@ -300,7 +300,7 @@ def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_s
     comparison = compared(current, proposed, "queue://other")
     trial = WhatIfRequest(current, proposed, RoutingContext())
     found = report.build_result(comparison, trial, [], 1, [], TimeWindow(0, 60_000_000))
-    assert ", as nothing was sent to queue in in this window" in found.sentence
+    assert "because no messages were sent to queue in" in found.sentence
     flow = pa.table({"weight": [1], "rolled_back": [0]})
     note, *_ = report.notes(comparison, trial, flow, [], [])
     assert note.startswith("Nothing was sent to queue in in this window")

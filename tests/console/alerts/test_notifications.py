@@ -58,7 +58,7 @@ def test_a_draft_that_asks_waits_for_who_may_apply_it():
     admin, operator = make_user("admin"), make_user("operator")
     assert "Trade" not in told(admin)
     draft_service.change_state(draft, "ada", Draft.State.ASKED, "asked")
-    assert "A draft of ada to apply" in told(admin)
+    assert "Draft by ada" in told(admin)
     assert "Trade" not in told(operator), "who may draft, not apply"
 
 
@@ -74,9 +74,9 @@ def test_the_end_of_what_one_asked_for_is_counted_until_one_looked(browser_of):
         draft_service.create_draft("ada", "Trade", [], 1), "eve", Draft.State.DROPPED, "dropped", decided_by="eve"
     )
     text = told(ada)
-    assert "35 messages done, 2 failed" in text
+    assert "35 messages processed, 2 failed" in text
     assert "It was quiet." in text
-    assert "Dropped by eve" in text
+    assert "Discarded by eve" in text
     assert [each for each in ("long ago", "seen at once", "somebody else") if each in text] == []
     assert notifications.cells(ada)["count"] == "3"
     assert client.post(reverse("bell-seen")).status_code == 204

@@ -149,8 +149,7 @@ def test_a_node_that_is_gone_is_told_of_even_if_it_was_the_last():
 
 def test_what_is_away_is_told_of_as_a_fact():
     assert (
-        sentence(AlertCondition(AlertMetric.AWAY, 0), "broker rome", 1)
-        == "broker rome of the cluster cannot be reached"
+        sentence(AlertCondition(AlertMetric.AWAY, 0), "broker rome", 1) == "broker rome of the cluster is unreachable"
     )
     assert (
         str(AlertCondition(AlertMetric.BACKLOG, 9, "prices.>"))
@@ -277,7 +276,7 @@ def test_a_rule_reads_as_a_sentence():
         str(AlertCondition(AlertMetric.DEPTH, 1000, "orders.>", hold=300))
         == "depth of orders.> above 1,000 messages for 5 min"
     )
-    assert str(AlertCondition(AlertMetric.STORE, 80)) == "store above 80 %"
+    assert str(AlertCondition(AlertMetric.STORE, 80)) == "store above 80%"
     said = sentence(AlertCondition(AlertMetric.OLDEST, 60), "queue://a", 240)
     assert said == "a: oldest message is 4 min, above 1 min"
 

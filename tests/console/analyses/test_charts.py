@@ -21,7 +21,7 @@ def test_bars_are_told_with_their_numbers_and_delays_with_their_units():
 def test_more_than_a_few_are_counted_and_none_is_said():
     many = {f"queue{number}": [number, number] for number in range(7)}
     assert "and 3 more." in describe_chart(charts.lines(TIMES, many, "messages"))
-    assert describe_chart(charts.lines([], {}, "messages")) == "Nothing is drawn."
+    assert describe_chart(charts.lines([], {}, "messages")) == "No data."
 
 
 def test_a_mark_leads_to_what_it_is_about_at_the_same_window():

@@ -91,9 +91,9 @@ def test_a_line_without_a_rhythm_is_explained_all_the_same():
         ("0 7 * *", "UTC", "it has 4 fields, not 5"),
         ("0 7 * * * *", "UTC", "it has 6 fields, not 5"),
         ("61 7 * * *", "UTC", "Bad minute"),
-        ("0 7 31 2 *", "UTC", "'0 7 31 2 *' is not a crontab line"),
+        ("0 7 31 2 *", "UTC", "'0 7 31 2 *' is not a crontab expression"),
         ("0 7 * * *", "Berlin", "'Berlin' is not a time zone"),
-        ("", "UTC", "'' is not a crontab line"),
+        ("", "UTC", "'' is not a crontab expression"),
     ],
 )
 def test_what_is_no_schedule_is_refused_with_the_part_that_is_wrong(cron, zone, words):

@@ -85,9 +85,9 @@ def test_how_the_broker_is_and_was_is_told_as_far_as_one_sees_it(program, consol
         console.send(f"/queue/{name}", *map(str, range(count)))
         seen(name, count)
     whole = call(program, "get", "/overview")
-    assert whole["sentence"].endswith("hold messages that nobody consumes.")
+    assert whole["sentence"].endswith("with messages and without active consumers.")
     found = {each["destination"]: each for each in whole["attention"]}
-    assert found["queue://api.watched"]["sentence"] == "3 messages and nobody consumes"
+    assert found["queue://api.watched"]["sentence"] == "3 messages without consumers"
     assert whole["attention_total"] == len(found) >= 2
     narrow = caller(token_of("viewer", "see", scopes=("api.>",)))
     part = call(narrow, "get", "/overview")

@@ -202,7 +202,7 @@ def test_rates_are_computed_for_the_rows_shown_and_no_others(monkeypatch):
 FINDINGS = [
     ("dead letters", stats(QueueSize=3, DLQ=True), "Dead letters", "act"),
     ("paused", stats(QueueSize=3, Paused=True, ConsumerCount=1), "Paused", "look"),
-    ("nobody consumes", stats(QueueSize=3), "No consumer", "look"),
+    ("nobody consumes", stats(QueueSize=3), "No consumers", "look"),
 ]
 
 
@@ -294,11 +294,11 @@ def test_a_store_that_was_rolled_back_is_reported_for_a_day():
 def test_dead_letters_and_a_broker_that_is_away_are_not_hidden_by_a_store_that_is_always_so():
     node = replace(NODE, store={"fsync": "off"})
     picture = apply_tick(initial_snapshot(100, 1, [stats(QueueSize=3, DLQ=True)], BrokerSnapshot()), 101, [node])
-    assert "need a decision" in health.summarize(picture, health.findings(picture)).sentence
+    assert "dead-lettered" in health.summarize(picture, health.findings(picture)).sentence
     picture = apply_tick(
         initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [replace(node, cluster=CLUSTER.to_json())]
     )
-    assert health.summarize(picture, []).sentence == "The cluster's broker b cannot be reached."
+    assert health.summarize(picture, []).sentence == "Cluster broker b unreachable."
 
 
 def test_no_node_and_no_answer_are_told_apart():
@@ -327,7 +327,7 @@ def test_a_queue_that_grew_by_thousands_comes_before_queues_with_a_few_messages(
     assert [(each.destination.name, each.label) for each in found] == [
         ("grown", "Growing"),
         ("dead", "Dead letters"),
-        ("idle", "No consumer"),
+        ("idle", "No consumers"),
     ]
 
 

@@ -25,7 +25,7 @@ from console.messages.search.lookup import parse, why
         ("timeout after 30s to 10.0.0.17:5432", "timeout after … to …"),
         ("no customer 'Ada \"of\" 1842' in ID:host-1:2:3", "no customer … in …"),
         ("worker_07/worker_08 0xdeadBEEF", "…/… …"),
-        ("  ", "no cause is recorded"),
+        ("  ", "no cause recorded"),
     ],
 )
 def test_what_differs_between_failures_that_are_alike_is_left_out(cause, pattern):

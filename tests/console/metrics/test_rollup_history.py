@@ -122,7 +122,7 @@ def test_delays_are_of_all_consumers_and_of_each(rollups):
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
-    [("", ""), ("2025-10-09T08:00", ""), ("x", "not a moment"), ("2025-10-10T08:00", "yet to come"),
+    [("", ""), ("2025-10-09T08:00", ""), ("x", "not a date and time"), ("2025-10-10T08:00", "in the future"),
      ("2025-01-01T00:00", "31 days")],
 )  # fmt: skip
 def test_a_moment_is_read_from_the_url_or_said_to_be_none(text, wrong):
@@ -146,9 +146,9 @@ def test_the_page_of_a_past_moment_lists_depths_as_they_were(rollups, admin_clie
     then = datetime.fromtimestamp(int(now) // HOUR * HOUR - 5 * DAY + 600, UTC)
     page = admin_client.get(reverse("depths"), {"at": f"{then:%Y-%m-%dT%H:%M}"}).content.decode()
     assert re.findall(r"past\.\W*(?:<wbr>)?([ab])", page)[:2] == ["a", "b"]
-    assert "1,807 messages in 2 queues" in page
+    assert "1,807 messages in 2 queues" in " ".join(page.split())
     before = admin_client.get(reverse("depths"), {"at": f"{then - timedelta(days=2):%Y-%m-%dT%H:%M}"}).content.decode()
-    assert "Nothing was noted" in before
+    assert "No data" in before
 
 
 def test_a_chart_of_thirty_days_comes_without_the_broker(rollups, admin_client):
@@ -229,6 +229,6 @@ def test_batches_that_were_lost_and_an_archiver_that_is_away_are_shown(settings,
     archive.append(ARCHIVED.empty_table(), ArchiveCommit("5-0", events=1234, lost_batches=7))
     archive.write_freshness(int(time.time() - 600) * 1_000_000)
     page = admin_client.get(reverse("analyses")).content.decode()
-    assert "1,234 events were archived" in page
-    assert "7 of the recorded batches did not reach the archive" in page
+    assert "1,234 archived events" in " ".join(page.split())
+    assert "7 recorded batches are missing from the archive" in page
     assert "The archive ends at" in page
