@@ -303,7 +303,7 @@ def test_a_draft_that_changes_nothing_as_nothing_was_sent_there_says_so_in_its_s
     assert "because no messages were sent to queue in" in found.sentence
     flow = pa.table({"weight": [1], "rolled_back": [0]})
     note, *_ = report.notes(comparison, trial, flow, [], [])
-    assert note.startswith("Nothing was sent to queue in in this window")
+    assert note.startswith("No messages were sent or forwarded to queue in in this time range.")
 
 
 def test_what_is_untried_is_no_reason_where_another_change_was_tried():
@@ -316,7 +316,7 @@ def test_what_is_untried_is_no_reason_where_another_change_was_tried():
     comparison = compared(current, current, "queue://used")
     trial = WhatIfRequest(current, proposed, RoutingContext())
     sentence = report.build_result(comparison, trial, [], 1, [], TimeWindow(0, 60_000_000)).sentence
-    assert "as many messages as the routing in force does; nothing was sent to queue in in this window" in sentence
+    assert "as many messages as the active version. No messages were sent to queue in" in sentence
 
 
 def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_judged():
@@ -330,7 +330,7 @@ def test_policies_and_redelivery_that_a_draft_changes_too_are_said_not_to_be_jud
     def said(before: Definitions, after: Definitions) -> list[str]:
         trial = WhatIfRequest(before, after, RoutingContext())
         found = report.notes(compared(before, after, "queue://other"), trial, flow, [], [])
-        return [each.partition(";")[0] for each in found if "not judged" in each]
+        return [each.partition(". Effects")[0] for each in found if "are excluded" in each]
 
     all_of_them = "2 policies, 1 redelivery policy and options of the redelivery plugin"
     assert said(current, proposed) == [f"The draft also changes {all_of_them}"]
@@ -344,4 +344,4 @@ def test_a_composite_queue_in_force_that_would_begin_to_keep_messages_is_not_sai
     trial = WhatIfRequest(current, proposed, RoutingContext(("out",)))
     comparison = compared(current, proposed, "queue://in")
     [note] = report.notes(comparison, trial, pa.table({"weight": [1], "rolled_back": [0]}), [], [])
-    assert note.startswith("Nothing is kept at these yet, and nobody consumed from them: queue://in.")
+    assert note.startswith("These queues do not exist yet and have no consumers: queue://in.")

@@ -225,10 +225,10 @@ def test_numbers_are_those_that_are_counted():
 def test_batches_that_were_lost_and_an_archiver_that_is_away_are_shown(settings, tmp_path, admin_client):
     settings.SLUICE = replace(settings.SLUICE, data=tmp_path)
     archive = BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name)
-    assert "of the recorded batches" not in admin_client.get(reverse("analyses")).content.decode()
+    assert "recorded batches" not in admin_client.get(reverse("analyses")).content.decode()
     archive.append(ARCHIVED.empty_table(), ArchiveCommit("5-0", events=1234, lost_batches=7))
     archive.write_freshness(int(time.time() - 600) * 1_000_000)
     page = admin_client.get(reverse("analyses")).content.decode()
     assert "1,234 archived events" in " ".join(page.split())
-    assert "7 recorded batches are missing from the archive" in page
+    assert "7 recorded batches are missing from the archive" in " ".join(page.split())
     assert "The archive ends at" in page

@@ -10,7 +10,8 @@ from brokerapp.system.environment import PROJECT
 TEMPLATES = PROJECT / "templates"
 #: A form of one line whose button warns: pressed, it acts.
 AT_ONCE = re.compile(
-    r"""<form method="post" action="\{% [^%]*?url '([\w-]+)'[^>]*>\{% csrf_token %\}(?:(?!</form>).)*?button-danger"""
+    r"""<form method="post" action="\{% [^%]*?url '([\w-]+)'[^>]*>\s*\{% csrf_token %\}(?:(?!</form>).)*?"""
+    r"""button-danger"""
 )
 #: What may act at once: work is stopped and can be begun again, or the same page gives back what it took.
 HARMLESS = {"cancel-run", "cancel-search", "cancel-trial", "control-job", "take-role"}
