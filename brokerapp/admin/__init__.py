@@ -39,4 +39,4 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Be the one process that does something, or stay it; False while another one is."""
         await self._open()
-        return await self.rings.lease(name, holder, milliseconds)
+        return await self.rings.acquire_lease(name, holder, milliseconds)

@@ -14,11 +14,15 @@ from pathlib import Path
 
 from brokerapp.config.elements.broker_attributes import READ
 from brokerapp.config.elements.cluster import read_cluster
-from brokerapp.config.elements.connectors import bridged_twice, read_network_connectors, read_transport_connectors
+from brokerapp.config.elements.connectors import (
+    find_repeated_bridges,
+    read_network_connectors,
+    read_transport_connectors,
+)
 from brokerapp.config.elements.plugins import read_plugins
 from brokerapp.config.elements.policies import read_policies
 from brokerapp.config.elements.system_usage import read_system_usage
-from brokerapp.config.elements.tls import placed_in, read_ssl_context
+from brokerapp.config.elements.tls import read_ssl_context, resolve_store_paths
 from brokerapp.config.elements.virtual_destinations import (
     ELEMENTS,
     read_destination,
@@ -30,7 +34,7 @@ from brokerapp.config.parsing.beans import broker_of, properties_of
 from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig, ImportFinding, ImportOutcome
 from brokerapp.config.parsing.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.parsing.load_context import LoadContext
-from brokerapp.config.parsing.unsupported import ATTRIBUTES_ASIDE, ELEMENTS_ASIDE
+from brokerapp.config.parsing.unsupported import IGNORED_ATTRIBUTES, IGNORED_ELEMENTS
 from brokerapp.engine.routing.cycle_detection import find_loop
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
@@ -53,8 +57,8 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     folder = path.resolve().parent
     values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
     try:
-        config = _parsed(text, LoadContext(values, folder, importing=(path.resolve(),)))
-        return replace(config, tls=placed_in(config.tls, folder))
+        config = _parse(text, LoadContext(values, folder, importing=(path.resolve(),)))
+        return replace(config, tls=resolve_store_paths(config.tls, folder))
     except ConfigurationRefused as wrong:
         raise ConfigurationRefused(f"{path}: {wrong}") from wrong
 
@@ -88,7 +92,7 @@ def import_definitions(
     broker starts from the file: here they stay as they are.
     """
     folders = {name: f"${{{name}}}" for name in FOLDERS}
-    config = _parsed(text, LoadContext(folders | dict(properties or {}), adds=adds))
+    config = _parse(text, LoadContext(folders | dict(properties or {}), adds=adds))
     return config.definitions, tuple(map(_as_imported, config.report))
 
 
@@ -102,10 +106,10 @@ def _as_imported(finding: ImportFinding) -> ImportFinding:
 
 def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:
     """The broker that the text describes. Files it names are read if it has a folder. Raises ConfigurationRefused."""
-    return _parsed(text, LoadContext(properties, folder))
+    return _parse(text, LoadContext(properties, folder))
 
 
-def _parsed(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
+def _parse(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
     report: list[ImportFinding] = []
     brought = properties_of(read_document(text, surroundings, []))
     root = read_document(text, replace(surroundings, properties=ChainMap(brought, surroundings.properties)), report)
@@ -120,7 +124,7 @@ def _parsed(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
             config = _read_parts(_with_built_in(BrokerConfig(), root), [root])
         case _:
             raise root.refused("this is no part of a broker's configuration")
-    report += bridged_twice(config, report)
+    report += find_repeated_bridges(config, report)
     return replace(config, report=tuple(sorted(report, key=lambda finding: (finding.file, finding.line))))
 
 
@@ -143,7 +147,7 @@ def _read_broker(broker: Element) -> BrokerConfig:
         broker.note_locked_out("nobody may do anything", f"what {policy} refers to is not read", _MESSAGE_POLICY)
         values["authorization"] = ()
     for attribute, value in broker.rest():
-        why = ATTRIBUTES_ASIDE.get(attribute)
+        why = IGNORED_ATTRIBUTES.get(attribute)
         broker.note(
             ImportOutcome.IGNORED if why else ImportOutcome.UNKNOWN,
             why or f"nothing here has it ({value:.80})",
@@ -155,7 +159,7 @@ def _read_broker(broker: Element) -> BrokerConfig:
 
 def _with_built_in(config: BrokerConfig, root: Element) -> BrokerConfig:
     """The configuration before its parts are read."""
-    found = tuple(_built_in(config, root.surroundings.adds))
+    found = tuple(_built_in(config, root.load_context.adds))
     return replace(config, definitions=Definitions(virtual_destinations=found))
 
 
@@ -185,8 +189,8 @@ def _read_parts(config: BrokerConfig, parts: list[Element]) -> BrokerConfig:
     _refuse_repeated_names(parts)
     seen: dict[str, int] = {}
     for part in parts:
-        if part.tag in ELEMENTS_ASIDE:
-            part.note(ImportOutcome.IGNORED, ELEMENTS_ASIDE[part.tag])
+        if part.tag in IGNORED_ELEMENTS:
+            part.note(ImportOutcome.IGNORED, IGNORED_ELEMENTS[part.tag])
         elif part.tag not in _PARTS:
             part.note(ImportOutcome.UNKNOWN, "a broker has no such part here")
         elif part.tag in seen:

@@ -15,7 +15,7 @@ from brokerapp.config.elements.policies import write_policies
 from brokerapp.config.elements.system_usage import write_system_usage
 from brokerapp.config.elements.tls import write_ssl_context
 from brokerapp.config.elements.virtual_destinations import write_destinations, write_interceptors
-from brokerapp.config.parsing.attributes import written_fields
+from brokerapp.config.parsing.attributes import write_fields
 from brokerapp.config.parsing.broker_config import BrokerConfig, NetworkConnector, TransportConnector
 from brokerapp.config.parsing.document import BEANS, CORE
 from brokerapp.errors import DefinitionRefused
@@ -61,7 +61,7 @@ def export_config(config: BrokerConfig) -> str:
 
 def _written(config: BrokerConfig) -> etree._Element:
     definitions = config.definitions
-    said = written_fields(config, WRITTEN)
+    said = write_fields(config, WRITTEN)
     broker = etree.Element("broker", {"brokerName": config.name, **said}, xmlns=CORE)
     if any(isinstance(each, MirroredQueue) and not each.temporary for each in definitions.virtual_destinations):
         broker.set("useTempMirroredQueues", "false")

@@ -20,7 +20,7 @@ from brokerapp.runtime.listeners import ListenAddress
 from brokerapp.runtime.node import Node
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.stomp.transport.connector_state import Authenticate
-from brokerapp.stomp.transport.tls import equal_contexts, server_context
+from brokerapp.stomp.transport.tls import mutual_contexts, server_context
 from brokerapp.system.environment import Environment
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.
@@ -38,7 +38,7 @@ INSTALLATION_GRANTS = tuple(
 async def start_node(environment: Environment, authenticate: Authenticate | None) -> HostedNode:
     """The node of an installation (`make run`): it listens when this returns, and starts again when it had to end."""
     config = _installed(environment)
-    if problems := listens(config)[1]:
+    if problems := listen_addresses(config)[1]:
         raise ConfigurationRefused("; ".join(problems))
     wanted = node_config(config, environment.redis_url, alone=environment.owns_store)
     wanted = replace(
@@ -91,11 +91,11 @@ def node_config(
     return NodeConfig(
         broker=broker,
         redis_url=redis_url,
-        listen=listens(config)[0],
+        listen=listen_addresses(config)[0],
         definitions=config.definitions,
         destinations=config.destinations,
         grants=config.authorization,
-        impose=impose,
+        replaces_definitions=impose,
         store_limit=config.system_usage.store or 0,
         temp_limit=config.system_usage.temp or 0,
         trace=trace,
@@ -126,7 +126,7 @@ def node_config(
             auto_destroy_after=auto_destroy_after(config),
             reconnect_window=config.reconnect_window,
         ),
-        alone=alone,
+        owns_store=alone,
         cluster=cluster,
         network=config.network_connectors,
         network_at_once=config.network_connector_start_async,
@@ -136,7 +136,7 @@ def node_config(
 
 def link_tls(config: BrokerConfig) -> LinkTls:
     """How nodes of a broker speak TLS with each other. Raises ConfigurationRefused."""
-    return LinkTls(*equal_contexts(config.tls))
+    return LinkTls(*mutual_contexts(config.tls))
 
 
 def auto_destroy_after(config: BrokerConfig) -> int:
@@ -146,7 +146,7 @@ def auto_destroy_after(config: BrokerConfig) -> int:
     return max(0, config.auto_destroy_after)
 
 
-def listens(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str, ...]]:
+def listen_addresses(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str, ...]]:
     """Where to listen, and a sentence for each connector of STOMP that cannot be served.
 
     The report on the file names connectors that speak another protocol.
@@ -164,7 +164,7 @@ def listens(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str,
 
 def check_served(config: BrokerConfig) -> None:
     """Raise ConfigurationRefused when no client could connect, as no connector is served."""
-    if not listens(config)[0]:
+    if not listen_addresses(config)[0]:
         raise ConfigurationRefused(
             f"no transportConnector of {config.name} is served, so no client could connect: add one that speaks STOMP, "
             'such as <transportConnector name="stomp" uri="stomp://127.0.0.1:61613"/>'

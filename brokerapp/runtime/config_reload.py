@@ -29,7 +29,7 @@ def period_ms(config: BrokerConfig) -> int:
     return max(wanted, SHORTEST_PERIOD_MS) if wanted else 0
 
 
-async def follow(path: Path, properties: Mapping[str, str], period: int, node: Node) -> None:
+async def watch_file(path: Path, properties: Mapping[str, str], period: int, node: Node) -> None:
     """Look at the file every `period` milliseconds, until cancelled."""
     seen = _stamp(path)
     while True:

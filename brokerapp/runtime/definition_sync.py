@@ -19,7 +19,7 @@ class DefinitionSync:
     def __init__(self, store: DefinitionStore) -> None:
         self._store = store
 
-    async def begin(self, configured: Definitions, impose: bool) -> Definitions:
+    async def load_or_define(self, configured: Definitions, impose: bool) -> Definitions:
         """Those in force: the store's, unless it has none, or `impose` is set and a file says something new.
 
         Another node may begin in the same moment: whoever comes second takes what the first put there.
@@ -42,7 +42,7 @@ class DefinitionSync:
             with suppress(DefinitionConflict):
                 return await self._define(version, wanted, f"{source} changed"), True
 
-    async def since(self, version: int) -> Definitions | None:
+    async def newer_than(self, version: int) -> Definitions | None:
         """Those in force, if they are not of this version any more."""
         current, text = await self._store.read()
         return _load(current, text) if text is not None and current != version else None

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, and between two while space is scarce: a disk that takes 500 MB a second loses a tenth of
 #: what must be free in the second.
-LOOK_SECONDS, SCARCE_SECONDS = 0.2, 0.05
+CHECK_SECONDS, SCARCE_SECONDS = 0.2, 0.05
 #: Milliseconds between two looks at the file's size while space is scarce.
 SIZE_MS = 2_000
 #: The percentage by which the file may grow before the server rewrites it (see store/embedded.py).
@@ -39,18 +39,18 @@ class DiskWatch:
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
-            await self.look()
+            await self.check()
             if self._limits.disk.is_scarce or not self._may_rewrite:
-                await self._see_to_file(self._limits.disk)
-            await asyncio.sleep(SCARCE_SECONDS if self._limits.disk.is_scarce else LOOK_SECONDS)
+                await self._manage_rewrite(self._limits.disk)
+            await asyncio.sleep(SCARCE_SECONDS if self._limits.disk.is_scarce else CHECK_SECONDS)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Look once."""
         before = self._limits.disk
         try:
             committed = self._limits.committed
             wanted, self._limits.wanted = self._limits.wanted, 0
-            found = await asyncio.to_thread(self._disk.look, before, self._limits.needed, wanted)
+            found = await asyncio.to_thread(self._disk.measure, before, self._limits.needed, wanted)
             self._limits.disk, self._limits.committed_at_look = found, committed
         except OSError as error:
             logger.debug("the disk of the store cannot be looked at: %s", error)
@@ -63,7 +63,7 @@ class DiskWatch:
             logger.info("the disk of the store has space again: messages are accepted (%s)", self._disk.folder)
         self._changed()
 
-    async def _see_to_file(self, disk: DiskSpace) -> None:
+    async def _manage_rewrite(self, disk: DiskSpace) -> None:
         if now_ms() - self._sized_ms < SIZE_MS:
             return
         self._sized_ms = now_ms()

@@ -19,7 +19,7 @@ class DispatchLoop:
         self._requested = False
         self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
-    def serve(self, broker: Broker, membership: NodeMembership) -> None:
+    def attach(self, broker: Broker, membership: NodeMembership) -> None:
         """This is what is given out from, and who says whether it may be."""
         self._broker, self._membership = broker, membership
 
@@ -41,9 +41,9 @@ class DispatchLoop:
             homes.abroad.deliver_due()
             self._broker.dispatcher.pump()
         elif self._unsure is None:
-            self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._look_again)
+            self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._retry)
 
-    def _look_again(self) -> None:
+    def _retry(self) -> None:
         self._unsure = None
         self.request()
 

@@ -16,7 +16,7 @@ from brokerapp.model.stats_records import ListenerStats
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits, Transport
 from brokerapp.stomp.transport.connector_state import Authenticate, ConnectorState
 from brokerapp.stomp.transport.listener import StompConnection
-from brokerapp.stomp.transport.websocket import WebSocketConnection, page_admitted
+from brokerapp.stomp.transport.websocket import WebSocketConnection, is_origin_allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,9 @@ class Listeners:
     def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
         self._broker, self._authenticate, self._pump = broker, authenticate, pump
         self._numbers = itertools.count(1)
-        self.own = ConnectorState(broker, None, pump, self._numbers, "network")  #: for parts of the broker itself
+        self.internal_connector = ConnectorState(
+            broker, None, pump, self._numbers, "network"
+        )  #: for parts of the broker itself
         self._open: list[_Listener] = []
 
     async def open(self, listen: ListenAddress) -> None:
@@ -98,7 +100,7 @@ class Listeners:
             return stomp
 
         def admits(origin: str | None, here: str) -> bool:
-            return page_admitted(origin, here, listen.limits.origins, self._authenticate is None)
+            return is_origin_allowed(origin, here, listen.limits.origins, self._authenticate is None)
 
         return WebSocketConnection(stomp, admits, listen.limits.connect_ms)
 
@@ -108,7 +110,7 @@ class Listeners:
         return [each.address for each in self._open]
 
     @property
-    def announced(self) -> dict[str, list[str]]:
+    def announced_addresses(self) -> dict[str, list[str]]:
         """Where brokers of its network find it: addresses by the group that is told of them."""
         found: dict[str, list[str]] = {}
         for each in self._open:
@@ -123,9 +125,9 @@ class Listeners:
             ListenerStats(
                 each.endpoint.name,
                 each.address,
-                each.endpoint.connections,
-                each.endpoint.refused,
-                each.endpoint.accepted,
+                each.endpoint.connection_count,
+                each.endpoint.refused_count,
+                each.endpoint.accepted_count,
             )
             for each in self._open
         ]
@@ -136,13 +138,13 @@ class Listeners:
         for each in self._open:
             each.endpoint.stop()
 
-    def abandon(self) -> None:
+    def close_all(self) -> None:
         """Take no more connections, and let go of those that are there, also of who has not logged in yet, and of the
         broker's own parts: nobody would be answered.
         """
         self.close()
-        for each in (self.own, *[one.endpoint for one in self._open]):
-            each.abandon()
+        for each in (self.internal_connector, *[one.endpoint for one in self._open]):
+            each.close_all()
 
     def close(self) -> None:
         """Take no more connections; those that are there stay."""

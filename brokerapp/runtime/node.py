@@ -33,7 +33,7 @@ from brokerapp.runtime.disk_watch import DiskWatch
 from brokerapp.runtime.dispatch_loop import DispatchLoop
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
-from brokerapp.runtime.startup_checks import check_beside, found_logs, until_gone
+from brokerapp.runtime.startup_checks import check_other_nodes, recover_logs, wait_for_former_node
 from brokerapp.runtime.status_reporter import StatusReporter
 from brokerapp.stomp.transport.connector_state import Authenticate
 from brokerapp.stomp.transport.tls import ClientContexts
@@ -41,7 +41,7 @@ from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.disk import StoreDisk
-from brokerapp.store.server.durability import REMEDY, loss
+from brokerapp.store.server.durability import REMEDY, durability_loss
 from brokerapp.system.clock import now_ms
 from brokerapp.system.process_tuning import tune
 from brokerapp.system.supervised_tasks import AWAY_SECONDS, SupervisedTasks
@@ -70,10 +70,10 @@ class Node:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store = RedisStore(config.redis_url, config.broker)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
-        self._in_force = DefinitionSync(self._store.definitions)
-        self._tasks = SupervisedTasks(self._give_up)
-        self._telling = asyncio.Lock()  # what was taken to be told is told before the node ends
-        self._pump = DispatchLoop(self.failed)
+        self._definition_sync = DefinitionSync(self._store.definitions)
+        self._tasks = SupervisedTasks(self._fail)
+        self._publish_lock = asyncio.Lock()  # what was taken to be told is told before the node ends
+        self._dispatch_loop = DispatchLoop(self.failed)
         self._applying: ChangeApplier | None = None
         self.cluster_links: ClusterLinks | None = None
         self.membership: NodeMembership | None = None  #: once it is about to join
@@ -91,33 +91,33 @@ class Node:
         except (Fenced, NodeIsolated) as error:
             if not self.failed.done():
                 logger.error("%s", error)
-                self._give_up(error)
+                self._fail(error)
             raise
 
     async def _start(self) -> None:
         tune()
         config = self.config
         await self._store.open()
-        await check_beside(self._store.nodes, config)
-        await until_gone(self._store.nodes, config)
-        definitions = await self._in_force.begin(config.definitions, config.impose)
+        await check_other_nodes(self._store.nodes, config)
+        await wait_for_former_node(self._store.nodes, config)
+        definitions = await self._definition_sync.load_or_define(config.definitions, config.replaces_definitions)
         self.broker = await self._make_broker(definitions)
         self.membership = NodeMembership(
             self._store.nodes, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
-            unrivalled=config.alone, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
+            unrivalled=config.owns_store, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
-        self._pump.serve(self.broker, self.membership)
+        self._dispatch_loop.attach(self.broker, self.membership)
         last = await self.membership.join()
         alone = not self.broker.placement.others
         if alone:
             await self._store.stats.clear()
-        self.broker.placement.pump = self._pump.request
+        self.broker.placement.pump = self._dispatch_loop.request
         self.broker.placement.is_sure = lambda: self.membership.is_sure
-        self._listeners = Listeners(self.broker, self._authenticate, self._pump.request)
+        self._listeners = Listeners(self.broker, self._authenticate, self._dispatch_loop.request)
         registry = NetworkConnectorStore(self._store.connectors)
-        await registry.begin(config.network, impose=config.impose, first=alone)
+        await registry.begin(config.network, impose=config.replaces_definitions, first=alone)
         trust = ClientContexts(config.tls)
-        self.network = ConnectorManager(self._listeners.own, (), trust, at_once=config.network_at_once)
+        self.network = ConnectorManager(self._listeners.internal_connector, (), trust, at_once=config.network_at_once)
         self._seat = ConnectorLeader(self.broker.placement, self.network, registry)
         desk = NetworkRequests(self._seat, registry)
         self._serving = RequestRouter(
@@ -126,41 +126,42 @@ class Node:
         )  # fmt: skip
         snapshot, beat = await self._store.stats.version(), self.membership.beat
         rollbacks = await self._store.server.rollbacks()
-        self._reporting = StatusReporter(
+        self._status_reporter = StatusReporter(
             self.broker, self._store, self._listeners, self._limits, snapshot, rollbacks, beat,
             lambda: network_stats(self.network),
         )  # fmt: skip
-        await self._reporting.beat()  # from here on operators ask us instead of changing the store themselves
+        # From here on operators ask us instead of changing the store themselves.
+        await self._status_reporter.send_heartbeat()
         if alone:
-            self.broker.store_recovery.recover(await found_logs(self._store.logs, config, self.session), last)
+            self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
         if config.cluster is not None:
-            await self._join(config.cluster, trust)
-        self._reporting.note_depths(START if alone else CHANGED)
+            await self._join_cluster(config.cluster, trust)
+        self._status_reporter.record_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
-        for name, work in self._work().items():
+        for name, work in self._background_work().items():
             self._tasks.begin(name, work)
         if not alone:
-            await self._find_place(last)
+            await self._take_part(last)
         if config.cluster is None:
             for destination in config.destinations:
                 self.broker.creation.declare(destination)
         await self._listen()
-        await self.network.announce(self._listeners.announced)
+        await self.network.announce(self._listeners.announced_addresses)
         await self._seat.settle()
         self.membership.moved = self._seat.look
         self._tasks.begin("network", self._seat.run)
         if self.cluster_links is not None:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
-        await self._reporting.beat()
+        await self._status_reporter.send_heartbeat()
 
-    def _work(self) -> dict[str, Callable[[], Awaitable[None]]]:
+    def _background_work(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What is done side by side as long as the node runs, beside committing, by its name."""
         work_by_name = {
             "discards": self._committer.run_discards,
             "tick": self._tick,
             "timers": self._run_timers,
-            "signals": self._follow,
+            "signals": self._follow_signals,
             "beats": self.membership.run_heartbeat,
             "members": self.membership.watch,
             "moves": self.membership.move,
@@ -177,13 +178,13 @@ class Node:
             ).run
         return work_by_name
 
-    async def _join(self, terms: ClusterSettings, trust: ClientContexts) -> None:
+    async def _join_cluster(self, terms: ClusterSettings, trust: ClientContexts) -> None:
         """Be a broker of its cluster."""
         record = read_record(*await self._store.cluster_record.read())
-        desk = AdminRequests(self.broker, self._committer, self._pump.request, self._refresh)
+        desk = AdminRequests(self.broker, self._committer, self._dispatch_loop.request, self._refresh)
         self._applying = ChangeApplier(self.broker, desk)
         self.broker.cluster = Cluster(
-            self.broker, terms, record, self.config.destinations, self._applying, self._pump.request
+            self.broker, terms, record, self.config.destinations, self._applying, self._dispatch_loop.request
         )
         self.broker.cluster.recording.begin()
         self.cluster_links = ClusterLinks(self.config.broker, self.broker.cluster, trust)
@@ -191,7 +192,7 @@ class Node:
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """The broker, which knows its limits and how much the store holds."""
         memory = await self._store.server.memory()
-        if found := loss({**memory, "kept": self.config.settings.keeps_messages}):
+        if found := durability_loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
         total = store_limit(self.config.store_limit, memory)
         self._limits = StoreLimits(
@@ -199,7 +200,7 @@ class Node:
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
             of_log=lambda log: self.broker.limits.of_log(log),
         )
-        self._committer = GroupCommit(self._store, self.session, self._limits, self._pump.run)
+        self._committer = GroupCommit(self._store, self.session, self._limits, self._dispatch_loop.run)
         self._committer.used, _ = await self._store.logs.used_bytes()
         self._committer.temp = await self._store.logs.temp_used_bytes()
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
@@ -213,7 +214,7 @@ class Node:
         self._committer.asks = broker.writer.asks
         return broker
 
-    async def _find_place(self, last: int) -> None:
+    async def _take_part(self, last: int) -> None:
         """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
         await self._unless_failed(self.membership.settled(known=False))
         await self._unless_failed(self.broker.placement.past.learn())
@@ -237,7 +238,7 @@ class Node:
 
         They must be such as a file's reader lets through. Raises DefinitionConflict, StoreUnavailable.
         """
-        version, is_new = await self._in_force.impose(definitions, source)
+        version, is_new = await self._definition_sync.impose(definitions, source)
         if is_new:
             await self._refresh()
         return version
@@ -268,9 +269,9 @@ class Node:
         for client in list(self.broker.clients.values()):
             client.sink.flush()
             client.sink.close()
-        async with self._telling:  # nothing more is taken to be told
+        async with self._publish_lock:  # nothing more is taken to be told
             with contextlib.suppress(StoreUnavailable):
-                await self._reporting.tell_the_last()
+                await self._status_reporter.publish_final()
             await self._end_tasks()
         with contextlib.suppress(StoreUnavailable):
             await self.membership.leave()
@@ -278,7 +279,7 @@ class Node:
         await self._control.close()
 
     async def _end_tasks(self) -> None:
-        self._pump.stop()
+        self._dispatch_loop.stop()
         await self._tasks.end()
 
     async def was_expelled(self) -> bool:
@@ -296,7 +297,7 @@ class Node:
 
     async def abandon(self) -> None:
         """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""
-        self._shut()  # what was opened as it failed
+        self._close_connections()  # what was opened as it failed
         if self._seat is not None:
             await self._seat.leave()
         if self.cluster_links is not None:
@@ -310,17 +311,17 @@ class Node:
 
     # -- periodic and following work; each step survives a store that is away
 
-    def _give_up(self, error: Exception) -> None:
-        self._shut()
+    def _fail(self, error: Exception) -> None:
+        self._close_connections()
         if not self.failed.done():
             self.failed.set_exception(error)
             self.failed.exception()  # it is told above, whether anybody asks or not
         self._tasks.cancel()  # they are of no use any more, and would only tell of what follows from this
 
-    def _shut(self) -> None:
+    def _close_connections(self) -> None:
         """Take no more clients, and let go of those that are there; tell and hear other nodes no more."""
         if self._listeners is not None:
-            self._listeners.abandon()
+            self._listeners.close_all()
         if self.membership is not None:
             self.membership.close()
 
@@ -328,9 +329,9 @@ class Node:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
             self.broker.placement.depth_recount.look()
-            await self._reporting.beat()
-            async with self._telling:
-                await self._reporting.tell()
+            await self._status_reporter.send_heartbeat()
+            async with self._publish_lock:
+                await self._status_reporter.publish()
 
     async def _tidy_libraries(self) -> None:
         while True:
@@ -344,12 +345,12 @@ class Node:
         while True:
             moved.clear()
             timers.run(now_ms())
-            self._pump.request()
+            self._dispatch_loop.request()
             due = timers.next_ms
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(moved.wait(), None if due is None else max(0, due - now_ms()) / 1000)
 
-    async def _follow(self) -> None:
+    async def _follow_signals(self) -> None:
         async for signal in self._control.signals():
             if signal in ("definitions", "subscribed"):
                 await self._refresh()
@@ -360,7 +361,7 @@ class Node:
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""
-        definitions = await self._in_force.since(self.broker.topology.definitions.version)
+        definitions = await self._definition_sync.newer_than(self.broker.topology.definitions.version)
         if definitions is not None:
             self.broker.redefine(definitions)
             logger.info("routing by definitions version %d", definitions.version)
@@ -368,8 +369,8 @@ class Node:
     async def _apply_definitions(self) -> None:
         """Route by the active definitions, and say so in the node's status."""
         await self._refresh()
-        await self._reporting.beat()
+        await self._status_reporter.send_heartbeat()
 
     async def _answer(self, request: Request, desk: NetworkRequests) -> Request:
         refresh = self._apply_definitions
-        return await answer(self.broker, self._committer, self._pump.request, refresh, request, desk.verbs)
+        return await answer(self.broker, self._committer, self._dispatch_loop.request, refresh, request, desk.verbs)

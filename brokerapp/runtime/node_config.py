@@ -31,13 +31,13 @@ class NodeConfig:
     definitions: Definitions = field(default_factory=Definitions)
     destinations: tuple[Destination, ...] = ()  #: that exist from the start
     grants: tuple[AuthorizationEntry, ...] | None = None  #: None: everybody may do everything
-    impose: bool = False
+    replaces_definitions: bool = False
     store_folder: Path | None = None  #: of a store of our own, so that its disk is watched
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
     temp_limit: int = 0  #: of them, for what is not persistent; 0: all
     trace: bool = True  #: record what happens to messages
     settings: Settings = DEFAULT_SETTINGS
-    alone: bool = False  #: nobody else can use this store, so a former node need not be waited for
+    owns_store: bool = False  #: nobody else can use this store, so a former node need not be waited for
     cluster: ClusterSettings | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
     network_at_once: bool = False  #: no connector waits for the first attempt of another

@@ -16,23 +16,23 @@ from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, NodeStore
 logger = logging.getLogger(__name__)
 
 
-async def check_beside(nodes: NodeStore, config: NodeConfig) -> None:
+async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
     """Raise ConfigurationRefused when this node cannot be one beside those that live."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
     check_compatibility(own, own != ONLY_NODE, config.cluster is not None, others)
 
 
-async def until_gone(nodes: NodeStore, config: NodeConfig) -> None:
+async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
     """Wait until a former node of this broker is gone for certain."""
-    while not config.alone and (former := (await nodes.statuses()).get(config.node)) is not None:
+    while not config.owns_store and (former := (await nodes.statuses()).get(config.node)) is not None:
         if _is_dead_here(former):
             return
         logger.info("the former node %s (%s) lives: waiting for it to leave", config.node, former["node"])
         await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
 
 
-async def found_logs(logs: LogStore, config: NodeConfig, session: str) -> list[LogState]:
+async def recover_logs(logs: LogStore, config: NodeConfig, session: str) -> list[LogState]:
     """The logs as the last node left them, or none when the broker is to begin anew."""
     found = await logs.recover()
     if not config.settings.delete_all_messages_on_startup:

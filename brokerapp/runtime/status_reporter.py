@@ -23,8 +23,8 @@ from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.system.clock import now_ms
 from brokerapp.tracing.depths import DepthRecorder
-from brokerapp.tracing.recorder import BATCH
-from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, choice, chosen
+from brokerapp.tracing.recorder import BATCH_EVENTS
+from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, sample_batch, sampling_rule
 from brokerapp.tracing.schema import CHANGED, START
 
 #: Connections listed in a node's status.
@@ -54,23 +54,23 @@ class StatusReporter:
         self._stats, self._recorder, self._depths = broker.counters, broker.tracer, DepthRecorder(broker.tracer)
         self._started_ms = now_ms()
 
-    async def tell(self) -> None:
+    async def publish(self) -> None:
         """The numbers and the trace: not while the same is told already, nor where acknowledgements have no space."""
         if not self._limits.disk.may_commit:
             return
         await self.write_stats()
-        if self._depths.due(time.time_ns() // 1000):
-            self.note_depths()
+        if self._depths.is_due(time.time_ns() // 1000):
+            self.record_depths()
         await self.flush_trace()
 
-    async def tell_the_last(self) -> None:
+    async def publish_final(self) -> None:
         """What is left to be told when the node stops."""
-        self.note_depths(CHANGED)
+        self.record_depths(CHANGED)
         await self.flush_trace(everything=True)
         while self._stats.changed:
             await self.write_stats()
 
-    async def beat(self) -> None:
+    async def send_heartbeat(self) -> None:
         """Say that the node lives, and how it is; know how much memory the store's server has left."""
         if not self._limits.disk.may_report:
             return
@@ -124,29 +124,29 @@ class StatusReporter:
         self._stats.forget_gone(forgotten)
         self._stats.told_gone(gone, self._snapshot)
 
-    def note_depths(self, why: str = "") -> None:
+    def record_depths(self, why: str = "") -> None:
         """Record where the depths of queues stand: of all for this reason, else where they changed."""
-        self._depths.leave(log.name for log in self._broker.queues if log.away)
+        self._depths.forget(log.name for log in self._broker.queues if log.away)
         depths = {log.name: log.depth for log in self._broker.queues if not log.away}
         if why == START:
-            self._broker.dispatcher.consumers.broker_began()
-        self._depths.note(time.time_ns() // 1000, depths, why)
+            self._broker.dispatcher.consumers.on_broker_started()
+        self._depths.record(time.time_ns() // 1000, depths, why)
 
     async def flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
-        while (batch := self._recorder.cut(BATCH)) is not None:
+        while (batch := self._recorder.take_batch(BATCH_EVENTS)) is not None:
             if self._broker.topology.chooses_what_is_recorded:
-                batch = chosen(batch, self._choice_of)
+                batch = sample_batch(batch, self._choice_of)
             try:
                 if batch.count:
                     await self._store.write_trace(batch.encode(), batch.count)
             except StoreUnavailable:
-                self._recorder.lose(batch)
+                self._recorder.count_lost(batch)
                 raise
-            if not everything and self._recorder.pending < BATCH:
+            if not everything and self._recorder.pending < BATCH_EVENTS:
                 return
 
     def _choice_of(self, original: str) -> SamplingRule:
         """What is recorded of messages sent there."""
         policy = self._broker.topology.policy_for(Destination.parse(original))
-        return EVERYTHING if policy is None else choice(policy.record_one_in, policy.record_properties)
+        return EVERYTHING if policy is None else sampling_rule(policy.record_one_in, policy.record_properties)

@@ -11,20 +11,20 @@ from brokerapp.errors import RequestRefused
 ENCODING_HEADER = "sluice-encoding"
 _BYTES, _TEXT = "deflate bytes", "deflate text"
 #: Bytes of shorter bodies are not worth the time.
-SHORTEST = 512
+MIN_BODY_BYTES = 512
 #: The fastest: links are seldom slower than this is.
 _LEVEL = 1
 
 
-def packed(headers: Mapping[str, str], body: bytes) -> tuple[Mapping[str, str], bytes]:
+def compress(headers: Mapping[str, str], body: bytes) -> tuple[Mapping[str, str], bytes]:
     """Headers and body of a SEND, compressed where that makes it shorter."""
-    if len(body) < SHORTEST or len(smaller := zlib.compress(body, _LEVEL)) >= len(body):
+    if len(body) < MIN_BODY_BYTES or len(smaller := zlib.compress(body, _LEVEL)) >= len(body):
         return headers, body
     encoding = _BYTES if "content-length" in headers else _TEXT
     return {**headers, "content-length": str(len(smaller)), ENCODING_HEADER: encoding}, smaller
 
 
-def unpacked(headers: Mapping[str, str], body: bytes, limit: int) -> tuple[dict[str, str], bytes]:
+def decompress(headers: Mapping[str, str], body: bytes, limit: int) -> tuple[dict[str, str], bytes]:
     """The inverse. Raises RequestRefused for what is not packed so, or longer than `limit` bytes."""
     own = {name: value for name, value in headers.items() if name not in (ENCODING_HEADER, "content-length")}
     if headers[ENCODING_HEADER] not in (_BYTES, _TEXT):

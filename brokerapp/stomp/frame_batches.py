@@ -21,8 +21,8 @@ from brokerapp.model.message import unescape
 from brokerapp.stomp.header_parser import MAX_COMMAND_BYTES, read_head
 
 #: Different heads remembered for all connections together, and the most bytes of one.
-HEADS_REMEMBERED = 1024
-MAX_HEAD_REMEMBERED = MAX_COMMAND_BYTES
+MAX_CACHED_HEADS = 1024
+MAX_CACHED_HEAD_BYTES = MAX_COMMAND_BYTES
 
 _ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
@@ -39,16 +39,16 @@ _LENGTH = re.compile(rb"[1-9][0-9]{0,8}|0").fullmatch
 class SendHead:
     """A SEND's command and headers but for the values that change from frame to frame."""
 
-    __slots__ = ("counted", "first", "form", "headers", "others", "receipted")
+    __slots__ = ("cached_command", "first", "has_length", "has_receipt", "headers", "others")
 
     def __init__(self, fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> None:
-        _, self.headers, without_colon = read_head(b"".join(_around(fixed, names)).removesuffix(b"\n\n"), "1.2")
+        _, self.headers, without_colon = read_head(b"".join(_fixed_parts(fixed, names)).removesuffix(b"\n\n"), "1.2")
         if without_colon:
             raise ProtocolError("what is passed over must be reported for each frame")
-        self.first, *others = _around(fixed, names)
+        self.first, *others = _fixed_parts(fixed, names)
         self.others = tuple(zip(names, others, strict=True))  #: name of a value, what stands behind it
-        self.counted, self.receipted = b"content-length" in names, b"receipt" in names
-        self.form: Any = None  #: where the session keeps what it makes of these headers
+        self.has_length, self.has_receipt = b"content-length" in names, b"receipt" in names
+        self.cached_command: Any = None  #: where the session keeps what it makes of these headers
 
 
 @dataclass(slots=True)
@@ -80,9 +80,9 @@ def read_acks(buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
     return found and (AckFrameBatch(_ACK_ID.findall(found[0].decode())), found.end())
 
 
-def learn(buffer: bytes, start: int) -> SendHead | None:
+def learn_head(buffer: bytes, start: int) -> SendHead | None:
     """The head of the SEND that begins here, if it is one of those that can be recognised by their bytes."""
-    end = buffer.find(b"\n\n", start, start + MAX_HEAD_REMEMBERED)
+    end = buffer.find(b"\n\n", start, start + MAX_CACHED_HEAD_BYTES)
     if end < 0 or any(buffer.find(each, start, end) >= 0 for each in _NOT_PLAIN):
         return None
     parts = _CHANGING.split(buffer[start:end])
@@ -95,12 +95,12 @@ def learn(buffer: bytes, start: int) -> SendHead | None:
         return None
 
 
-@lru_cache(maxsize=HEADS_REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_HEADS)
 def _head(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> SendHead:
     return SendHead(fixed, names)
 
 
-def _around(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
+def _fixed_parts(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
     """What stands before, between and behind the values that change."""
     return [b"%b\n%b:" % each for each in zip(fixed, names, strict=False)] + [fixed[-1] + b"\n\n"]
 

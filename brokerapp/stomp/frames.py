@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from brokerapp.errors import ProtocolError
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
-from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrameBatch, SendHead, learn, read_acks, read_sends
+from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrameBatch, SendHead, learn_head, read_acks, read_sends
 from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
 
 #: Bytes after which a frame whose headers do not end is refused.
@@ -29,7 +29,7 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_DIGITS = 18
 
 #: Commands whose body may hold NULs, counted by content-length; on others ActiveMQ ignores it.
-WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
+COMMANDS_WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
 #: As Java reads a number.
 _LENGTH = re.compile(rf"\s*(\+?[0-9]{{1,{MAX_DIGITS}}}|-0{{1,{MAX_DIGITS}}})\s*").fullmatch
 #: What may stand between frames.
@@ -43,7 +43,7 @@ class Frame:
     command: str
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
-    passed_over: tuple[str, ...] = ()  #: header lines without a colon
+    ignored_lines: tuple[str, ...] = ()  #: header lines without a colon
 
     @property
     def receipts(self) -> list[str | None]:
@@ -62,11 +62,11 @@ class FrameParser:
 
     def __init__(self, max_body: int = MAX_BODY_BYTES, max_frame: int | None = None) -> None:
         self.version = "1.0"
-        self.sends_in_runs = True  #: SENDs that are alike come out at once, as ACKs do
+        self.batches_sends = True  #: SENDs that are alike come out at once, as ACKs do
         self.max_body, self.max_frame = max_body, max_frame
         self._chunks: list[bytes] = []
-        self._held = 0
-        self._needed = 1  # bytes before looking again makes sense
+        self._held_bytes = 0
+        self._needed_bytes = 1  # bytes before looking again makes sense
         self._until_nul = False  # or: a NUL must have come
         self._head: SendHead | None = None  # of the last run of SENDs
 
@@ -78,9 +78,9 @@ class FrameParser:
     def feed(self, data: bytes) -> Iterator[Frame | FrameBatch]:
         """The frames that these bytes complete, those that are alike in runs."""
         self._chunks.append(data)
-        self._held += len(data)
-        if self._held < self._needed or (self._until_nul and b"\0" not in data):
-            if self._until_nul and self._held > self.max_body + MAX_HEAD_BYTES:
+        self._held_bytes += len(data)
+        if self._held_bytes < self._needed_bytes or (self._until_nul and b"\0" not in data):
+            if self._until_nul and self._held_bytes > self.max_body + MAX_HEAD_BYTES:
                 raise self._too_long("the frame")
             return
         buffer = b"".join(self._chunks) if len(self._chunks) > 1 else data
@@ -88,32 +88,32 @@ class FrameParser:
         position = 0
         try:
             while True:
-                self._needed, self._until_nul = 1, False
+                self._needed_bytes, self._until_nul = 1, False
                 position = _skip_between_frames(buffer, position)
-                found = self._run_at(buffer, position) or self._frame_at(buffer, position)
+                found = self._batch_at(buffer, position) or self._frame_at(buffer, position)
                 if found is None:
                     break
                 frame, position = found
                 yield frame
         finally:
             rest = buffer[position:]
-            self._held = len(rest)
+            self._held_bytes = len(rest)
             if rest:
                 self._chunks.insert(0, rest)
 
-    def _run_at(self, buffer: bytes, start: int) -> tuple[FrameBatch, int] | None:
+    def _batch_at(self, buffer: bytes, start: int) -> tuple[FrameBatch, int] | None:
         """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
         if self.version == "1.0":
             return None
         if buffer.startswith(b"SEND\n", start):
-            if not self.sends_in_runs:
+            if not self.batches_sends:
                 return None
             # A head in a run is short: a body with so much room is in no frame that is too long.
             room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
             found = self._head and read_sends(self._head, buffer, start, room)
             if found or not _more_follow(buffer, start):  # to learn a head for one frame costs more than it saves
                 return found
-            if (head := learn(buffer, start)) not in (None, self._head):
+            if (head := learn_head(buffer, start)) not in (None, self._head):
                 self._head = head
                 found = read_sends(head, buffer, start, room)
             return found
@@ -126,11 +126,11 @@ class FrameParser:
             end, body = _end_of_head(buffer, start)
             if end < 0:
                 _check_open_head(buffer, start)
-                self._room(buffer, start, len(buffer))
+                self._max_body_of(buffer, start, len(buffer))
                 return None
         command, headers, passed_over = read_head(buffer[start:end], self.version)
-        room = self._room(buffer, start, body)
-        if command not in WITH_BODY or (length := headers.get("content-length")) is None:
+        room = self._max_body_of(buffer, start, body)
+        if command not in COMMANDS_WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
             if (nul if nul >= 0 else len(buffer)) - body > room:
                 raise self._too_long("the body")
@@ -142,13 +142,13 @@ class FrameParser:
         if last - body > room:
             raise self._too_long(f"content-length:{length[:40]}")
         if last >= len(buffer):
-            self._needed = last - start + 1
+            self._needed_bytes = last - start + 1
             return None
         if buffer[last] != 0:
             raise ProtocolError(f"{command}: no NUL after the {length} bytes that content-length announces")
         return Frame(command, headers, buffer[body:last], passed_over), last + 1
 
-    def _room(self, buffer: bytes, start: int, body: int) -> int:
+    def _max_body_of(self, buffer: bytes, start: int, body: int) -> int:
         """Bytes the body of this frame may have, whose head ends at `body`. Raises ProtocolError when that is too long.
 
         Toward the length of a frame its line ends do not count.
@@ -204,18 +204,18 @@ def _content_length(text: str) -> int:
     return int(text)
 
 
-def _flat(text: str) -> str:
+def _quote_1_0(text: str) -> str:
     """Header text for 1.0, which has no escapes: what would break a line becomes a space."""
     return text.replace("\n", " ")
 
 
-def _escape_1_1(text: str) -> str:
+def _quote_1_1(text: str) -> str:
     """Header text for 1.1, which has no escape for the carriage return."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
 
 
 #: How header text is written, by version.
-QUOTES = {"1.0": _flat, "1.1": _escape_1_1, "1.2": escape}
+QUOTES = {"1.0": _quote_1_0, "1.1": _quote_1_1, "1.2": escape}
 
 
 def encode(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = "1.2") -> bytes:

@@ -13,7 +13,7 @@ from brokerapp.model.broker_path import HELD_HEADER, PATH_HEADER, write_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.transformations import as_wanted
-from brokerapp.stomp.naming import with_own_names
+from brokerapp.stomp.naming import replace_reply_to
 from brokerapp.stomp.session import StompSession
 
 
@@ -28,42 +28,42 @@ class MessageFrames:
     ) -> int:
         """Add the frames, in pieces, to what goes out; how many bytes of bodies that were."""
         session = self._session
-        named = session.answers.version == "1.2"
+        named = session.server_frames.version == "1.2"
         as_stored = named and subscription.transformation is None and not self._client.own_names
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
-            message = entry.message if as_stored else self._as_seen(subscription, entry.message)
+            message = entry.message if as_stored else self._transform(subscription, entry.message)
             out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
             if ack_id and named:
                 out.append(f"ack:{ack_id}\n".encode())
             if entry.deliveries:
                 out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
             if entry.original:
-                out.append(session.answers.header("original-destination", entry.original))
+                out.append(session.server_frames.header("original-destination", entry.original))
             if session.bridge is not None:
                 if message.path:
-                    out.append(session.answers.header(PATH_HEADER, write_path(message.path)))
+                    out.append(session.server_frames.header(PATH_HEADER, write_path(message.path)))
                 if message.held:
-                    out.append(session.answers.header(HELD_HEADER, write_path(message.held)))
+                    out.append(session.server_frames.header(HELD_HEADER, write_path(message.held)))
             if entry.first_of_group:
                 out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")
             size += len(message.body)
         return size
 
-    def _as_seen(self, subscription: Subscription, message: Message) -> Message:
+    def _transform(self, subscription: Subscription, message: Message) -> Message:
         if subscription.transformation is not None:
             message = as_wanted(message, subscription.transformation)
         head = message.head
         if self._client.own_names:
-            head = with_own_names(head, self._client.own_names)
-        head = self._session.answers.head(head)
+            head = replace_reply_to(head, self._client.own_names)
+        head = self._session.server_frames.translate_head(head)
         return message if head is message.head else replace(message, head=head)
 
     def _prefix(self, subscription: Subscription, entry: LogEntry) -> bytes:
         """The first lines of what a subscription gets from where this entry is from."""
         destination = entry.shown or Destination.parse(entry.log).stomp
         destination = self._client.own_names.get(destination, destination)
-        prefix = self._session.answers.message_prefix(destination, subscription.id)
+        prefix = self._session.server_frames.message_prefix(destination, subscription.id)
         subscription.prefix[entry.shown or entry.log] = prefix
         return prefix

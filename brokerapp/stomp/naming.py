@@ -40,40 +40,42 @@ class DestinationNaming:
     """The names one connection uses. Texts may be lists, of which each element is named by itself."""
 
     def __init__(self, own: OwnTemporary, conventions: NamingConventions = PLAIN) -> None:
-        self._own, self._conventions = own, conventions
+        self._create_own, self._conventions = own, conventions
         self.is_plain = conventions.are_plain  #: names mean here what they mean everywhere
 
-    def to_send(self, text: str, headers: Mapping[str, str]) -> str:
+    def resolve_send(self, text: str, headers: Mapping[str, str]) -> str:
         """Where a SEND goes. Raises RequestRefused."""
-        return self._each(text, self._named, SEND_TYPE, headers.get(SEND_TYPE))
+        return self._resolve_list(text, self._resolve_name, SEND_TYPE, headers.get(SEND_TYPE))
 
-    def to_consume(self, text: str, headers: Mapping[str, str]) -> str:
+    def resolve_subscribe(self, text: str, headers: Mapping[str, str]) -> str:
         """What a SUBSCRIBE, or UNSUBSCRIBE, names. Raises RequestRefused."""
-        return self._each(text, self._consumed, SUBSCRIBE_TYPE, headers.get(SUBSCRIBE_TYPE))
+        return self._resolve_list(text, self._resolve_consumer_queue, SUBSCRIBE_TYPE, headers.get(SUBSCRIBE_TYPE))
 
-    def to_reply(self, text: str) -> str:
+    def resolve_reply_to(self, text: str) -> str:
         """What a reply-to names, if it names anything: it may be any text."""
-        return LIST_SEPARATOR.join(map(self._owned, text.split(LIST_SEPARATOR))) if _OWN in text else text
+        return LIST_SEPARATOR.join(map(self._resolve_own, text.split(LIST_SEPARATOR))) if _OWN in text else text
 
-    def type_by_prefix(self, text: str) -> RoutingType | None:
+    def routing_type_by_prefix(self, text: str) -> RoutingType | None:
         """What the connector's prefix says of a destination; None where it has none."""
         return self._conventions.without_prefix(text.strip())[1]
 
-    def _each(self, text: str, name: Callable[[str, str, str | None], str], header: str, wanted: str | None) -> str:
+    def _resolve_list(
+        self, text: str, name: Callable[[str, str, str | None], str], header: str, wanted: str | None
+    ) -> str:
         if wanted is None and self.is_plain and _OWN not in text:
             return text
         if wanted is not None and wanted not in _KIND_OF:
             raise RequestRefused(f"{header}:{wanted[:40]} is neither {RoutingType.ANYCAST} nor {RoutingType.MULTICAST}")
         return LIST_SEPARATOR.join(name(each, header, wanted) for each in text.strip().split(LIST_SEPARATOR))
 
-    def _owned(self, text: str) -> str:
+    def _resolve_own(self, text: str) -> str:
         for prefix, kind in OWN_TEMPORARY.items():
             if text.startswith(prefix):
-                return self._own(kind, text[len(prefix) :].strip()).stomp
+                return self._create_own(kind, text[len(prefix) :].strip()).stomp
         return text
 
-    def _named(self, text: str, header: str, wanted: str | None) -> str:
-        if (owned := self._owned(text)) is not text or not text.strip():
+    def _resolve_name(self, text: str, header: str, wanted: str | None) -> str:
+        if (owned := self._resolve_own(text)) is not text or not text.strip():
             return owned
         name, by_prefix = self._conventions.without_prefix(text)
         name = self._with_separators(name.strip())
@@ -95,8 +97,8 @@ class DestinationNaming:
         name, mark, options = text[len(form) :].partition("?")
         return form + self._conventions.with_separators(name) + mark + options
 
-    def _consumed(self, text: str, header: str, wanted: str | None) -> str:
-        name = self._named(text, header, wanted)
+    def _resolve_consumer_queue(self, text: str, header: str, wanted: str | None) -> str:
+        name = self._resolve_name(text, header, wanted)
         mappings = self._conventions.consumer_queues
         if mappings is None or not name.strip():
             return name
@@ -107,20 +109,20 @@ class DestinationNaming:
         return Destination.queue(mapped.name).stomp + (f"?{SELECTOR_OPTION}=true" if mapped.selector_aware else "")
 
 
-def _nothing_own(kind: DestinationKind, name: str) -> Destination:
+def _refuse_own(kind: DestinationKind, name: str) -> Destination:
     raise InvalidDestination(name, f"there is no {kind} of one's own here")
 
 
 #: Of a session whose client has no temporary destinations.
-NO_NAMES = DestinationNaming(_nothing_own)
+NO_OWN_NAMES = DestinationNaming(_refuse_own)
 
 
-def names_own(headers: Mapping[str, str]) -> bool:
+def may_name_own(headers: Mapping[str, str]) -> bool:
     """Whether headers of a SEND may name a destination of the connection's own."""
     return any(_OWN in value for value in headers.values())
 
 
-def with_own_names(head: bytes, own_names: Mapping[str, str]) -> bytes:
+def replace_reply_to(head: bytes, own_names: Mapping[str, str]) -> bytes:
     """Header lines of a message, for the client to whom `own_names` belong: it may be asked for a reply there."""
     if _REMOTE not in head:
         return head

@@ -12,12 +12,12 @@ _BEGINNINGS = {
     "TLS": re.compile(rb"\x16\x03[\x00-\x04]"),
 }
 #: Seconds after which the log tells of the same clients again: many try to connect again at once, and for ever.
-PAUSE = 60.0
+REPORT_INTERVAL_SECONDS = 60.0
 #: Addresses that are remembered for that.
 MAX_REMEMBERED = 1000
 
 
-def protocol_of(beginning: bytes) -> str | None:
+def detect_protocol(beginning: bytes) -> str | None:
     """Return the protocol that a connection which begins so speaks; None: it may be STOMP."""
     return next((name for name, pattern in _BEGINNINGS.items() if pattern.match(beginning)), None)
 
@@ -31,7 +31,7 @@ class ForeignClientReports:
     def is_due(self, protocol: str, host: str, now: float) -> bool:
         """Whether the log is to tell of a client of this protocol and host; then it counts as told."""
         last = self._at.get((protocol, host))
-        if last is not None and now - last < PAUSE:
+        if last is not None and now - last < REPORT_INTERVAL_SECONDS:
             return False
         if len(self._at) >= MAX_REMEMBERED:
             self._at.clear()

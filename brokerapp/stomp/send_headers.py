@@ -55,7 +55,7 @@ _PREFIXES = {
 }
 
 
-def with_jms_setters(headers: dict[str, str]) -> dict[str, str]:
+def apply_jms_names(headers: dict[str, str]) -> dict[str, str]:
     """The headers, STOMP's in the place of JMS' names."""
     if JMS_SETTERS.keys().isdisjoint(headers):
         return headers
@@ -96,7 +96,7 @@ def priority_of(headers: dict[str, str]) -> int:
     return min(9, max(0, number_of(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY
 
 
-def is_counted(headers: dict[str, str]) -> bool:
+def has_content_length(headers: dict[str, str]) -> bool:
     """Whether consumers are told the length of the body: where the sender gave it, and where it says that it is bytes.
 
     Only ActiveMQ's Java clients see more of a difference between text and bytes.

@@ -49,7 +49,7 @@ class ServerFrames:
         """One more header line of a MESSAGE."""
         return f"{name}:{self._quote(value)}\n".encode()
 
-    def head(self, head: bytes) -> bytes:
+    def translate_head(self, head: bytes) -> bytes:
         """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
         if self.version == "1.2" or b"\\" not in head:
             return head

@@ -31,11 +31,18 @@ from brokerapp.model.commands import (
 from brokerapp.model.message import escape
 from brokerapp.model.transformations import error_in
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
-from brokerapp.stomp.compression import ENCODING_HEADER, unpacked
+from brokerapp.stomp.compression import ENCODING_HEADER, decompress
 from brokerapp.stomp.frame_batches import AckFrameBatch
 from brokerapp.stomp.frames import Frame, FrameBatch
-from brokerapp.stomp.naming import NO_NAMES, SEND_TYPE, DestinationNaming, names_own
-from brokerapp.stomp.send_headers import is_counted, number_of, origin_of, priority_of, properties_of, with_jms_setters
+from brokerapp.stomp.naming import NO_OWN_NAMES, SEND_TYPE, DestinationNaming, may_name_own
+from brokerapp.stomp.send_headers import (
+    apply_jms_names,
+    has_content_length,
+    number_of,
+    origin_of,
+    priority_of,
+    properties_of,
+)
 from brokerapp.stomp.server_frames import ServerFrames
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
 
@@ -73,19 +80,19 @@ class SessionState(StrEnum):
 class StompSession:
     """What the client has said so far, as far as the protocol cares."""
 
-    def __init__(self, naming: DestinationNaming = NO_NAMES, limits: ConnectionLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, naming: DestinationNaming = NO_OWN_NAMES, limits: ConnectionLimits = DEFAULT_LIMITS) -> None:
         self._naming = naming
         self._enter(SessionState.NEW)
         self._limits = limits
-        self.answers = ServerFrames(VERSIONS[-1])  #: what is said to the client
-        self.stamp = ""  #: header lines that each message the client sends gets
+        self.server_frames = ServerFrames(VERSIONS[-1])  #: what is said to the client
+        self.user_headers = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
         self.bridge: str | None = None  #: the broker whose bridge the client is
 
     @property
     def version(self) -> str:
         """The one that was agreed on; 1.0 until then."""
-        return self.answers.version
+        return self.server_frames.version
 
     def _enter(self, state: SessionState) -> None:
         self.state, self._handlers = state, HANDLERS[state]
@@ -94,34 +101,34 @@ class StompSession:
         """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
         handler = self._handlers.get(frame.command)
         if handler is None:
-            handler = self._handlers[self._meant(frame)]
+            handler = self._handlers[self._complete_command(frame)]
         return handler(self, frame.headers, frame)
 
-    def _meant(self, frame: Frame) -> str:
+    def _complete_command(self, frame: Frame) -> str:
         """The command that the frame's begins with, as ActiveMQ reads it; raises ProtocolError when there is none."""
         for start, command in BEGINNINGS:
             if frame.command.startswith(start) and command in self._handlers:
                 frame.command = command
                 return command
-        raise ProtocolError(self._why_not(frame.command))
+        raise ProtocolError(self._unexpected_command(frame.command))
 
-    def receive_run(self, run: FrameBatch) -> ClientCommand:
+    def receive_batch(self, run: FrameBatch) -> ClientCommand:
         """The same for a run of frames; what is raised holds for all of them."""
         if self.state is not SessionState.CONNECTED:
-            raise ProtocolError(self._why_not(run.command))
+            raise ProtocolError(self._unexpected_command(run.command))
         if isinstance(run, AckFrameBatch):
             if self.version != "1.2":
-                raise _without(run.command, ACK_HEADER[self.version])
+                raise _missing_header(run.command, ACK_HEADER[self.version])
             return AckBatchCommand(run.ids)
-        for_all = not self.stamp and self._naming.is_plain  # it means the same whoever sends it
-        like = run.head.form if for_all else None
+        for_all = not self.user_headers and self._naming.is_plain  # it means the same whoever sends it
+        like = run.head.cached_command if for_all else None
         if like is None:
             like = self._send(run.head.headers, Frame("SEND"))
-            if for_all and not names_own(run.head.headers):
-                run.head.form = like
+            if for_all and not may_name_own(run.head.headers):
+                run.head.cached_command = like
         return SendBatchCommand(like, run.bodies, run.receipts)
 
-    def _why_not(self, command: str) -> str:
+    def _unexpected_command(self, command: str) -> str:
         if self.state is SessionState.NEW:
             return f"the first frame must be CONNECT or STOMP, not {command[:40]!r}"
         if command in ("CONNECT", "STOMP"):
@@ -135,7 +142,7 @@ class StompSession:
         version = next((each for each in VERSIONS if each in offered), None)
         if version is None:
             raise ProtocolError(f"no common version: {','.join(offered)[:80]} offered, {','.join(VERSIONS)} supported")
-        self.answers = ServerFrames(version)
+        self.server_frames = ServerFrames(version)
         wish = headers.get("heart-beat", self._limits.default_heart_beat)
         ours, theirs = _heart_beat(wish, self._limits)
         if version == "1.0" and "heart-beat" in headers:
@@ -160,15 +167,15 @@ class StompSession:
             raise RequestRefused("SEND without a destination header")
         body = frame.body
         if self.bridge is not None and ENCODING_HEADER in headers:
-            headers, body = unpacked(headers, body, self._limits.max_body)
+            headers, body = decompress(headers, body, self._limits.max_body)
         if not self._naming.is_plain:
-            headers = self._with_type(destination, headers)
-        destination = self._naming.to_send(destination, headers)
-        headers = with_jms_setters(headers)
+            headers = self._with_routing_type(destination, headers)
+        destination = self._naming.resolve_send(destination, headers)
+        headers = apply_jms_names(headers)
         if "reply-to" in headers:
-            headers = {**headers, "reply-to": self._naming.to_reply(headers["reply-to"])}
+            headers = {**headers, "reply-to": self._naming.resolve_reply_to(headers["reply-to"])}
         get = headers.get
-        properties = self._stamp(headers) + properties_of(headers)
+        properties = self._user_headers_of(headers) + properties_of(headers)
         if self.bridge is not None:
             properties += origin_of(headers)
         if "transformation" in headers and (wrong := error_in(headers["transformation"], body)):
@@ -183,26 +190,26 @@ class StompSession:
             number_of(headers, "timestamp") if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
-            is_counted(headers),
-            self._handover(headers),
+            has_content_length(headers),
+            self._bridged_origin(headers),
         )
 
-    def _stamp(self, headers: dict[str, str]) -> str:
+    def _user_headers_of(self, headers: dict[str, str]) -> str:
         """Who sent it: of what a bridge passes on, who sent it there, and that somebody there may have got it."""
         if self.bridge is None:
-            return self.stamp
-        stamp = f"{USER_ID}:{escape(headers[USER_ID])}\n" if USER_ID in headers else self.stamp
+            return self.user_headers
+        stamp = f"{USER_ID}:{escape(headers[USER_ID])}\n" if USER_ID in headers else self.user_headers
         return stamp + "redelivered:true\n" if headers.get("redelivered") == "true" else stamp
 
-    def _handover(self, headers: dict[str, str]) -> BridgedOrigin | None:
+    def _bridged_origin(self, headers: dict[str, str]) -> BridgedOrigin | None:
         if self.bridge is None or MESSAGE_ID not in headers:
             return None
         path, held = (read_path(headers.get(name, "")) for name in (PATH_HEADER, HELD_HEADER))
         return BridgedOrigin(headers[MESSAGE_ID], path, held)
 
-    def _with_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
+    def _with_routing_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
         """The headers of a SEND with what a prefix says of the destination: consumers are told."""
-        routing = self._naming.type_by_prefix(destination)
+        routing = self._naming.routing_type_by_prefix(destination)
         return headers if routing is None or SEND_TYPE in headers else {**headers, SEND_TYPE: str(routing)}
 
     def _subscribe(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
@@ -214,7 +221,7 @@ class StompSession:
         browser = headers.get("browser") == "true"
         if browser and self.version == "1.0":
             raise RequestRefused("browser:true needs STOMP 1.1 or later")
-        destination = self._naming.to_consume(destination, headers)
+        destination = self._naming.resolve_subscribe(destination, headers)
         ack_mode = headers.get("ack", "auto")
         return SubscribeCommand(
             id,
@@ -234,7 +241,7 @@ class StompSession:
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")
-        named = destination and self._naming.to_consume(destination, headers)
+        named = destination and self._naming.resolve_subscribe(destination, headers)
         return UnsubscribeCommand(id, named, name, headers.get("receipt"))
 
     def _settle(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
@@ -243,10 +250,10 @@ class StompSession:
         name = ACK_HEADER[self.version]
         ack_id = headers.get(name)
         if ack_id is None:
-            raise _without(frame.command, name)
+            raise _missing_header(frame.command, name)
         subscription = headers.get("subscription") if self.version != "1.2" else None
         if subscription is None and self.version == "1.1":
-            raise _without(frame.command, "subscription")
+            raise _missing_header(frame.command, "subscription")
         reason = headers.get(REASON_HEADER, "") if self.bridge is not None else ""
         transaction, receipt = headers.get("transaction"), headers.get("receipt")
         return SettleCommand(ack_id, subscription, frame.command == "ACK", transaction, receipt, reason)
@@ -266,7 +273,7 @@ class StompSession:
         if self.bridge is not None:
             limits = f"{self._limits.max_body},{self._limits.max_frame or 0}"
             headers = {**headers, BRIDGE_HEADER: broker, LIMITS_HEADER: limits}
-        return self.answers.connected({**headers, "session": session})
+        return self.server_frames.connected({**headers, "session": session})
 
 
 HANDLERS: dict[SessionState, dict[str, Callable[[StompSession, dict[str, str], Frame], ClientCommand]]] = {
@@ -306,5 +313,5 @@ def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:
     return min(client_wants, ceiling), client_sends
 
 
-def _without(command: str, header: str) -> RequestRefused:
+def _missing_header(command: str, header: str) -> RequestRefused:
     return RequestRefused(f"{command} without the header {header}")

@@ -14,12 +14,12 @@ from brokerapp.stomp.send_headers import number_of
 
 ACTIVEMQ_OPTION = "activemq."
 #: What only a bridge says when it subscribes.
-CROSSING_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER, EXCEPT_HEADER)
+BRIDGE_HEADERS = (TO_HEADER, TTL_HEADER, PATH_HEADER, CONSUMERS_HEADER, SUPPRESS_HEADER, EXCEPT_HEADER)
 #: Headers that name a durable subscription, the first that is there counts: Artemis' two, and ActiveMQ's.
 SUBSCRIPTION_NAMES = ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName")
 #: Artemis' bytes that a consumer may hold unacknowledged. What counts here are messages, so only 0 means something:
 #: one at a time.
-WINDOW = "consumer-window-size"
+WINDOW_SIZE_HEADER = "consumer-window-size"
 
 
 def subscription_name(headers: dict[str, str]) -> str | None:
@@ -32,12 +32,12 @@ def options_of(headers: dict[str, str], *, of_bridge: bool) -> dict[str, str]:
     options = {
         name[len(ACTIVEMQ_OPTION) :]: value
         for name, value in headers.items()
-        if name.startswith(ACTIVEMQ_OPTION) and name[len(ACTIVEMQ_OPTION) :] not in CROSSING_HEADERS
+        if name.startswith(ACTIVEMQ_OPTION) and name[len(ACTIVEMQ_OPTION) :] not in BRIDGE_HEADERS
     }
     if (name := subscription_name(headers)) is not None:
         options["subscriptionName"] = name
-    if WINDOW in headers and not number_of(headers, WINDOW):
+    if WINDOW_SIZE_HEADER in headers and not number_of(headers, WINDOW_SIZE_HEADER):
         options.setdefault("prefetchSize", "1")
     if of_bridge:
-        options |= {name: headers[name] for name in CROSSING_HEADERS if name in headers}
+        options |= {name: headers[name] for name in BRIDGE_HEADERS if name in headers}
     return options

@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 500
 _REASONS = {-1: STORE, -2: GONE, -3: TEMP}
 
 
-def committed(
+def decode_result(
     base: int,
     refused: list,
     dropped: list,
@@ -46,7 +46,7 @@ def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
     return dict(found)
 
 
-def commit_call(
+def encode_call(
     keys: StoreKeys, session: str, batch: CommitBatch, limits: StoreLimits
 ) -> tuple[list[str], list[str], list[Any]]:
     """The logs a batch touches, and the keys and arguments of the call that does it."""

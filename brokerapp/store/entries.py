@@ -62,7 +62,7 @@ class EntryStore(StorePart):
     def _entries(self, rows: Sequence[Sequence[bytes]]) -> list[StoredLogEntry]:
         found = entries_of(rows)
         if found:
-            self._client.continuity.saw(seq=max([each.seq for each in found]))
+            self._client.continuity.advance(seq=max([each.seq for each in found]))
         return found
 
     async def existing_seqs(self, log: str, numbers: Sequence[int]) -> set[int]:

@@ -12,9 +12,9 @@ from brokerapp.model.time_series import Resolution
 from brokerapp.store.client.client import StorePart
 
 #: Under this name the broker's own ring is kept: no destination is written so.
-WHOLE = "broker"
+BROKER_RING = "broker"
 #: Points a ring may have too many before it is cut: cutting is a call of its own.
-SLACK = 30
+TRIM_SLACK = 30
 #: Points written in one round trip: a millisecond of the server's time.
 ROWS_AT_ONCE = 500
 
@@ -28,14 +28,14 @@ class HistoryRings(StorePart):
         for start in range(0, len(items), ROWS_AT_ONCE):
             part = items[start : start + ROWS_AT_ONCE]
             keys = [self._keys.ring(resolution.name, name) for name, _ in part]
-            moved = [text for name, _ in part if name != WHOLE for text in (now, name)]
+            moved = [text for name, _ in part if name != BROKER_RING for text in (now, name)]
             commands: list[tuple[Any, ...]] = [
                 ("RPUSH", key, point) for key, (_, point) in zip(keys, part, strict=True)
             ]
             lengths = await self._client.execute_many(
                 [*commands, ("ZADD", self._keys.rings, *moved)] if moved else commands
             )
-            long = [key for key, length in zip(keys, lengths, strict=False) if length > resolution.length + SLACK]
+            long = [key for key, length in zip(keys, lengths, strict=False) if length > resolution.length + TRIM_SLACK]
             if long:
                 await self._client.execute_many([("LTRIM", key, -resolution.length, -1) for key in long])
 
@@ -45,22 +45,22 @@ class HistoryRings(StorePart):
             [("LRANGE", self._keys.ring(resolution.name, name), -last, -1) for name in names]
         )
 
-    async def moved(self) -> dict[str, float]:
+    async def last_points(self) -> dict[str, float]:
         """The destinations that have a history, and when each moved last (seconds since the epoch)."""
         found = await self._client.execute("ZRANGE", self._keys.rings, 0, -1, "WITHSCORES")
         return {name.decode(): float(at) for name, at in zip(found[::2], found[1::2], strict=True)}
 
-    async def forget(self, names: Sequence[str], resolutions: Iterable[Resolution]) -> None:
+    async def remove(self, names: Sequence[str], resolutions: Iterable[Resolution]) -> None:
         """Remove the history of these."""
         for start in range(0, len(names), ROWS_AT_ONCE):
             part = names[start : start + ROWS_AT_ONCE]
             keys = [self._keys.ring(each.name, name) for each in resolutions for name in part]
             await self._client.execute_many([("DEL", *keys), ("ZREM", self._keys.rings, *part)])
 
-    async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
+    async def acquire_lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Have a lease, or have it longer; False while somebody else has it."""
         return bool(await self._client.call("lease", [self._keys.lease(name)], [holder, milliseconds]))
 
-    async def release(self, name: str, holder: str) -> None:
+    async def release_lease(self, name: str, holder: str) -> None:
         """Give a lease back."""
-        await self.lease(name, holder, 1)
+        await self.acquire_lease(name, holder, 1)

@@ -43,7 +43,7 @@ class NodeStore(StorePart):
         made = await self._client.call_heartbeat(
             [self._keys.state, self._keys.node(name)], [session, json.dumps(status), timeout_ms]
         )
-        self._client.continuity.saw(changes=made)
+        self._client.continuity.advance(changes=made)
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
         """Say that the session's node is gone."""

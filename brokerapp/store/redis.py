@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
 from brokerapp.store.client.client import StoreClient
 from brokerapp.store.client.libraries import FunctionLibraries
-from brokerapp.store.commit_codec import commit_call, committed
+from brokerapp.store.commit_codec import decode_result, encode_call
 from brokerapp.store.connectors import ConnectorStore
 from brokerapp.store.entries import EntryStore
 from brokerapp.store.history_rings import HistoryRings
@@ -56,9 +56,9 @@ class RedisStore:
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult:
         """Do a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
-        logs, keys, args = commit_call(self.keys, session, batch, limits)
-        result = committed(*await self.client.call_commit(keys, args), logs)
-        self.client.continuity.saw(result.changes, result.base + sum([unit.count for unit in batch.units]))
+        logs, keys, args = encode_call(self.keys, session, batch, limits)
+        result = decode_result(*await self.client.call_commit(keys, args), logs)
+        self.client.continuity.advance(result.changes, result.base + sum([unit.count for unit in batch.units]))
         return result
 
     async def write_trace(self, batch: bytes, count: int) -> None:

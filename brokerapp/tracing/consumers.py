@@ -25,14 +25,14 @@ class ConsumerRecorder:
         self._subscriptions: Counter[tuple[str, str]] = Counter()  # by destination and client
         self._clients: Counter[str] = Counter()  # by destination
 
-    def began(self, destination: str, client: str) -> None:
+    def on_subscribed(self, destination: str, client: str) -> None:
         """A subscription of this client consumes from there from now on."""
         self._subscriptions[destination, client] += 1
         if self._subscriptions[destination, client] == 1:
             self._clients[destination] += 1
             self._note(SUBSCRIBE, destination, client, None)
 
-    def ended(self, destination: str, client: str) -> None:
+    def on_unsubscribed(self, destination: str, client: str) -> None:
         """One of its subscriptions does no longer."""
         if (destination, client) not in self._subscriptions:
             return
@@ -50,11 +50,11 @@ class ConsumerRecorder:
             for key in [each for each in self._subscriptions if each[0] == destination]:
                 del self._subscriptions[key]
 
-    def broker_began(self) -> None:
+    def on_broker_started(self) -> None:
         """No node of the broker ran: nobody consumes."""
         self._note(UNSUBSCRIBE, EVERYWHERE, None, START)
 
     def _note(self, kind: int, destination: str, client: str | None, reason: str | None) -> None:
         now_us = time.time_ns() // 1000
         count = DepthEvent(self._clients[destination], now_us)
-        self._recorder.run(kind, now_us, (count,), (destination,), destination, client, reason)
+        self._recorder.record(kind, now_us, (count,), (destination,), destination, client, reason)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import process_time
 
 from brokerapp.model.message import Message
-from brokerapp.tracing.recorder import BATCH, TraceRecorder
+from brokerapp.tracing.recorder import BATCH_EVENTS, TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 
 ROUNDS = 25
@@ -31,10 +31,10 @@ def one_by_one(recorder: TraceRecorder, messages: list[Message]) -> None:
     """A queue: four events a message, each noted on its own."""
     for each in messages:
         now = each.born_us
-        recorder.enqueue(now, (each,), DESTINATION)
-        recorder.event(FORWARD, now, each, DESTINATION, DESTINATION, None, None)
-        recorder.event(DISPATCH, now, each, DESTINATION, DESTINATION, "billing-1", None)
-        recorder.event(ACK, now, each, DESTINATION, DESTINATION, "billing-1", None)
+        recorder.record_enqueue(now, (each,), DESTINATION)
+        recorder.record_one(FORWARD, now, each, DESTINATION, DESTINATION, None, None)
+        recorder.record_one(DISPATCH, now, each, DESTINATION, DESTINATION, "billing-1", None)
+        recorder.record_one(ACK, now, each, DESTINATION, DESTINATION, "billing-1", None)
 
 
 def in_bulk(recorder: TraceRecorder, messages: list[Message]) -> None:
@@ -42,22 +42,22 @@ def in_bulk(recorder: TraceRecorder, messages: list[Message]) -> None:
     for start in range(0, len(messages), TICK):
         tick = messages[start : start + TICK]
         now = tick[0].born_us
-        recorder.enqueue(now, tick, DESTINATION)
-        recorder.run(FORWARD, now, tick, (DESTINATION,), DESTINATION)
-        recorder.run(DISPATCH, now, tick, (DESTINATION,), DESTINATION, "billing-1")
-        recorder.run(ACK, now, tick, (DESTINATION,), DESTINATION, "billing-1")
+        recorder.record_enqueue(now, tick, DESTINATION)
+        recorder.record(FORWARD, now, tick, (DESTINATION,), DESTINATION)
+        recorder.record(DISPATCH, now, tick, (DESTINATION,), DESTINATION, "billing-1")
+        recorder.record(ACK, now, tick, (DESTINATION,), DESTINATION, "billing-1")
 
 
 def fan_out(recorder: TraceRecorder, messages: list[Message]) -> None:
     """A virtual topic: one enqueue and a hundred forwards a message."""
     for each in messages[: len(messages) * 4 // COPIES]:
-        recorder.enqueue(each.born_us, (each,), "topic://VirtualTopic.Orders")
-        recorder.run(FORWARD, each.born_us, (each,), QUEUES, "topic://VirtualTopic.Orders")
+        recorder.record_enqueue(each.born_us, (each,), "topic://VirtualTopic.Orders")
+        recorder.record(FORWARD, each.born_us, (each,), QUEUES, "topic://VirtualTopic.Orders")
 
 
 def measure(case: Callable[[TraceRecorder, list[Message]], None], properties: bool) -> tuple[float, float, float]:
     """Nanoseconds an event for adding and for taking (best of the rounds), and bytes an event."""
-    messages = [message(number) for number in range(BATCH // 4)]
+    messages = [message(number) for number in range(BATCH_EVENTS // 4)]
     adding = taking = float("inf")
     for _ in range(ROUNDS):
         recorder = TraceRecorder("sluice", properties)
@@ -65,7 +65,7 @@ def measure(case: Callable[[TraceRecorder, list[Message]], None], properties: bo
         case(recorder, messages)
         added = process_time()
         batches = []
-        while batch := recorder.take():
+        while batch := recorder.take_encoded():
             batches.append(batch)
         taken = process_time()
         events = sum(count for _, count in batches)

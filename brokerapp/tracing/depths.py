@@ -33,11 +33,11 @@ class DepthRecorder:
         self._noted_us = 0  # when that was last done
         self._known: dict[str, int] = {}  # what was noted then of logs that held anything
 
-    def due(self, now_us: int) -> bool:
+    def is_due(self, now_us: int) -> bool:
         """Whether a minute began since depths were noted, also when the clock was set back."""
         return now_us // MINUTE_US != self._noted_us // MINUTE_US
 
-    def note(self, now_us: int, depths: Mapping[str, int], why: str = "") -> None:
+    def record(self, now_us: int, depths: Mapping[str, int], why: str = "") -> None:
         """Depths are these, after all that was noted so far and before all that will be.
 
         `why` is the reason for which all that hold anything are noted; "" to do so when an hour began.
@@ -55,10 +55,10 @@ class DepthRecorder:
             self._event(ts_us, log, 0, CHANGED)
         self._noted_us, self._known = now_us, holding
 
-    def leave(self, logs: Iterable[str]) -> None:
+    def forget(self, logs: Iterable[str]) -> None:
         """Another node notes the depths of these."""
         for log in logs:
             self._known.pop(log, None)
 
     def _event(self, ts_us: int, log: str, depth: int, reason: str) -> None:
-        self._recorder.run(DEPTH, ts_us, (DepthEvent(depth, ts_us),), (log,), log, None, reason)
+        self._recorder.record(DEPTH, ts_us, (DepthEvent(depth, ts_us),), (log,), log, None, reason)

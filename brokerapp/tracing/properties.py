@@ -32,7 +32,7 @@ _NOT_RECORDED = -1
 _MAX_TABLE = 1 << 22
 
 
-def bounded(head: bytes) -> bytes:
+def limit_head(head: bytes) -> bytes:
     """The head's leading lines, at most MAX_HEAD bytes of them."""
     return head if len(head) <= MAX_HEAD else head[: head.rfind(b"\n", 0, MAX_HEAD) + 1]
 

@@ -18,18 +18,18 @@ from dataclasses import dataclass, field
 
 from brokerapp.model.message import Message
 from brokerapp.tracing.encoding import encode
-from brokerapp.tracing.properties import bounded
+from brokerapp.tracing.properties import limit_head
 from brokerapp.tracing.schema import ENQUEUE
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
 #: never cut, so a batch may hold one run more.
-BATCH = 16_384
+BATCH_EVENTS = 16_384
 #: Events that may wait to be taken; beyond it the oldest are dropped and counted.
-MAX_PENDING = 16 * BATCH
+MAX_PENDING = 16 * BATCH_EVENTS
 #: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
 LATEST_US = 60_000_000
 
-RUN = 7
+RUN_FIELDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TraceRecorder:
         """Events noted since the start, those dropped included."""
         return self._taken + self.dropped + self.pending
 
-    def enqueue(
+    def record_enqueue(
         self, ts_us: int, messages: Sequence[Message], destination: str, producer: str | None = None
     ) -> None:  # fmt: skip
         """Messages with the same properties arrived at the broker: once for each SEND, before routing.
@@ -75,10 +75,10 @@ class TraceRecorder:
         `producer` is who sent them, where a client did.
         """
         if self.properties:
-            self._heads.append(bounded(messages[0].head))
-        self.run(ENQUEUE, ts_us, messages, (destination,), destination, producer)
+            self._heads.append(limit_head(messages[0].head))
+        self.record(ENQUEUE, ts_us, messages, (destination,), destination, producer)
 
-    def event(
+    def record_one(
         self,
         kind: int,
         ts_us: int,
@@ -89,9 +89,9 @@ class TraceRecorder:
         reason: str | None,
     ) -> None:
         """Something happened to one message at one destination."""
-        self.run(kind, ts_us, (message,), (destination,), original, consumer, reason)
+        self.record(kind, ts_us, (message,), (destination,), original, consumer, reason)
 
-    def run(
+    def record(
         self,
         kind: int,
         ts_us: int,
@@ -114,14 +114,14 @@ class TraceRecorder:
         self._facts += [message.facts for message in messages]
         self.pending += len(messages) * len(destinations)
         if self.pending > MAX_PENDING:
-            self._bound()
+            self._drop_oldest()
 
-    def take(self, limit: int = BATCH) -> tuple[bytes, int] | None:
+    def take_encoded(self, limit: int = BATCH_EVENTS) -> tuple[bytes, int] | None:
         """The oldest waiting events, about `limit`, as the bytes of one batch, and how many they are."""
-        batch = self.cut(limit)
+        batch = self.take_batch(limit)
         return batch and (batch.encode(), batch.count)
 
-    def cut(self, limit: int = BATCH) -> EventBatch | None:
+    def take_batch(self, limit: int = BATCH_EVENTS) -> EventBatch | None:
         """The oldest waiting events, about `limit`, which are the caller's from here on."""
         if not self._runs:
             return None
@@ -129,7 +129,7 @@ class TraceRecorder:
         self._taken += count
         return EventBatch(self.broker, runs, facts, heads, count)
 
-    def lose(self, batch: EventBatch) -> None:
+    def count_lost(self, batch: EventBatch) -> None:
         """What was taken is kept nowhere."""
         self._taken -= batch.count
         self.dropped += batch.count
@@ -142,28 +142,28 @@ class TraceRecorder:
             messages += of_run
             count += of_run * len(self._runs[cut + 2])
             enqueued += self._runs[cut + 1] == ENQUEUE
-            cut += RUN
+            cut += RUN_FIELDS
         parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
         del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]
         self.pending -= count
         return parts
 
-    def _bound(self) -> None:
+    def _drop_oldest(self) -> None:
         """Drop the oldest events, a batch at a time, until the rest is within the limit."""
         while (excess := self.pending - MAX_PENDING) > 0:
             before = self.pending
-            self._cut(max(excess, BATCH))
+            self._cut(max(excess, BATCH_EVENTS))
             self.dropped += before - self.pending
 
 
 class NullTraceRecorder(TraceRecorder):
     """Takes trace events and forgets them, where recording is off."""
 
-    def enqueue(self, *_events: object) -> None:
+    def record_enqueue(self, *_events: object) -> None:
         """Forget."""
 
-    def event(self, *_event: object) -> None:
+    def record_one(self, *_event: object) -> None:
         """Forget."""
 
-    def run(self, *_events: object, in_depths: bool = False) -> None:
+    def record(self, *_events: object, in_depths: bool = False) -> None:
         """Forget."""

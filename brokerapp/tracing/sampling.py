@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from zlib import crc32
 
 from brokerapp.model.message import unescape
-from brokerapp.tracing.recorder import RUN, EventBatch
+from brokerapp.tracing.recorder import RUN_FIELDS, EventBatch
 from brokerapp.tracing.schema import ENQUEUE, WITHOUT_MESSAGE
 
 _ALL_IDS = 1 << 32
@@ -24,7 +24,7 @@ class SamplingRule:
     one_in: int = 1  #: 1: every message; 0: none
     properties: frozenset[str] | None = None  #: those that are kept; None: all
 
-    def takes(self, id: str) -> bool:
+    def includes(self, id: str) -> bool:
         """Whether the message of this id is recorded."""
         return crc32(id.encode(errors="replace")) * self.one_in < _ALL_IDS
 
@@ -32,46 +32,46 @@ class SamplingRule:
 EVERYTHING = SamplingRule()
 
 
-def choice(one_in: int | None, properties: str | None) -> SamplingRule:
+def sampling_rule(one_in: int | None, properties: str | None) -> SamplingRule:
     """What a policy says: None is everything; names of properties are separated by commas."""
     names = None if properties is None else frozenset(filter(None, map(str.strip, properties.split(","))))
     return SamplingRule(1 if one_in is None else max(0, one_in), names)
 
 
-def chosen(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) -> EventBatch:
+def sample_batch(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) -> EventBatch:
     """What of a batch is recorded; `choice_of` knows the choice for what was sent to a destination, in native form."""
-    choices = {original: choice_of(original) for original in set(batch.runs[3::RUN])}
+    choices = {original: choice_of(original) for original in set(batch.runs[3::RUN_FIELDS])}
     if all(each == EVERYTHING for each in choices.values()):
         return batch
     runs: list = []
     facts: list[tuple[str, int, int]] = []
     heads: list[bytes] = []
     count, of_messages, old_heads = 0, 0, iter(batch.heads)
-    for at in range(0, len(batch.runs), RUN):
-        run = batch.runs[at : at + RUN]
+    for at in range(0, len(batch.runs), RUN_FIELDS):
+        run = batch.runs[at : at + RUN_FIELDS]
         kind, destinations, choice = run[1], run[2], EVERYTHING if run[1] in WITHOUT_MESSAGE else choices[run[3]]
         its_facts = batch.facts[of_messages : of_messages + run[6]]
         of_messages += run[6]
         head = next(old_heads) if kind == ENQUEUE and batch.heads else None
-        kept = _kept(its_facts, choice)
+        kept = _sampled_facts(its_facts, choice)
         if not kept:
             continue
         runs += (*run[:6], len(kept))
         facts += kept
         count += len(kept) * len(destinations)
         if head is not None:
-            heads.append(head if choice.properties is None else _only(head, choice.properties))
+            heads.append(head if choice.properties is None else _with_properties(head, choice.properties))
     weights = {original: each.one_in for original, each in choices.items() if each.one_in > 1}
     return replace(batch, runs=runs, facts=facts, heads=heads, count=count, weights=weights)
 
 
-def _kept(facts: list[tuple[str, int, int]], choice: SamplingRule) -> list[tuple[str, int, int]]:
+def _sampled_facts(facts: list[tuple[str, int, int]], choice: SamplingRule) -> list[tuple[str, int, int]]:
     if choice.one_in == 1:
         return facts
-    return [each for each in facts if choice.takes(each[0])] if choice.one_in else []
+    return [each for each in facts if choice.includes(each[0])] if choice.one_in else []
 
 
-def _only(head: bytes, properties: frozenset[str]) -> bytes:
+def _with_properties(head: bytes, properties: frozenset[str]) -> bytes:
     """The head with the message-id, its first line, and these properties."""
     first, *rest = head.splitlines(keepends=True)
     return first + b"".join(line for line in rest if unescape(line.partition(b":")[0].decode()) in properties)

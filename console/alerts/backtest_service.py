@@ -54,7 +54,7 @@ def count_without_history(rule: AlertCondition) -> int:
     """Destinations that the rule is about and that nobody can judge, as the history is full. Raises BrokerError."""
     if rule.metric not in COUNTED_LATELY:
         return 0
-    moved = gateway().run(gateway().admin.rings.moved())
+    moved = gateway().run(gateway().admin.rings.last_points())
     if len(moved) < MAX_DESTINATIONS:
         return 0
     about = [each for each in subjects_of(rule, mirror().current()) if rule.metric is not AlertMetric.DEAD or each.DLQ]
@@ -63,7 +63,7 @@ def count_without_history(rule: AlertCondition) -> int:
 
 def _concerned(rule: AlertCondition, door: Gateway) -> list[Destination]:
     """What it is about and has a history, what moved last first."""
-    moved = door.run(door.admin.rings.moved())
+    moved = door.run(door.admin.rings.last_points())
     known = list(map(Destination.parse, sorted(moved, key=moved.__getitem__, reverse=True)))
     if rule.meaning.of_subscriptions:
         logs = [each for each in known if each.kind is DestinationKind.SUBSCRIPTION]

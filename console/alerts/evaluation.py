@@ -15,7 +15,7 @@ from django.db import close_old_connections, transaction
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import FINE, DestinationPoint, points, wholes
-from brokerapp.store.history_rings import WHOLE
+from brokerapp.store.history_rings import BROKER_RING
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
@@ -90,12 +90,12 @@ def _ask_ages(picture: BrokerSnapshot, rules: Collection[AlertCondition], _now: 
 
 def _ask_counts(picture: BrokerSnapshot, rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
     """Of all that moved lately and has a history; as long as there is room in that, nothing else did."""
-    moved = gateway().run(gateway().admin.rings.moved())
+    moved = gateway().run(gateway().admin.rings.last_points())
     lately = {name for name, at in moved.items() if at > now - LATELY_SECONDS}
     about = {each.destination for rule in rules for each in subjects_of(rule, picture)}
     recent = recent_points([each for each in about if str(each) in lately])
     stood_still = {each: () for each in about if str(each) in moved and str(each) not in lately}
-    [kept] = gateway().run(gateway().admin.rings.read(FINE, [WHOLE], LATELY))
+    [kept] = gateway().run(gateway().admin.rings.read(FINE, [BROKER_RING], LATELY))
     return {
         "recent": {**stood_still, **recent},
         "has_all_points": len(moved) < MAX_DESTINATIONS,

@@ -12,7 +12,7 @@ from analytics.rollups.queries import width_for
 from analytics.rollups.store import HOUR, KEPT
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, Resolution, points, wholes
-from brokerapp.store.history_rings import WHOLE
+from brokerapp.store.history_rings import BROKER_RING
 from console.broker.gateway import Gateway
 
 #: The windows a page offers: what the URL calls them, what the page does, and how many seconds they are.
@@ -226,4 +226,4 @@ def read_points(
 
 def read_broker_points(door: Gateway, resolution: Resolution) -> list[BrokerPoint]:
     """What is kept of the broker."""
-    return wholes(door.run(door.admin.rings.read(resolution, [WHOLE]))[0])
+    return wholes(door.run(door.admin.rings.read(resolution, [BROKER_RING]))[0])

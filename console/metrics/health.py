@@ -10,7 +10,7 @@ from brokerapp.cluster.status import ClusterStatus, MemberStatus
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.store.server.disk_space import DiskSpace
-from brokerapp.store.server.durability import loss, rollback
+from brokerapp.store.server.durability import durability_loss, rollback_notice
 from console.access.roles import Sees, everything
 from console.broker.broker_sample import watched_disk
 from console.broker.snapshot import BrokerSnapshot
@@ -142,7 +142,7 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
             "look", f"The bridge of connector {one.connector} to {one.remote} is down: {one.why}.{others}"
         )
     if lost := next(
-        filter(None, (loss(node.store) for node in picture.nodes)), ""
+        filter(None, (durability_loss(node.store) for node in picture.nodes)), ""
     ):  # it lasts: nothing hides behind it
         return HealthSummary("look", f"Not durable: {lost}.")
     if not picture.stats:
@@ -170,7 +170,7 @@ def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
         return HealthSummary("act", _without_master(cluster))
     if (full := low_disk(picture)) is not None:
         return HealthSummary("act", f"Sends are blocked: {full.shortage}.")
-    lost = next(filter(None, (rollback(node.store, node.seen_ms) for node in picture.nodes)), "")
+    lost = next(filter(None, (rollback_notice(node.store, node.seen_ms) for node in picture.nodes)), "")
     return HealthSummary("act", lost) if lost else None
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, answers
+from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system.environment import EXTRA_PORTS, Environment
 from console.ops.supervisor import Part
 
@@ -46,7 +46,7 @@ def parts(environment: Environment) -> list[Part]:
     store = Part(
         "store",
         _module("brokerapp.store.server.embedded", str(environment.store)),
-        ready=lambda: answers(environment.store),
+        ready=lambda: is_answering(environment.store),
         is_needed=True,
         grace=STOP_PATIENCE_SECONDS,
     )

@@ -28,14 +28,14 @@ def write(folder: Path, messages: int, seed: int = 7, broker: str = BROKER) -> i
         made = message(number, born, size=rng.randrange(2000), region=rng.choice(["eu", "us"]), n=str(number))
         original = rng.choice([TOPIC, *QUEUES])
         legs = CONSUMER_QUEUES if original == TOPIC else [original]
-        recorder.enqueue(born, [made], original)
-        recorder.run(FORWARD, born, [made], legs, original)
+        recorder.record_enqueue(born, [made], original)
+        recorder.record(FORWARD, born, [made], legs, original)
         for leg in legs:
             taken = born + int(rng.lognormvariate(8, 2)) + 1
-            recorder.event(DISPATCH, taken - 1, made, leg, original, "c1", None)
+            recorder.record_one(DISPATCH, taken - 1, made, leg, original, "c1", None)
             if rng.random() < 0.9:
-                recorder.event(ACK, taken, made, leg, original, "c1", None)
-    while batch := recorder.take():
+                recorder.record_one(ACK, taken, made, leg, original, "c1", None)
+    while batch := recorder.take_encoded():
         events += batch[1]
         archive.append(decode(batch[0]), ArchiveCommit(f"{events}-0"))
     return events

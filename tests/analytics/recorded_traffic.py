@@ -30,5 +30,5 @@ def message(number: int, born_us: int, size: int = 10, **properties: str) -> Mes
 
 def send(store: redis.Redis, recorder: TraceRecorder) -> None:
     """Do what a node does once a second."""
-    while batch := recorder.take():
+    while batch := recorder.take_encoded():
         store.xadd(trace_key(BROKER), {"b": batch[0], "n": batch[1]})

@@ -200,7 +200,9 @@ class World:
             case Kind.KILL_STORE:
                 if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
                     os.kill(store, signal.SIGKILL)
-                    until(lambda: not self.stores[fault.target].alive, "the store is dead")  # else none starts it again
+                    until(
+                        lambda: not self.stores[fault.target].is_alive, "the store is dead"
+                    )  # else none starts it again
             case Kind.DEAFEN_BRIDGE:
                 for each in self._proxies(fault):
                     each.answers_are_lost = True

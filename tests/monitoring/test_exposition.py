@@ -59,7 +59,7 @@ def test_each_destination_has_its_numbers():
 
 @pytest.mark.parametrize("exposed", [plain, open_metrics])
 def test_the_disk_of_a_store_is_told_where_a_node_watches_it(exposed):
-    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(DiskLevel.ENOUGH).to_json()
+    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).assess(DiskLevel.ENOUGH).to_json()
     watching = node(store={**node().store, "disk": disk})
     parse = text_string_to_metric_families if exposed is plain else openmetrics.text_string_to_metric_families
     found = samples(exposed(beans(node=watching)), parse)

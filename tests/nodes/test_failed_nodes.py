@@ -51,7 +51,7 @@ async def test_who_has_not_logged_in_yet_is_let_go_of_as_others_are_when_a_node_
     reader, writer = await asyncio.open_connection(host, int(port))
     while node._listeners.stats()[0].connections != 1:
         await asyncio.sleep(0.01)
-    node._give_up(Fenced("replaced"))
+    node._fail(Fenced("replaced"))
     writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nheart-beat:100,100\n\n\0")
     with suppress(ConnectionResetError):
         assert await asyncio.wait_for(reader.read(), 20) == b""
@@ -62,7 +62,7 @@ async def test_who_has_not_logged_in_yet_is_let_go_of_as_others_are_when_a_node_
 async def test_a_node_looks_once_at_a_time_whether_it_may_give_anything_out_and_no_more_when_it_failed(monkeypatch):
     failed = asyncio.get_running_loop().create_future()
     pump = DispatchLoop(failed)
-    pump.serve(SimpleNamespace(placement=SimpleNamespace(others=())), SimpleNamespace(is_sure=False))
+    pump.attach(SimpleNamespace(placement=SimpleNamespace(others=())), SimpleNamespace(is_sure=False))
     pumps, run = [], pump.run
     monkeypatch.setattr(pump, "run", lambda: (pumps.append(1), run()))
     for _ in range(20):

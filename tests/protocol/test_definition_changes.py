@@ -9,7 +9,7 @@ import pytest
 from brokerapp.config import read_config
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.runtime.config_reload import follow, period_ms
+from brokerapp.runtime.config_reload import period_ms, watch_file
 from tests.protocol.running_node import RunningNode, named, until
 
 pytestmark = pytest.mark.scenario("RC-01")
@@ -133,7 +133,7 @@ def followed(store, file, name):
     running = RunningNode(config, store.url)
 
     async def begin():
-        return asyncio.get_running_loop().create_task(follow(file, {}, period_ms(config), running.node))
+        return asyncio.get_running_loop().create_task(watch_file(file, {}, period_ms(config), running.node))
 
     task = running.do(begin)
     yield running

@@ -245,7 +245,9 @@ class BulkMoves:
         def stored(seq: int, refused: str) -> None:
             if not refused:
                 for each in placed if are_new else ():
-                    self._broker.tracer.enqueue(each.message.born_us, (each.message,), str(each.destination), None)
+                    self._broker.tracer.record_enqueue(
+                        each.message.born_us, (each.message,), str(each.destination), None
+                    )
                 self._broker.writer.happened(placed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 

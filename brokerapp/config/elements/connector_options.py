@@ -186,7 +186,7 @@ def conventions_of(connector: TransportConnector) -> tuple[NamingConventions, li
 DISCOVERY_URI = "discoveryUri"
 
 
-def without_effect_on(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def unused_options(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The options that change nothing, each with the reason; those nobody knows have none."""
     for name, _ in settings:
         if name != DISCOVERY_URI and not any(

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from lxml import etree
 
-from brokerapp.config.elements.connector_options import conventions_of, limits_of, tls_options_of, without_effect_on
+from brokerapp.config.elements.connector_options import conventions_of, limits_of, tls_options_of, unused_options
 from brokerapp.config.elements.virtual_destinations import read_destination
 from brokerapp.config.parsing.broker_config import (
     BrokerConfig,
@@ -46,7 +46,7 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
         uri = _uri(child)
         name = child.take("name") or uri
         attributes = child.rest()
-        for attribute, why in without_effect_on(attributes):
+        for attribute, why in unused_options(attributes):
             child.note(*_unused(attribute, why))
         connector = _transport_connector(child, name, uri, attributes)
         if connector is not None:
@@ -97,7 +97,7 @@ def _options(element: Element, query: str) -> Iterator[tuple[str, str]]:
 
 def _check_options(element: Element, connector: TransportConnector) -> None:
     """Report what has no effect; refuse what cannot be understood."""
-    for option, why in without_effect_on(connector.options):
+    for option, why in unused_options(connector.options):
         element.note(*_unused(f"uri?{option}", why))
     try:
         limits_of(connector)
@@ -136,7 +136,7 @@ def _taken(connector: NetworkConnector) -> str:
     return f"{connector.name} to {connector.uri}"
 
 
-def bridged_twice(config: BrokerConfig, report: Sequence[ImportFinding]) -> list[ImportFinding]:
+def find_repeated_bridges(config: BrokerConfig, report: Sequence[ImportFinding]) -> list[ImportFinding]:
     """Warnings of connectors that bridge virtual topics and their consumer queues, beside what was found of them."""
     found = {each.why: each for each in report if each.what is ImportOutcome.TAKEN}
     return [

@@ -8,7 +8,7 @@ from typing import Any
 
 from lxml import etree
 
-from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.settings import DiscardingSettings
@@ -29,7 +29,7 @@ def read_discarding(element: Element) -> DiscardingSettings:
 
 def write_discarding(plugin: DiscardingSettings) -> etree._Element:
     """`<discardingDLQBrokerPlugin>`."""
-    element = etree.Element(DISCARDING, written_fields(plugin, _plain_fields(DiscardingSettings)))
+    element = etree.Element(DISCARDING, write_fields(plugin, _plain_fields(DiscardingSettings)))
     if plugin.drop_only:
         element.set("dropOnly", " ".join(plugin.drop_only))
     return element

@@ -21,7 +21,7 @@ from brokerapp.config.elements.message_plugins import (
 from brokerapp.config.elements.redelivery import PLUGIN as REDELIVERY
 from brokerapp.config.elements.redelivery import read_redelivery, write_redelivery
 from brokerapp.config.elements.virtual_destinations import destinations, entry_targets
-from brokerapp.config.parsing.attributes import read_fields, written_fields
+from brokerapp.config.parsing.attributes import read_fields, write_fields
 from brokerapp.config.parsing.broker_config import (
     Authentication,
     BrokerConfig,
@@ -31,7 +31,7 @@ from brokerapp.config.parsing.broker_config import (
     User,
 )
 from brokerapp.config.parsing.document import Element
-from brokerapp.config.parsing.unsupported import why_plugin
+from brokerapp.config.parsing.unsupported import plugin_remark
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definitions import RedeliverySettings
 from brokerapp.model.destination import NAMED_KINDS
@@ -90,7 +90,7 @@ def read_plugins(element: Element) -> PluginSettings:
                 found.others.append(Plugin(tag, child.untaken))
                 setattr(found, field_name, read(child))
             case tag if tag in _KNOWN:
-                why = why_plugin(tag)
+                why = plugin_remark(tag)
                 child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "kept with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
@@ -157,7 +157,7 @@ def _jaas_authentication(element: Element) -> Authentication:
     element.take("discoverLoginConfig")
     element.note_rest()
     try:
-        authentication, differs = read_login_config(entry, element.surroundings)
+        authentication, differs = read_login_config(entry, element.load_context)
     except ConfigurationRefused as wrong:
         element.note_locked_out("nobody can connect", str(wrong))
         return Authentication()
@@ -248,7 +248,7 @@ def write_plugins(config: BrokerConfig) -> etree._Element:
 
 def _written_authentication(authentication: Authentication) -> etree._Element:
     names = ("anonymous_access_allowed", "anonymous_user", "anonymous_group")
-    plugin = etree.Element("simpleAuthenticationPlugin", written_fields(authentication, names))
+    plugin = etree.Element("simpleAuthenticationPlugin", write_fields(authentication, names))
     users = etree.SubElement(plugin, "users")
     for user in authentication.users:
         if user.password is not None:

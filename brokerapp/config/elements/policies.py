@@ -10,13 +10,13 @@ from lxml import etree
 from brokerapp.config.elements.group_maps import TAG as GROUP_MAP
 from brokerapp.config.elements.group_maps import read_group_map
 from brokerapp.config.elements.recovery import TAG as RECOVERY
-from brokerapp.config.elements.recovery import read_recovery, written_recovery
-from brokerapp.config.elements.strategies import NESTED, read_strategies, written_strategies
+from brokerapp.config.elements.recovery import read_recovery, write_recovery
+from brokerapp.config.elements.strategies import NESTED, read_strategies, write_strategies
 from brokerapp.config.elements.virtual_destinations import destinations, entry_targets, read_destination
-from brokerapp.config.parsing.attributes import FIELD_TYPES, read_fields, written_fields
+from brokerapp.config.parsing.attributes import FIELD_TYPES, read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
-from brokerapp.config.parsing.unsupported import MEMORY_LIMIT_OF_QUEUE, why_option
+from brokerapp.config.parsing.unsupported import MEMORY_LIMIT_OF_QUEUE, option_remark
 from brokerapp.engine.dispatch.message_groups import parse_group_map
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import MOST_ONE_IN, VM_CURSOR, DeadLetterStrategy, PolicyEntry
@@ -137,7 +137,7 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
 def _options(element: Element) -> Iterator[tuple[str, str]]:
     for name, value in element.rest():
         if name in _OPTIONS:
-            why = why_option(name)
+            why = option_remark(name)
             element.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or value, name)
             yield name, value
         else:
@@ -146,7 +146,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
         if child.tag == "pendingQueuePolicy" and _queue_cursor(element) is not None:
             child.note(ImportOutcome.TAKEN, child.children[0].tag)
         elif child.tag in _NESTED:
-            why = why_option(child.tag)
+            why = option_remark(child.tag)
             child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "kept as it is written")
             yield child.tag, "".join(each.source() for each in child.children)
         elif child.tag not in ("deadLetterStrategy", "destination", GROUP_MAP, RECOVERY, *NESTED):
@@ -196,15 +196,15 @@ def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
         plain = {name: value for name, value in policy.options if name not in _NESTED}
         entry = etree.SubElement(
             entries, "policyEntry",
-            {**_written_target(policy.destination), **written_fields(policy, _FIELDS), **plain},
+            {**_written_target(policy.destination), **write_fields(policy, _FIELDS), **plain},
         )  # fmt: skip
         if policy.dead_letter is not None:
             entry.append(_written_strategy(policy.dead_letter))
-        entry.extend(written_strategies(policy))
+        entry.extend(write_strategies(policy))
         if policy.queue_cursor is not None:
             etree.SubElement(etree.SubElement(entry, "pendingQueuePolicy"), policy.queue_cursor)
         if policy.recovery is not None:
-            entry.append(written_recovery(policy.recovery))
+            entry.append(write_recovery(policy.recovery))
         for name, value in policy.options:
             if name in _NESTED:
                 entry.append(etree.fromstring(f"<{name}>{value}</{name}>"))
@@ -221,7 +221,7 @@ def _written_target(destination: Destination) -> dict[str, str]:
 def _written_strategy(strategy: DeadLetterStrategy) -> etree._Element:
     element = etree.Element("deadLetterStrategy")
     tag, names = next((tag, names) for tag, (kind, names) in _STRATEGIES.items() if kind == strategy.kind)
-    inner = etree.SubElement(element, tag, written_fields(strategy, names))
+    inner = etree.SubElement(element, tag, write_fields(strategy, names))
     if strategy.kind == "shared" and strategy.dead_letter_queue != DeadLetterStrategy().dead_letter_queue:
         target = Destination.parse(strategy.dead_letter_queue)
         etree.SubElement(etree.SubElement(inner, "deadLetterQueue"), str(target.kind), physicalName=target.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lxml import etree
 
-from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.definitions import RecoveryPolicy
@@ -50,9 +50,9 @@ def read_recovery(element: Element) -> RecoveryPolicy | None:
     return RecoveryPolicy(kind, **values)
 
 
-def written_recovery(policy: RecoveryPolicy) -> etree._Element:
+def write_recovery(policy: RecoveryPolicy) -> etree._Element:
     """`<subscriptionRecoveryPolicy>` with this one."""
     element = etree.Element(TAG)
     tag, names = next((tag, names) for tag, (kind, names) in _POLICIES.items() if kind == policy.kind)
-    etree.SubElement(element, tag, written_fields(policy, names))
+    etree.SubElement(element, tag, write_fields(policy, names))
     return element

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from brokerapp.config.elements.virtual_destinations import entry_targets
-from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.definitions import RedeliveryPolicy, RedeliverySettings
@@ -73,10 +73,10 @@ def _values(element: Element) -> dict:
 
 def write_redelivery(redelivery: RedeliverySettings) -> etree._Element:
     """`<redeliveryPlugin>` with these policies."""
-    plugin = etree.Element(PLUGIN, written_fields(redelivery, _PLUGIN_FIELDS))
+    plugin = etree.Element(PLUGIN, write_fields(redelivery, _PLUGIN_FIELDS))
     inner = etree.SubElement(etree.SubElement(plugin, _MAP), _MAP)
     entries = etree.SubElement(inner, "redeliveryPolicyEntries")
     for policy in redelivery.policies:
         named = {policy.destination.kind.value: policy.destination.name}
-        etree.SubElement(entries, "redeliveryPolicy", named | written_fields(policy, _FIELDS))
+        etree.SubElement(entries, "redeliveryPolicy", named | write_fields(policy, _FIELDS))
     return plugin

@@ -8,7 +8,7 @@ from typing import Any
 
 from lxml import etree
 
-from brokerapp.config.parsing.attributes import read_fields, written_fields
+from brokerapp.config.parsing.attributes import read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.definitions import PolicyEntry
@@ -75,12 +75,12 @@ def read_strategies(element: Element) -> dict[str, Any]:
     return values
 
 
-def written_strategies(policy: PolicyEntry) -> Iterator[etree._Element]:
+def write_strategies(policy: PolicyEntry) -> Iterator[etree._Element]:
     """The strategies of a policyEntry as its elements."""
     for tag, nested in NESTED.items():
         record = getattr(policy, nested.field)
         if record is not None:
             inner, names = next((inner, names) for inner, (kind, names) in nested.kinds.items() if kind == record.kind)
             element = etree.Element(tag)
-            etree.SubElement(element, inner, written_fields(record, names))
+            etree.SubElement(element, inner, write_fields(record, names))
             yield element

@@ -6,7 +6,7 @@ from typing import Any
 
 from lxml import etree
 
-from brokerapp.config.parsing.attributes import read_fields, written_fields
+from brokerapp.config.parsing.attributes import read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome, SystemUsage
 from brokerapp.config.parsing.document import Element
 from brokerapp.model.settings import DEFAULT_MEMORY
@@ -42,7 +42,7 @@ def read_system_usage(element: Element) -> SystemUsage:
 def write_system_usage(usage: SystemUsage) -> etree._Element:
     """`<systemUsage>` with these limits."""
     element = etree.Element("systemUsage")
-    inner = etree.SubElement(element, "systemUsage", written_fields(usage, _FLAGS))
+    inner = etree.SubElement(element, "systemUsage", write_fields(usage, _FLAGS))
     for tag, field in _USAGES.items():
         if (limit := getattr(usage, field)) is not None:
             etree.SubElement(etree.SubElement(inner, tag), tag, limit=str(limit))

@@ -66,7 +66,7 @@ def write_ssl_context(stores: TlsStores) -> etree._Element:
     return element
 
 
-def placed_in(stores: TlsStores, folder: Path) -> TlsStores:
+def resolve_store_paths(stores: TlsStores, folder: Path) -> TlsStores:
     """The stores with relative paths taken from this folder, the one of the configuration file."""
 
     def placed(store: KeyStore | None) -> KeyStore | None:

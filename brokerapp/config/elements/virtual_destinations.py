@@ -7,7 +7,7 @@ from itertools import groupby
 
 from lxml import etree
 
-from brokerapp.config.parsing.attributes import attribute_name, read_fields, written_fields
+from brokerapp.config.parsing.attributes import attribute_name, read_fields, write_fields
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.errors import InvalidDestination, SelectorSyntaxError
@@ -199,7 +199,7 @@ def write_interceptors(definitions: tuple[VirtualDestination, ...]) -> etree._El
     for mirrored, run in groupby(definitions, lambda each: isinstance(each, MirroredQueue)):
         if mirrored:
             for each in run:
-                etree.SubElement(element, "mirroredQueue", written_fields(each, _MIRRORED))
+                etree.SubElement(element, "mirroredQueue", write_fields(each, _MIRRORED))
         else:
             _write_group(element, run)
     if not definitions:
@@ -211,13 +211,13 @@ def _write_group(interceptors: etree._Element, definitions: Iterable[VirtualTopi
     group = etree.SubElement(etree.SubElement(interceptors, "virtualDestinationInterceptor"), "virtualDestinations")
     for each in definitions:
         if isinstance(each, VirtualTopic):
-            etree.SubElement(group, "virtualTopic", {"name": each.name, **written_fields(each, _VIRTUAL_TOPIC)})
+            etree.SubElement(group, "virtualTopic", {"name": each.name, **write_fields(each, _VIRTUAL_TOPIC)})
         else:
             _write_composite(group, each)
 
 
 def _write_composite(group: etree._Element, composite: CompositeDestination) -> None:
-    attributes = {"name": composite.destination.name, **written_fields(composite, _COMPOSITE)}
+    attributes = {"name": composite.destination.name, **write_fields(composite, _COMPOSITE)}
     forward_to = etree.SubElement(etree.SubElement(group, composite.kind, attributes), "forwardTo")
     for leg in composite.legs:
         kind, name = leg.destination.kind.value, leg.destination.name

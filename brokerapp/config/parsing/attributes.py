@@ -48,10 +48,10 @@ FIELD_TYPES = frozenset(_READ)
 
 def attribute_name(field: str) -> str:
     """What ActiveMQ calls the attribute of this field, or what we do when it does not know it."""
-    return EXTENSION + spelt(field) if field in _EXTENSIONS else spelt(field)
+    return EXTENSION + xml_spelling(field) if field in _EXTENSIONS else xml_spelling(field)
 
 
-def spelt(field: str) -> str:
+def xml_spelling(field: str) -> str:
     """The same without a namespace, for people."""
     return _SPELT.get(field) or re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
 
@@ -62,13 +62,13 @@ def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str
     for each in fields(cls):
         if each.name in names:
             read = Element.take_size if each.name in _SIZES else _READ[each.type]
-            for attribute in (spelt(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
+            for attribute in (xml_spelling(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
                 if (value := read(element, attribute)) is not None:
                     values[each.name] = value
     return values
 
 
-def written_fields(record: Any, names: Collection[str]) -> dict[str, str]:
+def write_fields(record: Any, names: Collection[str]) -> dict[str, str]:
     """The attributes of a record, those at their default left out."""
     return {
         attribute_name(each.name): _text(value)

@@ -71,11 +71,11 @@ def _beans_of(root: Element, imported: list[Path]) -> Iterator[Element]:
 def _imported(element: Element, imported: list[Path]) -> Iterator[Element]:
     resource = element.need("resource").strip()
     elsewhere = next((why for part, why in _ELSEWHERE.items() if part in resource), None)
-    if element.surroundings.folder is None:
+    if element.load_context.folder is None:
         element.note(ImportOutcome.IGNORED, f"{resource}: {elsewhere or _NOT_READ}")
         return
     try:
-        path = element.surroundings.path(resource)
+        path = element.load_context.path(resource)
         if elsewhere is not None and not path.exists():
             element.note(ImportOutcome.IGNORED, f"{resource}: {elsewhere}")
             return
@@ -91,13 +91,13 @@ def _imported(element: Element, imported: list[Path]) -> Iterator[Element]:
 
 
 def _document(element: Element, resource: str, path: Path, imported: list[Path]) -> Element:
-    if path in element.surroundings.importing:
+    if path in element.load_context.importing:
         raise ConfigurationRefused(f"{resource} imports itself, if by way of others")
     if len(imported) >= MAX_IMPORTS:
         raise ConfigurationRefused(f"a configuration imports at most {MAX_IMPORTS} files")
     imported.append(path)
-    text = element.surroundings.read_bytes(resource)
-    root = read_document(text, element.surroundings.of_import(resource, path), element.report)
+    text = element.load_context.read_bytes(resource)
+    root = read_document(text, element.load_context.of_import(resource, path), element.report)
     if root.tag != "beans":
         raise root.refused("an imported file holds <beans>")
     return root

@@ -24,7 +24,7 @@ class ImportOutcome(StrEnum):
     UNKNOWN = "unknown"  #: not understood
 
 
-def place(file: str, line: int) -> str:
+def line_label(file: str, line: int) -> str:
     """How messages call a line of the configuration, or of a file it imports."""
     return f"{file}, line {line}" if file else f"line {line}"
 
@@ -47,7 +47,7 @@ class ImportFinding:
     locks_out: bool = False
 
     def __str__(self) -> str:
-        return f"{place(self.file, self.line)}: {self.element} {self.what}: {self.why}"
+        return f"{line_label(self.file, self.line)}: {self.element} {self.what}: {self.why}"
 
 
 #: Beside letters and digits, what the value of a uri's option may hold as it is.

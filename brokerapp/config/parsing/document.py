@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
-from brokerapp.config.parsing.broker_config import ImportFinding, ImportOutcome, place
+from brokerapp.config.parsing.broker_config import ImportFinding, ImportOutcome, line_label
 from brokerapp.config.parsing.load_context import LoadContext
 from brokerapp.config.parsing.placeholders import resolve
 from brokerapp.errors import ConfigurationRefused
@@ -54,7 +54,7 @@ class Element:
     ) -> None:
         name, properties = etree.QName(node), surroundings.properties
         self.tag, self.namespace, self.line, self.report = name.localname, name.namespace, node.sourceline, report
-        self.surroundings = surroundings
+        self.load_context = surroundings
         self.defines = defines or self.tag in _DEFINING
         if self.namespace == _INCLUSION:
             raise self.refused("a configuration file includes no others")
@@ -172,7 +172,7 @@ class Element:
         """A line of the report about this element, or one of its attributes."""
         element = f"{self.tag}@{attribute}" if attribute else self.tag
         self.report.append(
-            ImportFinding(self.line, element, what, why, self.surroundings.file, self.defines, locks_out=locks_out)
+            ImportFinding(self.line, element, what, why, self.load_context.file, self.defines, locks_out=locks_out)
         )
 
     def note_locked_out(self, whom: str, why: str, attribute: str = "") -> None:
@@ -186,7 +186,7 @@ class Element:
     @property
     def place(self) -> str:
         """How messages call where it stands."""
-        return place(self.surroundings.file, self.line)
+        return line_label(self.load_context.file, self.line)
 
     def refuse_rest(self, *tags: str) -> None:
         """Refuse attributes nobody took and children other than these, as ActiveMQ does."""
@@ -229,4 +229,4 @@ def _parsed(data: bytes, encoding: str | None, file: str) -> _Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as wrong:
-        raise ConfigurationRefused(f"{place(file, wrong.lineno)}: this is not XML: {wrong.msg}") from wrong
+        raise ConfigurationRefused(f"{line_label(file, wrong.lineno)}: this is not XML: {wrong.msg}") from wrong

@@ -51,7 +51,7 @@ def read_configurer(element: Element) -> Mapping[str, str]:
             found |= _inline(child)
     for location in _locations(element):
         try:
-            pairs = parse_properties(element.surroundings.read(location))
+            pairs = parse_properties(element.load_context.read(location))
         except ConfigurationRefused as wrong:
             element.note(ImportOutcome.IGNORED, str(wrong))
             continue

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 #: Options of a policyEntry that ask for what a queue does anyway: they set up how ActiveMQ pages its messages.
-MET_OPTIONS = frozenset({
+DEFAULT_BEHAVIOR_OPTIONS = frozenset({
     "cursorMemoryHighWaterMark", "doOptimzeMessageStorage", "lazyDispatch", "maxBrowsePageSize", "maxPageSize",
     "optimizeMessageStoreInFlightLimit", "reduceMemoryFootprint", "useCache", "usePrefetchExtension",
 })  # fmt: skip
 #: Plugins that do what they say.
-ACTING_PLUGINS = frozenset({
+SUPPORTED_PLUGINS = frozenset({
     "runtimeConfigurationPlugin", "statisticsBrokerPlugin",
 })  # fmt: skip
 #: Attributes of the broker that have no effect here and will have none, and why.
-ATTRIBUTES_ASIDE = {
+IGNORED_ATTRIBUTES = {
     **dict.fromkeys(
         ("dataDirectory", "dataDirectoryFile", "tmpDataDirectory", "schedulerDirectory", "schedulerDirectoryFile",
          "storeOpenWireVersion"),
@@ -50,7 +50,7 @@ ATTRIBUTES_ASIDE = {
 }  # fmt: skip
 
 #: Elements of the broker that have no effect here and will have none, and why.
-ELEMENTS_ASIDE = {
+IGNORED_ELEMENTS = {
     **dict.fromkeys(
         ("persistenceFactory", "tempDataStore", "jobSchedulerStore"),
         "messages are kept in the store, wherever that is",
@@ -72,20 +72,20 @@ MEMORY_LIMIT_OF_QUEUE = (
     "backlog in the store, which storeLimit (urn:sluice) bounds"
 )
 #: Options of a policyEntry that have no effect here and will have none, and why.
-_OPTIONS_ASIDE = {
+_IGNORED_OPTIONS = {
     "gcWithNetworkConsumers": "bridges pass messages on without regard to policies so far",
     "optimizedDispatch": "it spares a thread of ActiveMQ's, and messages are dispatched without threads here",
 }
 _KEPT = "kept as it is written, without effect yet"
 
 
-def why_option(name: str) -> str | None:
+def option_remark(name: str) -> str | None:
     """Why an option of a policyEntry does nothing; None when it acts."""
-    if name in MET_OPTIONS:
+    if name in DEFAULT_BEHAVIOR_OPTIONS:
         return None
-    return _OPTIONS_ASIDE.get(name, _KEPT)
+    return _IGNORED_OPTIONS.get(name, _KEPT)
 
 
-def why_plugin(name: str) -> str | None:
+def plugin_remark(name: str) -> str | None:
     """Why a plugin does nothing; None when it acts."""
-    return None if name in ACTING_PLUGINS else _KEPT
+    return None if name in SUPPORTED_PLUGINS else _KEPT

@@ -187,7 +187,7 @@ class Dispatcher:
         for original, run in groupby(entries, _original):
             messages = [entry.message for entry in run]
             sent_to = native(original) if original else log.name
-            self._recorder.run(kind, now_us, messages, (log.name,), sent_to, consumer)
+            self._recorder.record(kind, now_us, messages, (log.name,), sent_to, consumer)
 
     @staticmethod
     def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]:
@@ -209,14 +209,14 @@ class Dispatcher:
         """A subscriber of a topic, or of all that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
         if not subscription.client.internal:
-            self.consumers.began(str(topic), subscription.client.client_id)
+            self.consumers.on_subscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
         self.homes.known.add_listener(topic)
 
     def part(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
-        self.consumers.ended(str(topic), subscription.client.client_id)
+        self.consumers.on_unsubscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
         self.homes.known.remove_listener(topic)
         self.waiting.pop(subscription, None)
@@ -330,7 +330,7 @@ class Dispatcher:
         stats = self._stats.of(topic)
         stats.handed_out((entry.message.born_us,), now_us)
         consumer = subscription.client.client_id
-        self._recorder.event(
+        self._recorder.record_one(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
         )
         if self.advisories.watching:
@@ -353,4 +353,4 @@ class Dispatcher:
         original = native(entry.original or entry.shown)
         client: Client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
-            self._recorder.event(kind, now_us, entry.message, entry.log, original, client.client_id, None)
+            self._recorder.record_one(kind, now_us, entry.message, entry.log, original, client.client_id, None)

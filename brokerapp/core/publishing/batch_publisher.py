@@ -73,7 +73,7 @@ class BatchPublisher:
             for each in messages:
                 each.held = tuple(route.bound)
         client.sent += len(messages)
-        self._broker.tracer.enqueue(messages[0].born_us, messages, str(destination), client.client_id)
+        self._broker.tracer.record_enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
             self._broker.confirm(client, *run.receipts)
             return

@@ -120,7 +120,9 @@ class MessageWriter:
             logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
             for each in () if request.is_commit else placed:
                 sent_to, message = str(each.destination), each.message
-                self._broker.tracer.event(DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room")
+                self._broker.tracer.record_one(
+                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
+                )
 
     def withdraw(self, request: ClientWrite, why: str = "the connection ended") -> None:
         """Nothing comes of what a client asked, and nobody is told."""
@@ -225,12 +227,12 @@ class MessageWriter:
         """Record the copies. Logs count those that were given early from that moment on."""
         recorder = self._broker.tracer
         if not given:
-            recorder.run(kind, ts_us, messages, group.names, sent_to)
+            recorder.record(kind, ts_us, messages, group.names, sent_to)
             return
         early = [name for name in group.names if name in given]
-        recorder.run(FORWARD, ts_us, messages, early, sent_to, in_depths=True)
+        recorder.record(FORWARD, ts_us, messages, early, sent_to, in_depths=True)
         if len(early) < len(group.names):
-            recorder.run(FORWARD, ts_us, messages, [name for name in group.names if name not in given], sent_to)
+            recorder.record(FORWARD, ts_us, messages, [name for name in group.names if name not in given], sent_to)
 
     def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
@@ -266,7 +268,7 @@ class MessageWriter:
         log.counts.DroppedCount += 1
         self._broker.counters.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)
-        self._broker.tracer.event(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+        self._broker.tracer.record_one(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
 
 
 def _named(destinations: Sequence[Destination]) -> str:

@@ -118,7 +118,7 @@ class Publisher:
         if not given:
             return False
         self._broker.writer.arrived(log, messages, BodySizes.of(messages))
-        self._broker.tracer.run(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        self._broker.tracer.record(FORWARD, messages[0].born_us, messages, group.names, sent_to)
         for consumer, entries in given:
             self._broker.dispatcher.give(log, consumer, entries)
         return True
@@ -227,15 +227,15 @@ class Publisher:
     def _record_sent(self, message: Message, destination: Destination, sender: Client | None, ts_us: int) -> None:
         by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._broker.tracer
         if sender is not None and sender.bridge:
-            recorder.event(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
-        recorder.enqueue(ts_us, (message,), sent_to, by or None)
+            recorder.record_one(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
+        recorder.record_enqueue(ts_us, (message,), sent_to, by or None)
 
     def record_rolled_back(self, placed: Sequence[RoutedMessage], why: str) -> None:
         """Record that these were sent in a transaction of which nothing came."""
         now_us = time.time_ns() // 1000
         for each in placed:
             sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
-            self._broker.tracer.event(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
+            self._broker.tracer.record_one(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
 
     def way(
         self,

@@ -128,7 +128,9 @@ class ScheduledJobs:
         """A job ends with nothing: where its message was to go is gone for good. That is recorded with its cause."""
         logger.warning("job %s is given up: %s is gone", id, to)
         now_us = time.time_ns() // 1000
-        self._broker.tracer.event(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
+        self._broker.tracer.record_one(
+            DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone"
+        )
         self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], moves=True))
 
     def _fail(self, id: str, job: ScheduledJob) -> None:

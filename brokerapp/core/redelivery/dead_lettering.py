@@ -83,7 +83,7 @@ class DeadLettering:
         if target is None:
             return None
         now_us = time.time_ns() // 1000
-        self._broker.tracer.event(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
+        self._broker.tracer.record_one(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
         return self._placed(
             dead_letter(message, DeadLetterInfo(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target
         )
@@ -220,4 +220,4 @@ class DeadLettering:
         """Note a trace event about a message in a queue or on its way from a topic."""
         original = entry.original or entry.message.headers.get("original-destination") or entry.shown
         sent_to = str(Destination.parse(original)) if original else entry.log
-        self._broker.tracer.event(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)
+        self._broker.tracer.record_one(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

@@ -116,7 +116,7 @@ class Consumers:
             return
         is_first = not log.consumers
         log.consumers.append(subscription)
-        self._delivery.consumers.began(log.name, subscription.client.client_id)
+        self._delivery.consumers.on_subscribed(log.name, subscription.client.client_id)
         if is_first or log.shared:
             self.mark(log)
         if log not in subscription.logs:
@@ -199,7 +199,7 @@ class Consumers:
 
     def part_from(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
-        self._delivery.consumers.ended(log.name, subscription.client.client_id)
+        self._delivery.consumers.on_unsubscribed(log.name, subscription.client.client_id)
         log.leave(subscription, keeps_groups=keeps_groups)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)

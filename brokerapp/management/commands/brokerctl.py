@@ -28,7 +28,7 @@ from brokerapp.model.definition_codec import to_json, virtual_destination_to_jso
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import MatchCount, NodeStatus
 from brokerapp.model.subscription_identity import SubscriptionIdentity
-from brokerapp.store.server.durability import loss
+from brokerapp.store.server.durability import durability_loss
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import Environment
 
@@ -305,7 +305,7 @@ def _node_line(node: NodeStatus) -> str:
         "" if used is None else f", store uses {used / MIB:,.1f} MiB" + (f" of {limit / MIB:,.1f} MiB" if limit else "")
     )
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
-    lost = f"; not durable: {found}" if (found := loss(node.store)) else ""
+    lost = f"; not durable: {found}" if (found := durability_loss(node.store)) else ""
     about = f"{', '.join(node.address)}, {connections}{store}{_homes(node)}{lost}"
     return f"{node.broker} {node.name} ({node.node}): {about}"
 

@@ -23,8 +23,15 @@ from brokerapp.config import BrokerConfig, ImportOutcome, export_config, read_co
 from brokerapp.errors import BrokerError, Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.nodes.links.link_address import LinkAddress, check_link_address
 from brokerapp.nodes.membership.restart_backoff import RestartBackoff
-from brokerapp.runtime.bootstrap import authenticator, check_exposure, check_served, link_tls, listens, node_config
-from brokerapp.runtime.config_reload import follow, period_ms
+from brokerapp.runtime.bootstrap import (
+    authenticator,
+    check_exposure,
+    check_served,
+    link_tls,
+    listen_addresses,
+    node_config,
+)
+from brokerapp.runtime.config_reload import period_ms, watch_file
 from brokerapp.runtime.listeners import check_free
 from brokerapp.runtime.node import Node
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
@@ -104,14 +111,14 @@ class Command(BaseCommand):
         for finding in config.report:
             if finding.what is not ImportOutcome.TAKEN:
                 self.stderr.write(str(finding))
-        for sentence in listens(config)[1]:
+        for sentence in listen_addresses(config)[1]:
             self.stderr.write(sentence)
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
         data = DataDirectory(options["data"].resolve())
         os.umask(OURS_ALONE)
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
-            await check_free(listens(config)[0])
+            await check_free(listen_addresses(config)[0])
         private_folder(data.path)
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)
@@ -137,7 +144,7 @@ class Command(BaseCommand):
                 began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
                 beside = [partial(_keep_alive, store)] if store is not None else []
                 if period:
-                    beside.append(partial(follow, options["config"], properties, period, node))
+                    beside.append(partial(watch_file, options["config"], properties, period, node))
                 error = await self._runs(node, beside, told)
                 if error is None:
                     break
@@ -209,7 +216,7 @@ async def _keep_alive(store: EmbeddedStore) -> None:
         await asyncio.sleep(pause)
         try:
             if await asyncio.to_thread(store.restart_if_dead):
-                logger.warning("the store died and was started again; its last words: %s", store.died_with)
+                logger.warning("the store died and was started again; its last words: %s", store.last_log_lines)
         except (BrokerError, OSError) as error:
             if str(error) != problem:
                 logger.error("the store does not start: %s", error)

@@ -22,7 +22,7 @@ from brokerapp.network.bridge.source_consumers import SourceConsumers
 from brokerapp.network.links.bridge_link import BridgeLink
 from brokerapp.network.options.destination_filter import is_listed, queues_held_for
 from brokerapp.network.options.options import ConnectorOptions
-from brokerapp.stomp.compression import packed
+from brokerapp.stomp.compression import compress
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class Bridge:
         passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
         if self.terms.use_compression and self._target.dialect.knows_rivals:
-            passed_on, body = packed(passed_on, body)
+            passed_on, body = compress(passed_on, body)
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         sent = {**passed_on, "receipt": self._prefix + ack} if sure else passed_on

@@ -1,10 +1,10 @@
-"""Endpoint: what all connections of one connector share."""
+"""ConnectorState: the settings and counters that all connections of one connector share."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import Principal
@@ -12,44 +12,52 @@ from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.protocol_detection import ForeignClientReports
 
-if TYPE_CHECKING:
-    from brokerapp.stomp.transport.listener import StompConnection
-
-#: Who a login and passcode belong to, sent from an address; None when they are wrong. Without one anybody may come in.
+#: Return the principal of a login and passcode sent from an address; None when they are wrong. A connector without it
+#: lets everybody connect.
 Authenticate = Callable[[str | None, str | None, str], Awaitable[Principal | None]]
+
+
+class OpenConnection(Protocol):
+    """A connection as its connector ends it."""
+
+    def close(self) -> None:
+        """Close it at once."""
+
+    def stop(self) -> None:
+        """Take no more commands; what was asked is still done and answered."""
 
 
 @dataclass(slots=True)
 class ConnectorState:
-    """What all connections of one listener share."""
+    """State shared by all connections of one connector."""
 
     broker: Broker
     authenticate: Authenticate | None
-    pump: Callable[[], None]  #: asks for a pump of the broker at the end of this tick
-    numbers: Iterator[int]
+    request_dispatch: Callable[[], None]  #: asks for a round of dispatch at the end of this tick
+    connection_numbers: Iterator[int]
     name: str = ""  #: of the connector
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: NamingConventions = PLAIN
-    connections: int = 0  #: open now
-    refused: int = 0  #: because there were as many as may be
-    accepted: int = 0  #: since it listens
-    open: set[StompConnection] = field(default_factory=set)
-    foreign: ForeignClientReports = field(default_factory=ForeignClientReports)  #: clients of other protocols
-    stopping: bool = False  #: nobody is heard any more
+    connection_count: int = 0  #: open now
+    refused_count: int = 0  #: connections over the limit, since the start
+    accepted_count: int = 0  #: since the start
+    open_connections: set[OpenConnection] = field(default_factory=set)
+    foreign_clients: ForeignClientReports = field(default_factory=ForeignClientReports)  #: of other protocols
+    is_stopping: bool = False  #: no more commands are taken
 
     @property
     def is_full(self) -> bool:
-        """Whether a further connection would be one too many."""
-        return self.limits.max_connections is not None and self.connections >= self.limits.max_connections
+        """Return whether the connector has reached its maximum of connections."""
+        return self.limits.max_connections is not None and self.connection_count >= self.limits.max_connections
 
-    def abandon(self) -> None:
-        """Let go of all, and of whoever still comes."""
-        self.stopping = True
-        for each in list(self.open):
+    def close_all(self) -> None:
+        """Close all connections, and each one that is still made."""
+        self.is_stopping = True
+        for each in list(self.open_connections):
             each.close()
 
     def stop(self) -> None:
-        """Hear nobody any more."""
-        self.stopping = True
-        for each in list(self.open):
+        """Take no more commands on any connection."""
+        self.is_stopping = True
+        for each in list(self.open_connections):
             each.stop()

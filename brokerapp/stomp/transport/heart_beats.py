@@ -19,7 +19,7 @@ class HeartBeats:
 
     def start(
         self, loop: asyncio.AbstractEventLoop, agreed: tuple[int, int], grace: float, beat: Callable[[], None],
-        silent: Callable[[], None],
+        on_silent: Callable[[], None],
     ) -> None:  # fmt: skip
         """Call `beat` when it is time to say something, and `silent` when the client should have and did not.
 
@@ -34,7 +34,7 @@ class HeartBeats:
 
         def listen() -> None:
             if loop.time() - self.read_at > patience:
-                silent()
+                on_silent()
 
         if sends:
             self._every(loop, sends / 2, speak)

@@ -21,7 +21,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameBatch, FrameParser
 from brokerapp.stomp.message_frames import MessageFrames
 from brokerapp.stomp.naming import DestinationNaming
-from brokerapp.stomp.protocol_detection import protocol_of
+from brokerapp.stomp.protocol_detection import detect_protocol
 from brokerapp.stomp.session import StompSession
 from brokerapp.stomp.transport.connector_state import ConnectorState
 from brokerapp.stomp.transport.heart_beats import HeartBeats
@@ -41,39 +41,41 @@ LINGER_SECONDS = 1.0
 
 
 #: Characters of what a client wrote that the log shows.
-MAX_SHOWN = 80
+MAX_LOGGED_CHARACTERS = 80
 
 
 class StompConnection(asyncio.Protocol):
     """One client's socket. Also the sink through which the broker tells the client things."""
 
-    def __init__(self, endpoint: ConnectorState) -> None:
-        self._endpoint, self._broker, self._entrance = endpoint, endpoint.broker, LoginHandler(endpoint)
-        limits = endpoint.limits
+    def __init__(self, connector: ConnectorState) -> None:
+        self._connector, self._broker, self._login_handler = connector, connector.broker, LoginHandler(connector)
+        limits = connector.limits
         self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
-        self._session = StompSession(DestinationNaming(self._own, endpoint.conventions), limits)
-        self._perform: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
+        self._session = StompSession(DestinationNaming(self._own_temporary, connector.conventions), limits)
+        self._handlers: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
             **self._broker.perform,
             ConnectCommand: self._connect,
             DisconnectCommand: self._disconnect,
         }
         if limits.max_consumers is not None:
-            self._perform[SubscribeCommand] = self._subscribe
+            self._handlers[SubscribeCommand] = self._subscribe
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
-        self._early = b""  # came while a login was checked
-        self._frames: Iterator[Frame | FrameBatch] | None = None  # what is left of a read while a login is checked
+        self._early_data = b""  # came while a login was checked
+        self._unread_frames: Iterator[Frame | FrameBatch] | None = (
+            None  # what is left of a read while a login is checked
+        )
         self._login: asyncio.Task | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._beats = HeartBeats()
         self._closing = False
-        self._ended = False  # nothing can be written any more
-        self._counted = False  # among the connections of the endpoint
+        self._write_ended = False  # nothing can be written any more
+        self._is_counted = False  # among the connections of the connector
         self._reading = True
-        self._held = False  # the broker has enough of it for now
-        self._choked = False  # it does not take what it is told
+        self._paused_by_broker = False  # the broker has enough of it for now
+        self._over_write_limit = False  # it does not take what it is told
         self._is_first = True  # nothing came from it yet
-        self._warned = False  # of a header line of its that is passed over: once is enough
+        self._has_warned = False  # of a header line of its that is passed over: once is enough
 
     # -- asyncio's side
 
@@ -81,7 +83,7 @@ class StompConnection(asyncio.Protocol):
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
         self._loop = asyncio.get_running_loop()
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[attr-defined]
-        number = next(self._endpoint.numbers)
+        number = next(self._connector.connection_numbers)
         peer = transport.get_extra_info("peername")
         self.client = Client(
             id=f"{self._broker.session}-{number}",
@@ -90,45 +92,45 @@ class StompConnection(asyncio.Protocol):
             connected_ms=time.time_ns() // 1_000_000,
         )
         self._messages = MessageFrames(self._session, self.client)
-        if self._endpoint.stopping:
+        if self._connector.is_stopping:
             self.close()
             return
-        if self._endpoint.is_full:
-            self._turn_away()
+        if self._connector.is_full:
+            self._refuse_connection()
             return
-        self._endpoint.connections += 1
-        self._endpoint.accepted += 1
-        self._endpoint.open.add(self)
-        self._counted = True
-        if patience := self._endpoint.limits.connect_ms:
-            self._timers.append(self._loop.call_later(patience / 1000, self._no_connect))
+        self._connector.connection_count += 1
+        self._connector.accepted_count += 1
+        self._connector.open_connections.add(self)
+        self._is_counted = True
+        if patience := self._connector.limits.connect_ms:
+            self._timers.append(self._loop.call_later(patience / 1000, self._on_connect_timeout))
 
-    def _turn_away(self) -> None:
-        endpoint = self._endpoint
-        endpoint.refused += 1
-        logger.warning("%s: %s is one connection too many", endpoint.name, self.client.remote_address)
-        limit = endpoint.limits.max_connections
-        self._fail(ProtocolError(f"{endpoint.name} takes at most {limit} connections (maximumConnections)"))
+    def _refuse_connection(self) -> None:
+        connector = self._connector
+        connector.refused_count += 1
+        logger.warning("%s: %s is one connection too many", connector.name, self.client.remote_address)
+        limit = connector.limits.max_connections
+        self._fail(ProtocolError(f"{connector.name} takes at most {limit} connections (maximumConnections)"))
 
-    def _no_connect(self) -> None:
+    def _on_connect_timeout(self) -> None:
         if self._session.state == "new":
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._beats.read_at = self._loop.time()
         if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
-            self._early += data
+            self._early_data += data
         elif not self._closing and not (self._is_first and self._is_foreign(data)):
             self._consume(self._parser.feed(data))
 
     def _is_foreign(self, beginning: bytes) -> bool:
         """Whether the client's first bytes are of another protocol: then the log says so, and the connection ends."""
-        self._is_first, protocol = False, protocol_of(beginning)
+        self._is_first, protocol = False, detect_protocol(beginning)
         if protocol is None:
             return False
         address = self.client.remote_address
-        if self._endpoint.foreign.is_due(protocol, address.rpartition(":")[0], self._loop.time()):
-            name = self._endpoint.name
+        if self._connector.foreign_clients.is_due(protocol, address.rpartition(":")[0], self._loop.time()):
+            name = self._connector.name
             logger.warning(
                 "connector %s: the client at %s speaks %s: only STOMP is served here", name, address, protocol
             )
@@ -140,7 +142,7 @@ class StompConnection(asyncio.Protocol):
             for frame in frames:
                 self._receive(frame)
                 if self._login is not None:
-                    self._frames = frames
+                    self._unread_frames = frames
                     break
                 if self._closing:
                     break
@@ -149,17 +151,17 @@ class StompConnection(asyncio.Protocol):
         except Exception:  # top of the connection: a fault of ours ends this client's connection, and is said
             logger.exception("a frame of %s could not be handled", self.client.id)
             self._fail(ProtocolError("internal error: see the broker's log"))
-        self._endpoint.pump()
+        self._connector.request_dispatch()
 
     def _receive(self, frame: Frame | FrameBatch) -> None:
         session = self._session
-        if type(frame) is Frame and frame.passed_over and not self._warned:
-            self._warned = True
-            line = frame.passed_over[0][:MAX_SHOWN]
+        if type(frame) is Frame and frame.ignored_lines and not self._has_warned:
+            self._has_warned = True
+            line = frame.ignored_lines[0][:MAX_LOGGED_CHARACTERS]
             logger.warning("%s: header line %r of %s has no colon: passed over", self.client.id, line, frame.command)
         try:
-            action = session.receive(frame) if type(frame) is Frame else session.receive_run(frame)
-            self._perform[type(action)](self.client, action)
+            action = session.receive(frame) if type(frame) is Frame else session.receive_batch(frame)
+            self._handlers[type(action)](self.client, action)
         except RequestRefused as error:
             for receipt in frame.receipts:
                 self.refuse(error, receipt)
@@ -177,10 +179,10 @@ class StompConnection(asyncio.Protocol):
         self._closing = True
         self._cancel_timers()
         self._broker.connections.disconnect(self.client)
-        self._endpoint.pump()
+        self._connector.request_dispatch()
         if self._transport.can_write_eof():
             self._transport.write_eof()
-            self._ended = True
+            self._write_ended = True
             self._timers.append(self._loop.call_later(LINGER_SECONDS, self._transport.close))
         else:
             self._transport.close()
@@ -189,22 +191,22 @@ class StompConnection(asyncio.Protocol):
         self.client.blocked = True
 
     def resume_writing(self) -> None:
-        self.client.blocked = self._choked = False
-        self._read_or_not()
+        self.client.blocked = self._over_write_limit = False
+        self._update_reading()
         for subscription in self.client.subscriptions.values():
             self._broker.dispatcher.resume(subscription)
-        self._endpoint.pump()
+        self._connector.request_dispatch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
-        if self._counted:
-            self._endpoint.connections -= 1
-            self._endpoint.open.discard(self)
+        if self._is_counted:
+            self._connector.connection_count -= 1
+            self._connector.open_connections.discard(self)
         self._cancel_timers()
         if self._login is not None:
             self._login.cancel()
         self._broker.connections.disconnect(self.client)
-        self._endpoint.pump()
+        self._connector.request_dispatch()
 
     def _cancel_timers(self) -> None:
         self._beats.stop()
@@ -219,59 +221,59 @@ class StompConnection(asyncio.Protocol):
     # -- what the client asks
 
     def _connect(self, _client: Client, connect: ConnectCommand) -> None:
-        self._parser.max_body = self._endpoint.limits.max_body
+        self._parser.max_body = self._connector.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
-        self._parser.sends_in_runs = connect.bridge is None  # what is passed on bears an id of its own
-        if not self._entrance.takes_time(self.client, connect):
-            self._introduce(connect, ANONYMOUS)
-            self._welcome(connect)
+        self._parser.batches_sends = connect.bridge is None  # what is passed on bears an id of its own
+        if not self._login_handler.is_asynchronous(self.client, connect):
+            self._identify(connect, ANONYMOUS)
+            self._accept(connect)
             return
         self._login = self._loop.create_task(self._log_in(connect))
-        self._read_or_not()
+        self._update_reading()
 
     async def _log_in(self, connect: ConnectCommand) -> None:
         """What takes its time: the password, and that no other node has the client id."""
         try:
-            principal = await self._entrance.authenticated(self.client, connect)
+            principal = await self._login_handler.authenticate(self.client, connect)
             if self._closing:
                 return
-            self._introduce(connect, principal)
-            await self._entrance.enter(self.client, connect, lambda: self._welcome(connect))
+            self._identify(connect, principal)
+            await self._login_handler.claim_client_id(self.client, connect, lambda: self._accept(connect))
         except ProtocolError as error:
             self._fail(error)
             return
         finally:
             self._login = None
-        frames, self._frames = self._frames, None
+        frames, self._unread_frames = self._unread_frames, None
         if frames is not None:
             self._consume(frames)
-        early, self._early = self._early, b""
+        early, self._early_data = self._early_data, b""
         if early and not self._closing:
             self._consume(self._parser.feed(early))
-        self._read_or_not()
+        self._update_reading()
 
-    def _introduce(self, connect: ConnectCommand, principal: Principal) -> None:
-        self._perform |= self._entrance.introduce(self.client, connect, principal)
+    def _identify(self, connect: ConnectCommand, principal: Principal) -> None:
+        self._handlers |= self._login_handler.identify(self.client, connect, principal)
 
-    def _welcome(self, connect: ConnectCommand) -> None:
+    def _accept(self, connect: ConnectCommand) -> None:
         """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
         client = self.client
         if self._closing:
             return
-        self._entrance.let_in(client, connect)
-        self._session.stamp = self._entrance.stamp(connect.login, client.principal)
+        self._login_handler.register(client, connect)
+        self._session.user_headers = self._login_handler.user_headers(connect.login, client.principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
         self._broker.dispatcher.dirty[client] = None
-        grace = self._endpoint.limits.heart_beat_grace
-        self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._fell_silent)
+        grace = self._connector.limits.heart_beat_grace
+        self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._on_heart_beat_timeout)
 
     def _subscribe(self, client: Client, subscribe: SubscribeCommand) -> None:
-        limit = self._endpoint.limits.max_consumers
+        limit = self._connector.limits.max_consumers
         if limit is not None and len(client.subscriptions) >= limit:
             raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
         self._broker.perform[SubscribeCommand](client, subscribe)
 
-    def _own(self, kind: DestinationKind, name: str) -> Destination:
+    def _own_temporary(self, kind: DestinationKind, name: str) -> Destination:
         return self._broker.temporaries.own(self.client, kind, name)
 
     def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
@@ -299,7 +301,7 @@ class StompConnection(asyncio.Protocol):
         self._out.append(b"\n")
         self.flush()
 
-    def _fell_silent(self) -> None:
+    def _on_heart_beat_timeout(self) -> None:
         if self._reading:
             logger.info("%s sent no heart-beat: closing", self.client.id)
             self._transport.abort()
@@ -313,21 +315,21 @@ class StompConnection(asyncio.Protocol):
 
     def end_of_browse(self, subscription: Subscription) -> None:
         names = (self.client.own_names.get(each.stomp, each.stomp) for each in subscription.destinations)
-        self._out.append(self._session.answers.end_of_browse(",".join(names), subscription.id))
+        self._out.append(self._session.server_frames.end_of_browse(",".join(names), subscription.id))
 
     def receipts(self, ids: Sequence[str]) -> None:
-        self._out.append(self._session.answers.receipts(ids))
+        self._out.append(self._session.server_frames.receipts(ids))
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
-        self._out.append(self._session.answers.error(error, receipt))
+        self._out.append(self._session.server_frames.error(error, receipt))
 
     def flush(self) -> None:
-        if self._out and not self._ended and not self._transport.is_closing():
+        if self._out and not self._write_ended and not self._transport.is_closing():
             self._beats.written_at = self._loop.time()
             self._transport.write(b"".join(self._out))
             if self.client.blocked and self._transport.get_write_buffer_size() > WRITE_LIMIT:
-                self._choked = True
-                self._read_or_not()
+                self._over_write_limit = True
+                self._update_reading()
         self._out.clear()
         self._out_size = 0
 
@@ -335,12 +337,12 @@ class StompConnection(asyncio.Protocol):
         return *self._session.heart_beat, round((self._loop.time() - self._beats.read_at) * 1000)
 
     def hold(self, held: bool) -> None:
-        self._held = held
-        self._read_or_not()
+        self._paused_by_broker = held
+        self._update_reading()
 
-    def _read_or_not(self) -> None:
+    def _update_reading(self) -> None:
         """Read from the client unless something stands against it; a client that is not read from cannot be heard."""
-        wanted = not (self._held or self._choked or self._login)
+        wanted = not (self._paused_by_broker or self._over_write_limit or self._login)
         if wanted == self._reading or self._transport.is_closing():
             return
         self._reading = wanted

@@ -20,23 +20,23 @@ logger = logging.getLogger(__name__)
 class LoginHandler:
     """Of one endpoint. All that it decides against is a ProtocolError, which says why."""
 
-    def __init__(self, endpoint: ConnectorState) -> None:
-        self._endpoint, self._broker = endpoint, endpoint.broker
+    def __init__(self, connector: ConnectorState) -> None:
+        self._connector, self._broker = connector, connector.broker
 
-    def takes_time(self, client: Client, connect: ConnectCommand) -> bool:
+    def is_asynchronous(self, client: Client, connect: ConnectCommand) -> bool:
         """Whether somebody has to be asked about it: for its password, or for its client id at other nodes."""
-        return self._endpoint.authenticate is not None or self._is_claimed(client, connect)
+        return self._connector.authenticate is not None or self._must_claim_client_id(client, connect)
 
-    def _is_claimed(self, client: Client, connect: ConnectCommand) -> bool:
+    def _must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
         return self._broker.placement.claims.is_needed(client, connect.client_id)
 
-    async def authenticated(self, client: Client, connect: ConnectCommand) -> Principal:
+    async def authenticate(self, client: Client, connect: ConnectCommand) -> Principal:
         """Who it is, by its password. Raises ProtocolError."""
-        if self._endpoint.authenticate is None:
+        if self._connector.authenticate is None:
             return ANONYMOUS
         try:
             address = client.remote_address.rpartition(":")[0]
-            principal = await self._endpoint.authenticate(connect.login, connect.passcode, address)
+            principal = await self._connector.authenticate(connect.login, connect.passcode, address)
         except Exception as error:
             logger.exception("the login of %s could not be checked", client.id)
             raise ProtocolError("the login cannot be checked now") from error
@@ -44,7 +44,7 @@ class LoginHandler:
             raise AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong")
         return principal
 
-    def introduce(
+    def identify(
         self, client: Client, connect: ConnectCommand, principal: Principal
     ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
@@ -58,15 +58,15 @@ class LoginHandler:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         return self._broker.admit(client, connect)
 
-    async def enter(self, client: Client, connect: ConnectCommand, welcome: Callable[[], None]) -> None:
+    async def claim_client_id(self, client: Client, connect: ConnectCommand, welcome: Callable[[], None]) -> None:
         """Welcome it when no other node has a client of its id. Raises ProtocolError."""
-        if not self._is_claimed(client, connect):
+        if not self._must_claim_client_id(client, connect):
             welcome()
             return
-        async with self._broker.placement.claims.claimed(client, steals=self._endpoint.limits.allow_link_stealing):
+        async with self._broker.placement.claims.claimed(client, steals=self._connector.limits.allow_link_stealing):
             welcome()
 
-    def let_in(self, client: Client, connect: ConnectCommand) -> None:
+    def register(self, client: Client, connect: ConnectCommand) -> None:
         """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
         self._broker.connections.connect(client, steal=self._may_steal(client))
         client.copies = connect.copies
@@ -75,9 +75,9 @@ class LoginHandler:
 
     def _may_steal(self, client: Client) -> bool:
         """Whether it may take over its client id from who has it."""
-        return self._endpoint.limits.allow_link_stealing or self._broker.connections.is_back(client)
+        return self._connector.limits.allow_link_stealing or self._broker.connections.is_back(client)
 
-    def stamp(self, login: str | None, principal: Principal) -> str:
+    def user_headers(self, login: str | None, principal: Principal) -> str:
         """What the messages of a client carry to say who sent them."""
         settings = self._broker.settings
         user = principal.name if settings.use_authenticated_principal else login

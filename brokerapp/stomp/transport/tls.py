@@ -51,7 +51,7 @@ def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SS
     return context
 
 
-def equal_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext, bytes]:
+def mutual_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext, bytes]:
     """What two that are alike speak TLS with, as the one that is called and as the caller: each shows a certificate,
     told as DER, that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
     """
@@ -110,13 +110,13 @@ class ClientContexts:
     def __call__(self) -> ssl.SSLContext:
         """What to speak TLS with now."""
         with self._lock:
-            times = [_changed_at(each) for each in self._files]
+            times = [_modified_ns(each) for each in self._files]
             if self._made is None or self._made[0] != times:
                 self._made = times, client_context(self._stores)
             return self._made[1]
 
 
-def _changed_at(path: str) -> int | None:
+def _modified_ns(path: str) -> int | None:
     """When a file was written, in nanoseconds; None: it cannot be looked at, which whoever reads it says."""
     try:
         return Path(path).stat().st_mtime_ns

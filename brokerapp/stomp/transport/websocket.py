@@ -45,9 +45,9 @@ class WebSocketConnection(WebSocketTransportBase):
 
     def __init__(self, stomp: StompConnection, admits: Callable[[str | None, str], bool], connect_ms: int) -> None:
         super().__init__(_Protocol(select_subprotocol=_select, max_size=stomp.frame_limit, logger=_logger))
-        self._stomp, self._admits, self._connect_ms = stomp, admits, connect_ms
+        self._stomp, self._is_origin_allowed, self._connect_ms = stomp, admits, connect_ms
         self._timer: asyncio.TimerHandle | None = None
-        self._open = False  # the handshake is done, the STOMP connection is told
+        self._is_open = False  # the handshake is done, the STOMP connection is told
         self._closing = False  # STOMP is told nothing more
 
     # -- asyncio's side
@@ -81,7 +81,7 @@ class WebSocketConnection(WebSocketTransportBase):
         if self._timer is not None:
             self._timer.cancel()
         if protocol.state is State.OPEN:
-            self._open = True
+            self._is_open = True
             self._stomp.connection_made(self)  # type: ignore[arg-type]
 
     def _answer(self, request: Request) -> Response:
@@ -90,31 +90,31 @@ class WebSocketConnection(WebSocketTransportBase):
         if len(origins) > 1:
             return self._protocol.reject(HTTPStatus.BAD_REQUEST, "more than one Origin header\n")
         origin = origins[0] if origins else None
-        if self._admits(origin, name[0] if name else ""):
+        if self._is_origin_allowed(origin, name[0] if name else ""):
             return self._protocol.accept(request)
         return self._protocol.reject(HTTPStatus.FORBIDDEN, f"pages of {origin} may not connect to this broker\n")
 
     def pause_writing(self) -> None:
-        if self._open:
+        if self._is_open:
             self._stomp.pause_writing()
 
     def resume_writing(self) -> None:
-        if self._open:
+        if self._is_open:
             self._stomp.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._open:
+        if self._is_open:
             self._stomp.connection_lost(exc)
 
     def _end(self) -> None:
         """Close the socket: after both sides' good-byes at once, else when the client had time to read why."""
         self._closing = self._ended = True
-        if not self._open:
+        if not self._is_open:
             self._log_refusal()
-        if self._protocol.close_rcvd is not None or not self._open:
+        if self._protocol.close_rcvd is not None or not self._is_open:
             self._transport.close()
             return
         if self._transport.can_write_eof():
@@ -134,7 +134,7 @@ class WebSocketConnection(WebSocketTransportBase):
 
     def write(self, data: bytes) -> None:
         """Whole frames."""
-        for message in messages(data):
+        for message in split_frames(data):
             send = self._protocol.send_text if _is_text(message) else self._protocol.send_binary
             send(message)
         self._flush()
@@ -172,7 +172,7 @@ def _select(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subpro
     return best and Subprotocol(best)
 
 
-def messages(data: bytes) -> Iterator[bytes]:
+def split_frames(data: bytes) -> Iterator[bytes]:
     """The frames and heart-beats in what the broker writes, one by one."""
     start = 0
     while start < len(data):
@@ -196,7 +196,7 @@ def _is_text(message: bytes) -> bool:
     return True
 
 
-def page_admitted(origin: str | None, here: str, allowed: frozenset[str] | None, open_to_all: bool) -> bool:
+def is_origin_allowed(origin: str | None, here: str, allowed: frozenset[str] | None, open_to_all: bool) -> bool:
     """Whether a web page of this origin may connect to the address `here`; programs that are no browsers have none.
 
     Every page a user looks at can make connections from the user's machine. Where a login is needed that is harmless;

@@ -13,14 +13,14 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, Fenced, StoreRolledBack, StoreUnavailable
-from brokerapp.store.client.connection import DirectConnection, alive, packing
+from brokerapp.store.client.connection import DirectConnection, connection_class_with_handshake, keepalive_options
 from brokerapp.store.client.handshake import NOT_PRIMARY, Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.system.store_address import check_address
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
-LEAVE_SECONDS = 1.0
+DISCONNECT_SECONDS = 1.0
 
 
 class StoreClient:
@@ -36,11 +36,11 @@ class StoreClient:
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
             socket_timeout=None,
-            **alive(url),
+            **keepalive_options(url),
         )
         self._handshake = Handshake(url, self.keys)
         self.continuity = self._handshake.continuity
-        pool.connection_class = packing(pool.connection_class, self._handshake)
+        pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)
         try:
             pool.make_connection()  # which connects nowhere, but knows its options
         except TypeError as error:
@@ -58,7 +58,7 @@ class StoreClient:
     async def begin_session(self, session: str, last_seq: int) -> None:
         """Hold the store to its history from now on, as the node of this session relies on it."""
         self._handshake.session = session
-        self.continuity.saw(seq=last_seq)
+        self.continuity.advance(seq=last_seq)
         await self._handshake.greet(self.execute)  # from here on it knows in which life of the server it is
 
     async def call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -100,14 +100,14 @@ class StoreClient:
             raise StoreUnavailable(NOT_PRIMARY) from error
         if str(error).startswith("ROLLEDBACK"):
             await self._handshake.fence_after_rollback(self.execute)
-        raise ours(command, error, self._handshake.rolled_back) from error
+        raise translate_error(command, error, self._handshake.rolled_back) from error
 
     async def disconnect(self) -> None:
         """Give up all connections, those in use, too: each command connects again where the address leads to."""
         await self._commits.close()
         await self._beats.close()
         with contextlib.suppress(RedisError, OSError):  # a TimeoutError is an OSError
-            async with asyncio.timeout(LEAVE_SECONDS):
+            async with asyncio.timeout(DISCONNECT_SECONDS):
                 await self._redis.connection_pool.disconnect()
 
     async def execute_many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
@@ -141,7 +141,7 @@ class StorePart:
         self._client, self._keys = client, client.keys
 
 
-def ours(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:
+def translate_error(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:
     """An error of the driver as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
     if isinstance(error, RefusedConnection):
         return error.error

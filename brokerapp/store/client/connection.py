@@ -14,7 +14,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ReadOnlyError, ResponseError
 
 
-def alive(url: str) -> dict[str, Any]:
+def keepalive_options(url: str) -> dict[str, Any]:
     """What makes the kernel notice within half a minute that a server on another machine vanished without a word."""
     if url.startswith("unix:"):
         return {}
@@ -22,7 +22,9 @@ def alive(url: str) -> dict[str, Any]:
     return {"socket_keepalive": True, "socket_keepalive_options": options}
 
 
-def packing(connection_class: type, greet: Callable[[AbstractConnection], Awaitable[None]]) -> type:
+def connection_class_with_handshake(
+    connection_class: type, greet: Callable[[AbstractConnection], Awaitable[None]]
+) -> type:
     """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments.
 
     Each begins with `greet`.

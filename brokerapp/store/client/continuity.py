@@ -40,24 +40,24 @@ class Continuity:
     """The furthest point that answers of the store told of. What they told is durable, or the store was rolled back."""
 
     def __init__(self) -> None:
-        self.known = HistoryPoint()
+        self.latest = HistoryPoint()
 
-    def saw(self, changes: int = 0, seq: int = 0) -> None:
+    def advance(self, changes: int = 0, seq: int = 0) -> None:
         """The store answered that so many changes are made, or that a message has this number."""
-        known = self.known
+        known = self.latest
         if changes > known.changes or seq > known.seq:
-            self.known = HistoryPoint(known.life, max(known.changes, changes), max(known.seq, seq))
+            self.latest = HistoryPoint(known.life, max(known.changes, changes), max(known.seq, seq))
 
-    def greeted(self, life: str) -> None:
+    def enter_life(self, life: str) -> None:
         """A server in this life holds all that was known when it was asked."""
-        if life != self.known.life:
-            self.known = HistoryPoint(life, self.known.changes, self.known.seq)
+        if life != self.latest.life:
+            self.latest = HistoryPoint(life, self.latest.changes, self.latest.seq)
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Know nothing any more."""
-        self.known = HistoryPoint()
+        self.latest = HistoryPoint()
 
 
-def is_cut(known: HistoryPoint, changes: int, seq: int) -> bool:
+def is_behind(known: HistoryPoint, changes: int, seq: int) -> bool:
     """Whether a server that holds this much of a known history lacks a part of it."""
     return changes < known.changes or seq < known.seq

@@ -22,7 +22,7 @@ from redis.exceptions import (
 )
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, StoreRolledBack, StoreUnavailable
-from brokerapp.store.client.continuity import Continuity, check_format, is_cut
+from brokerapp.store.client.continuity import Continuity, check_format, is_behind
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.system.store_address import clustered
@@ -80,19 +80,19 @@ class Handshake:
 
         Raises ConfigurationRefused, StoreRolledBack.
         """
-        known = self.continuity.known  # before it is asked: answers over other connections may tell of more meanwhile
+        known = self.continuity.latest  # before it is asked: answers over other connections may tell of more meanwhile
         answer = await self._greeted(ask, known.life)
         if answer is None:
             return
         format, life, changes, seq = answer
         if format:
             check_format(int(format))
-        if is_cut(known, changes, seq):
+        if is_behind(known, changes, seq):
             if self.session:
                 await self.fence_after_rollback(ask)
-            self.continuity.restart()
-        self.continuity.greeted(life.decode())
-        self.continuity.saw(changes, seq)
+            self.continuity.reset()
+        self.continuity.enter_life(life.decode())
+        self.continuity.advance(changes, seq)
 
     async def _greeted(self, ask: Ask, life: str) -> Any:
         greeting = ("FCALL", f"{PREFIX}greet", 2, self._keys.state, self._keys.lives, life)
@@ -111,10 +111,10 @@ class Handshake:
 
     async def fence_after_rollback(self, ask: Ask) -> None:
         """Fence all sessions of a store that was rolled back, this one included. Raises StoreRolledBack."""
-        known, keys = self.continuity.known, self._keys
+        known, keys = self.continuity.latest, self._keys
         arguments = [self.session, known.changes, known.seq, keys.signals]
         await ask("FCALL", f"{PREFIX}fence_after_rollback", 2, keys.state, keys.nodes, *arguments)
-        self.continuity.restart()
+        self.continuity.reset()
         self.session, self.rolled_back = "", StoreRolledBack(
             "the store was rolled back: changes that it had confirmed are missing, as a replica that lagged took over, "
             "a backup was restored or a crash cut its file; this node starts again with what the store holds"

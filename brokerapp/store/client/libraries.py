@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerapp.store.client.client import StorePart
 from brokerapp.store.client.keys import LIBRARIES
-from brokerapp.store.client.library import NAME, OURS
+from brokerapp.store.client.library import LIBRARY_NAME, NAME
 
 #: Seconds without a node that uses it after which a library is removed. Who needs it again loads it again.
 UNUSED_SECONDS = 7 * 24 * 3600
@@ -19,7 +19,7 @@ class FunctionLibraries(StorePart):
         now = int((await run("TIME"))[0])
         await run("ZADD", LIBRARIES, now, NAME)
         listed = await run("FUNCTION", "LIST", "LIBRARYNAME", "sluice_*")
-        others = [name for each in listed if OURS.fullmatch(name := each[1].decode()) and name != NAME]
+        others = [name for each in listed if LIBRARY_NAME.fullmatch(name := each[1].decode()) and name != NAME]
         for name in others:
             await run("ZADD", LIBRARIES, "NX", now, name)  # used by tools only so far, which do not note it
             if float(await run("ZSCORE", LIBRARIES, name)) < now - UNUSED_SECONDS:

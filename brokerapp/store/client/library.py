@@ -23,7 +23,7 @@ PREFIX = f"{NAME}_"
 LIBRARY = _TEXT.replace("@LIBRARY@", NAME)
 #: Names of libraries of this and other versions. The first version called its own `sluice_v1`: it does not load it
 #: again when it is gone.
-OURS = re.compile("sluice_[0-9a-f]{16}")
+LIBRARY_NAME = re.compile("sluice_[0-9a-f]{16}")
 
 
 def is_missing(error: Exception) -> bool:

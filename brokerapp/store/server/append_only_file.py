@@ -61,12 +61,12 @@ class RemovedTail:
         )
 
 
-def mend(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | None:
+def repair_file(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | None:
     """Cut an incomplete last write off the newest append-only file of this store's folder; None: it is whole.
 
     Raises StoreUnavailable when it is damaged elsewhere, or what would be cut can't be kept. `binary` is the server.
     """
-    file = newest(folder)
+    file = newest_file(folder)
     if file is None or _ended_cleanly(folder, file):
         return None
     size, whole = file.stat().st_size, _whole_bytes(file, binary)
@@ -90,7 +90,7 @@ def mend(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | None:
     return cut
 
 
-def newest(folder: Path) -> Path | None:
+def newest_file(folder: Path) -> Path | None:
     """The append-only file that the server of this folder appends to; None: there is none yet."""
     files = {int(each.name.split(".")[-3]): each for each in (folder / "appendonlydir").glob("*.incr.aof")}
     return files[max(files)] if files else None

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from brokerapp.store.server.append_only_file import newest
+from brokerapp.store.server.append_only_file import newest_file
 from brokerapp.store.server.disk_space import DiskSpace
 
 #: Allocate without making the file longer: what is read of it stays as it is.
@@ -24,18 +24,18 @@ class StoreDisk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def look(self, before: DiskSpace, needed: int, wanted: int = 0) -> DiskSpace:
+    def measure(self, before: DiskSpace, needed: int, wanted: int = 0) -> DiskSpace:
         """How much is left, after allocating what is to be reserved. Raises OSError.
 
         `needed`: bytes of a commit that waits for space; `wanted`: see `DiskSpace.after`.
         """
-        file = newest(self.folder)
+        file = newest_file(self.folder)
         space = self._space(file)
         missing = space.reserve - space.reserved
         if file is not None and space.is_scarce and missing >= max(_LEAST, space.reserve // 8) and space.free:
             _allocate(file, space.reserved + min(missing, space.free))
             space = self._space(file)
-        return space.after(before.level, needed, max(wanted, before.wanted))
+        return space.assess(before.level, needed, max(wanted, before.wanted))
 
     def _space(self, file: Path | None) -> DiskSpace:
         found = os.statvfs(self.folder)

@@ -90,7 +90,7 @@ class DiskSpace:
         """Whether so many bytes more may be committed."""
         return not self.is_low or self.free + self.reserved - size >= self.reserve * COMMIT_SHARE
 
-    def after(self, before: DiskLevel, needed: int = 0, wanted: int = 0) -> DiskSpace:
+    def assess(self, before: DiskLevel, needed: int = 0, wanted: int = 0) -> DiskSpace:
         """The same, judged, when this was the level before and a commit of so many bytes waits for space.
 
         `wanted`: bytes of messages that did not fit above the limit. Without them a disk with a little more than the

@@ -22,7 +22,7 @@ REMEDY = (
 )
 
 
-def loss(memory: Mapping[str, Any]) -> str:
+def durability_loss(memory: Mapping[str, Any]) -> str:
     """What may happen to messages whose receipt was sent, as a sentence without its end; "" where nothing may.
 
     `kept` in it is False where that is meant: the broker begins each time with an empty store.
@@ -37,7 +37,7 @@ def loss(memory: Mapping[str, Any]) -> str:
 REPORTED_MS = 24 * 3600 * 1000
 
 
-def rollback(memory: Mapping[str, Any], now_ms: int) -> str:
+def rollback_notice(memory: Mapping[str, Any], now_ms: int) -> str:
     """What a rollback of the store took lately, as a sentence; "" where there was none."""
     if not memory.get("rollbacks") or now_ms - memory["rollback_ms"] > REPORTED_MS:
         return ""

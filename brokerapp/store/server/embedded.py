@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Self
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.store.server.append_only_file import mend
+from brokerapp.store.server.append_only_file import repair_file
 from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, claim, dying_with_parent
 
 SOCKET_PATH_LIMIT = 107  # bytes of sockaddr_un.sun_path, without its final NUL
@@ -78,7 +78,7 @@ def answer_to_ping(path: Path, timeout: float = 1.0) -> str | None:
         return None
 
 
-def answers(folder: Path) -> bool:
+def is_answering(folder: Path) -> bool:
     """Whether the store of this folder is up and has loaded what it holds."""
     note = folder / "store.url"
     return note.exists() and answer_to_ping(Path(note.read_text().removeprefix("unix://"))) == "+PONG"
@@ -90,8 +90,8 @@ class EmbeddedStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
         self.socket: Path | None = None
-        self.died_with = ""  #: what the server that was replaced last wrote to its log in the end
-        self._claim: DirectoryLock | None = None
+        self.last_log_lines = ""  #: what the server that was replaced last wrote to its log in the end
+        self._lock: DirectoryLock | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -102,23 +102,23 @@ class EmbeddedStore:
         return f"unix://{self.socket}"
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the server process runs."""
         return self._server is not None and self._server.poll() is None
 
     @property
     def pid(self) -> int | None:
         """The server's process id while it runs."""
-        return self._server.pid if self._server is not None and self.alive else None
+        return self._server.pid if self._server is not None and self.is_alive else None
 
     def start(self) -> str:
         """Claim the folder, start the server and wait until it has loaded what it holds; its URL.
 
         Raises StoreUnavailable when the folder belongs to somebody else or the server does not come up.
         """
-        self.claim()
+        self.lock_folder()
         try:
-            if not self.alive:
+            if not self.is_alive:
                 self._launch()
         except BaseException:
             self.stop()
@@ -127,9 +127,9 @@ class EmbeddedStore:
 
     def restart_if_dead(self) -> bool:
         """Start the server again when it has died; whether that was needed. Raises StoreUnavailable as start does."""
-        if self._claim is None or self.alive:
+        if self._lock is None or self.is_alive:
             return False
-        self.died_with = self._last_words()
+        self.last_log_lines = self._end_of_log()
         self._launch()
         return True
 
@@ -143,10 +143,10 @@ class EmbeddedStore:
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
-        if self._claim is not None:
+        if self._lock is not None:
             self._discard_socket()
-            self._claim.release()
-            self._claim = None
+            self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -155,14 +155,14 @@ class EmbeddedStore:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def claim(self) -> DirectoryLock:
+    def lock_folder(self) -> DirectoryLock:
         """Become the folder's only owner and settle where the server listens."""
-        if self._claim is not None:
-            return self._claim
+        if self._lock is not None:
+            return self._lock
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         try:
-            self._claim = claim(self.folder, patience=LEFTOVER_PATIENCE_SECONDS)
+            self._lock = claim(self.folder, patience=LEFTOVER_PATIENCE_SECONDS)
         except DirectoryInUse as taken:
             raise StoreUnavailable(f"the embedded store cannot start: {taken}") from taken
         self._discard_socket()
@@ -171,7 +171,7 @@ class EmbeddedStore:
         note.unlink(missing_ok=True)
         note.touch(mode=0o600)
         note.write_text(self.url)
-        return self._claim
+        return self._lock
 
     def command(self) -> list[str]:
         """The server's command line."""
@@ -179,9 +179,9 @@ class EmbeddedStore:
         pairs = (OPTIONS | paths).items()
         return [_binary(), *(word for name, value in pairs for word in (f"--{name}", str(value)))]
 
-    def mend(self) -> None:
+    def repair_file(self) -> None:
         """Cut what a crash left incomplete off the append-only file; raises StoreUnavailable for other damage."""
-        mend(self.folder, _binary())
+        repair_file(self.folder, _binary())
 
     @property
     def _log(self) -> Path:
@@ -199,17 +199,17 @@ class EmbeddedStore:
         note.unlink()
 
     def _launch(self) -> None:
-        self.mend()
+        self.repair_file()
         if self._log.exists() and self._log.stat().st_size > LOG_LIMIT_BYTES:
             self._log.rename(self._log.with_suffix(".log.1"))
         started = threading.Event()
         # The server ends with the thread that started it (see dying_with_parent), and the caller's may be brief.
-        threading.Thread(target=self._keep, args=(started,), name="embedded-store", daemon=True).start()
+        threading.Thread(target=self._run_server, args=(started,), name="embedded-store", daemon=True).start()
         started.wait()
         self._wait_until_loaded()
 
-    def _keep(self, started: threading.Event) -> None:
-        assert self._claim is not None
+    def _run_server(self, started: threading.Event) -> None:
+        assert self._lock is not None
         try:
             with self._log.open("ab") as log:
                 server = subprocess.Popen(
@@ -217,7 +217,7 @@ class EmbeddedStore:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    pass_fds=[self._claim.family],
+                    pass_fds=[self._lock.family],
                     process_group=0,  # Ctrl-C at a terminal is for the owner, who stops the server after the nodes
                     preexec_fn=dying_with_parent(),
                 )
@@ -229,17 +229,17 @@ class EmbeddedStore:
     def _wait_until_loaded(self) -> None:
         assert self.socket is not None
         deadline = time.monotonic() + START_PATIENCE_SECONDS
-        while self.alive:
+        while self.is_alive:
             answer = answer_to_ping(self.socket)
             if answer == "+PONG":
                 return
             if answer is None and time.monotonic() > deadline:
                 break
             time.sleep(POLL_SECONDS)
-        how = "does not answer" if self.alive else "ended at once"
-        raise StoreUnavailable(f"the embedded store {how}; the end of {self._log}: {self._last_words()}")
+        how = "does not answer" if self.is_alive else "ended at once"
+        raise StoreUnavailable(f"the embedded store {how}; the end of {self._log}: {self._end_of_log()}")
 
-    def _last_words(self) -> str:
+    def _end_of_log(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
         return " / ".join(lines[-3:]) or "nothing"
 
@@ -250,13 +250,13 @@ def _binary() -> str:
     return str(get_binary_path())
 
 
-def become(folder: Path) -> None:
+def exec_server(folder: Path) -> None:
     """Turn this process into the server of the folder; returns only by raising StoreUnavailable."""
     store = EmbeddedStore(folder)
-    claimed = store.claim()
+    claimed = store.lock_folder()
     os.set_inheritable(claimed.owner, True)
     os.set_inheritable(claimed.family, True)
-    store.mend()
+    store.repair_file()
     command = store.command()
     os.execv(command[0], command)
 
@@ -265,6 +265,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m brokerapp.store.server.embedded FOLDER")
     try:
-        become(Path(sys.argv[1]))
+        exec_server(Path(sys.argv[1]))
     except StoreUnavailable as error:
         sys.exit(f"error: {error}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import FINE, points, wholes
-from brokerapp.store.history_rings import WHOLE
+from brokerapp.store.history_rings import BROKER_RING
 from console.broker.gateway import Gateway, gateway
 from console.broker.snapshot import BrokerSnapshot
 from console.metrics import charts_history
@@ -31,7 +31,7 @@ class SparklineCache:
             self._step, self._lines = now // FINE.step, {}
         missing = [each for each in destinations if each not in self._lines and each in picture.stats]
         if missing:
-            whole, *kept = await self._door.admin.rings.read(FINE, [WHOLE, *map(str, missing)])
+            whole, *kept = await self._door.admin.rings.read(FINE, [BROKER_RING, *map(str, missing)])
             looked = wholes(whole)
             for destination, each in zip(missing, kept, strict=True):
                 level = level_of(picture, destination)

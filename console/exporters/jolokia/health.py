@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from brokerapp.model.destination import DestinationKind
-from brokerapp.store.server.durability import rollback
+from brokerapp.store.server.durability import rollback_notice
 from console.exporters.stats_cache import Reading
 
 #: Percent of a limit from which on somebody should look.
@@ -35,7 +35,7 @@ def conditions(reading: Reading) -> list[Condition]:
     if limit and reading.used[0] * 100 > limit * FULL_PERCENT:
         said = f"Message Store size is within {100 - reading.used[0] * 100 // limit} % of its limit"
         found.append(Condition("org.apache.activemq.StoreLimit", "WARNING", said, "store"))
-    if said := rollback(reading.node.store, reading.node.seen_ms):
+    if said := rollback_notice(reading.node.store, reading.node.seen_ms):
         found.append(Condition("org.apache.activemq.StoreRollback", "WARNING", said, "store"))
     for each in reading.of_kind(DestinationKind.QUEUE):
         if each.ProducerCount and not each.ConsumerCount:

@@ -26,7 +26,7 @@ from brokerapp.model.time_series import (
     merged_wholes,
     packed,
 )
-from brokerapp.store.history_rings import WHOLE
+from brokerapp.store.history_rings import BROKER_RING
 from console.broker.broker_sample import broker_point
 from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import BrokerMirror, mirror
@@ -61,7 +61,7 @@ class MetricsSampler:
         self._door.loop.call_soon_threadsafe(self._task.cancel)
         if self.on_duty:
             try:
-                self._door.run(self._door.admin.rings.release(LEASE, self.holder))
+                self._door.run(self._door.admin.rings.release_lease(LEASE, self.holder))
             except BrokerError as error:
                 logger.debug("the lease runs out by itself: %s", error)
 
@@ -130,13 +130,13 @@ class MetricsSampler:
     ) -> None:
         rings = self._door.admin.rings
         if self._admission is None:
-            self._admission = HistoryAdmission(await rings.moved(), MAX_DESTINATIONS, STILL)
+            self._admission = HistoryAdmission(await rings.last_points(), MAX_DESTINATIONS, STILL)
         by_name = {str(destination): point for destination, point in points.items()}
         names, out = self._admission.admit(by_name, at)
         out += self._admission.expire(at - COARSE.span)
         if out:
-            await rings.forget(out, (FINE, COARSE))
-        rows = {WHOLE: packed(whole), **{name: packed(by_name[name]) for name in names}}
+            await rings.remove(out, (FINE, COARSE))
+        rows = {BROKER_RING: packed(whole), **{name: packed(by_name[name]) for name in names}}
         await rings.append(resolution, rows, at)
 
 

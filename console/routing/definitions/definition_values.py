@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
-from brokerapp.config.parsing.attributes import spelt
+from brokerapp.config.parsing.attributes import xml_spelling
 from brokerapp.model.definitions import (
     CompositeDestination,
     ForwardTarget,
@@ -55,7 +55,7 @@ def values_of(item: Definition | None) -> dict[str, str]:
 
 def _iterate_values(record: Any, within: str = ""):
     for each in fields(record):
-        name, value = within + spelt(each.name), getattr(record, each.name)
+        name, value = within + xml_spelling(each.name), getattr(record, each.name)
         if value is None or value == ():
             continue
         if each.name == "legs":
@@ -116,7 +116,7 @@ def non_default_values(item: Definition) -> dict[str, str]:
     """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is still named."""
     said = _non_default_values(item)
     for each in fields(item):
-        name, part = spelt(each.name), getattr(item, each.name)
+        name, part = xml_spelling(each.name), getattr(item, each.name)
         if is_dataclass(part) and not isinstance(part, Destination):
             said = {known: value for known, value in said.items() if not known.startswith(f"{name}.")}
             own = _non_default_values(part) | ({"kind": part.kind} if hasattr(part, "kind") else {})

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from brokerapp.config.parsing.attributes import spelt
+from brokerapp.config.parsing.attributes import xml_spelling
 from brokerapp.engine.dispatch.message_groups import parse_group_map
 from brokerapp.errors import DefinitionRefused, InvalidDestination
 from brokerapp.model.definitions import PolicyEntry, RedeliveryPolicy, RedeliverySettings
@@ -230,7 +230,7 @@ class RedeliveryForm(_PatternForm):
         """Only those that count from -1 may be below 0."""
         for name, value in self.cleaned_data.items():
             if isinstance(value, int) and value < 0 and name not in _FROM_MINUS_ONE:
-                self.add_error(name, f"{spelt(name)} is {value}, less than 0.")
+                self.add_error(name, f"{xml_spelling(name)} is {value}, less than 0.")
         return self.cleaned_data
 
 

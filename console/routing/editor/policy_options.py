@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from brokerapp.config.parsing.attributes import spelt
+from brokerapp.config.parsing.attributes import xml_spelling
 from brokerapp.model.definitions import (
     MOST_ONE_IN,
     DeadLetterStrategy,
@@ -41,7 +41,7 @@ class PolicyOption:
     @property
     def name(self) -> str:
         """What ActiveMQ calls it."""
-        return spelt(self.field)
+        return xml_spelling(self.field)
 
 
 def _section(title: str, *rows: tuple) -> tuple[PolicyOption, ...]:

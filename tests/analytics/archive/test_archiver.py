@@ -38,9 +38,9 @@ def record(store, first: int, count: int, start_us: int = START_US, step_us: int
     for number in range(first, first + count):
         now = start_us + (number - first) * step_us
         made = message(number, now, size=number, n=str(number))
-        recorder.enqueue(now, [made], QUEUES[0])
-        recorder.run(FORWARD, now + 1, [made], QUEUES, QUEUES[0])
-        recorder.event(ACK, now + 2, made, QUEUES[0], QUEUES[0], "c1", None)
+        recorder.record_enqueue(now, [made], QUEUES[0])
+        recorder.record(FORWARD, now + 1, [made], QUEUES, QUEUES[0])
+        recorder.record_one(ACK, now + 2, made, QUEUES[0], QUEUES[0], "c1", None)
     send(store, recorder)
 
 

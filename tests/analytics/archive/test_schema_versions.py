@@ -26,15 +26,15 @@ VERSION_1 = pa.schema([field for field in SCHEMA if field.name != "weight"], met
 def of_version_2() -> pa.Table:
     """Its columns are those of version 3, which knows one reason more."""
     recorder = TraceRecorder(BROKER)
-    DepthRecorder(recorder).note(START_US, {QUEUE: 7})
-    recorder.enqueue(START_US + 10, [message(2, START_US + 10, region="eu")], QUEUE)
-    return decode(recorder.take()[0]).replace_schema_metadata({VERSION_KEY: b"2"})
+    DepthRecorder(recorder).record(START_US, {QUEUE: 7})
+    recorder.record_enqueue(START_US + 10, [message(2, START_US + 10, region="eu")], QUEUE)
+    return decode(recorder.take_encoded()[0]).replace_schema_metadata({VERSION_KEY: b"2"})
 
 
 def of_version_1() -> pa.Table:
     recorder = TraceRecorder(BROKER)
-    recorder.event(ACK, START_US + 5, message(1, START_US), QUEUE, QUEUE, "c1", None)
-    return decode(recorder.take()[0]).drop_columns("weight").replace_schema_metadata(VERSION_1.metadata)
+    recorder.record_one(ACK, START_US + 5, message(1, START_US), QUEUE, QUEUE, "c1", None)
+    return decode(recorder.take_encoded()[0]).drop_columns("weight").replace_schema_metadata(VERSION_1.metadata)
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ def recorded(first: int, count: int, start_us: int = START_US) -> TraceRecorder:
     for number in range(first, first + count):
         now = start_us + number
         made = message(number, now, order=str(number % 100), n=str(number))
-        recorder.enqueue(now, [made], QUEUE)
-        recorder.run(FORWARD, now, [made], [QUEUE], QUEUE)
-        recorder.event(DISPATCH, now + 1, made, QUEUE, QUEUE, "c1", None)
-        recorder.event(ACK, now + 2, made, QUEUE, QUEUE, "c1", None)
+        recorder.record_enqueue(now, [made], QUEUE)
+        recorder.record(FORWARD, now, [made], [QUEUE], QUEUE)
+        recorder.record_one(DISPATCH, now + 1, made, QUEUE, QUEUE, "c1", None)
+        recorder.record_one(ACK, now + 2, made, QUEUE, QUEUE, "c1", None)
     return recorder
 
 
@@ -42,7 +42,8 @@ def archive_hours(folder, hours: int, files: int = 3, indexed=("order",)) -> Bro
     for hour in range(hours):
         for _ in range(files):
             archive.append(
-                decode(recorded(number, 20, START_US + hour * HOUR_US).take()[0]), ArchiveCommit(f"{number + 1}-0")
+                decode(recorded(number, 20, START_US + hour * HOUR_US).take_encoded()[0]),
+                ArchiveCommit(f"{number + 1}-0"),
             )
             number += 20
     return archive

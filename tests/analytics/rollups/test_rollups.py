@@ -110,15 +110,15 @@ def test_an_archive_that_has_no_rollups_yet_gets_them(store, store_url, archive)
 
 
 def counted(recorder: TraceRecorder) -> EventCounts:
-    return count_events(to_archive_schema(decode(recorder.take()[0]), 1))
+    return count_events(to_archive_schema(decode(recorder.take_encoded()[0]), 1))
 
 
 def test_latencies_are_within_their_error_and_weights_are_counted():
     recorder = TraceRecorder(BROKER)
     latencies = [1, 900, 1_000, 5_000, 250_000, 90_000_000]
     for number, us in enumerate(latencies):
-        recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
-    events = to_archive_schema(decode(recorder.take()[0]), 1)
+        recorder.record_one(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
+    events = to_archive_schema(decode(recorder.take_encoded()[0]), 1)
     cells = count_events(events).cells
     latency: dict = {}
     for cell in cells.values():
@@ -134,7 +134,7 @@ def test_latencies_are_within_their_error_and_weights_are_counted():
 def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_counts_them():
     recorder = TraceRecorder(BROKER)
     for number, us in enumerate([1000, 1000, -1, -40_000]):
-        recorder.event(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
+        recorder.record_one(ACK, START_US + us, message(number, START_US), A, A, "c1", None)
     latency: Counter = Counter()
     for cell in counted(recorder).cells.values():
         latency.update(unpack_histogram(pack_histogram(cell.latency)))
@@ -147,12 +147,12 @@ def test_acks_before_their_messages_arrival_are_told_apart_and_no_percentile_cou
 def test_drops_of_what_was_never_stored_and_expiries_take_nothing_from_what_waits(tmp_path):
     recorder = TraceRecorder(BROKER)
     made = [message(number, START_US) for number in range(4)]
-    recorder.run(FORWARD, START_US, made[:3], (A,), A)
+    recorder.record(FORWARD, START_US, made[:3], (A,), A)
     for kind, one, reason in (
         (EXPIRE, made[0], "expired"), (DEAD_LETTER, made[0], "expired"), (DROP, made[1], "removed by an operator"),
         (DROP, made[3], "the queue is full"), (MOVE, made[2], "moved by an operator"),
     ):  # fmt: skip
-        recorder.event(kind, START_US + 1, one, A, A, None, reason)
+        recorder.record_one(kind, START_US + 1, one, A, A, None, reason)
     rollups = RollupStore(tmp_path)
     rollups.add([counted(recorder)], 1)
     rollups.close()
@@ -166,7 +166,7 @@ def test_a_file_of_rollups_of_an_earlier_version_goes_on(tmp_path):
         for name in ("rollback", "move", "delay", "never_stored"):
             db.execute(f'ALTER TABLE cell DROP COLUMN "{name}"')
     rollups, recorder = RollupStore(tmp_path), TraceRecorder(BROKER)
-    recorder.event(ROLLBACK, START_US, message(1, START_US), A, A, "c1", "ABORT")
+    recorder.record_one(ROLLBACK, START_US, message(1, START_US), A, A, "c1", "ABORT")
     rollups.add([counted(recorder)], 1)
     rollups.close()
     [point] = RollupQueries(tmp_path).points(START, START + HOUR, HOUR, A)
@@ -183,10 +183,10 @@ def test_kept_histograms_add_up():
 def test_bytes_in_and_out_are_counted():
     recorder = TraceRecorder(BROKER)
     made = message(1, START_US, size=100)
-    recorder.enqueue(START_US, [made], A)
-    recorder.run(FORWARD, START_US, [made], [A, B], A)
-    recorder.event(DISPATCH, START_US + 5, made, A, A, "c1", None)
-    recorder.event(ACK, START_US + 5, made, A, A, "c1", None)
+    recorder.record_enqueue(START_US, [made], A)
+    recorder.record(FORWARD, START_US, [made], [A, B], A)
+    recorder.record_one(DISPATCH, START_US + 5, made, A, A, "c1", None)
+    recorder.record_one(ACK, START_US + 5, made, A, A, "c1", None)
     [(a, b)] = [(c.cells[A, "", START // 60], c.cells[A, "c1", START // 60]) for c in [counted(recorder)]]
     numbers = {name: a[name] for name in NUMBERS if a[name]}
     assert numbers == {"enqueue": 1, "forward": 1, "enqueued_bytes": 100, "forwarded_bytes": 100}
@@ -251,8 +251,8 @@ def test_what_nobody_noted_for_an_hour_became_empty_without_a_note(rollups, tmp_
 def test_depths_are_told_as_a_node_notes_them(store, store_url, archive):
     recorder = TraceRecorder(BROKER)
     noted = DepthRecorder(recorder)
-    noted.note(START_US, {A: 5, B: 2})
-    noted.note(START_US + 60_000_000, {A: 5})
+    noted.record(START_US, {A: 5, B: 2})
+    noted.record(START_US + 60_000_000, {A: 5})
     send(store, recorder)
     flush(store_url, archive)
     assert RollupQueries(archive.folder).depths_at(START + 60).of == {A: 5}

@@ -5,22 +5,22 @@ import zlib
 import pytest
 
 from brokerapp.errors import RequestRefused
-from brokerapp.stomp.compression import ENCODING_HEADER, SHORTEST, packed, unpacked
+from brokerapp.stomp.compression import ENCODING_HEADER, MIN_BODY_BYTES, compress, decompress
 
 LONG = b"the same again " * 1000
 
 
 @pytest.mark.parametrize("headers", [{"destination": "/queue/q"}, {"content-length": str(len(LONG)), "colour": "blue"}])
 def test_a_text_stays_a_text_and_bytes_stay_bytes(headers):
-    sent, body = packed(headers, LONG)
+    sent, body = compress(headers, LONG)
     assert len(body) < len(LONG) / 10
     assert sent["content-length"] == str(len(body))
-    assert unpacked(sent, body, len(LONG)) == (headers, LONG)
+    assert decompress(sent, body, len(LONG)) == (headers, LONG)
 
 
-@pytest.mark.parametrize("body", [b"x" * (SHORTEST - 1), zlib.compress(bytes(range(256)) * 40)])
+@pytest.mark.parametrize("body", [b"x" * (MIN_BODY_BYTES - 1), zlib.compress(bytes(range(256)) * 40)])
 def test_what_gets_no_shorter_goes_as_it_is(body):
-    assert packed({"a": "b"}, body) == ({"a": "b"}, body)
+    assert compress({"a": "b"}, body) == ({"a": "b"}, body)
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_what_gets_no_shorter_goes_as_it_is(body):
 )
 def test_what_is_wrong_or_too_long_is_refused(encoding, body, why):
     with pytest.raises(RequestRefused, match=why):
-        unpacked({ENCODING_HEADER: encoding}, body, len(LONG))
+        decompress({ENCODING_HEADER: encoding}, body, len(LONG))

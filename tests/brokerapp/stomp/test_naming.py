@@ -26,7 +26,7 @@ def own(kind, name):
 def named(text, conventions=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     naming = DestinationNaming(own, conventions) if conventions else DestinationNaming(own)
-    return naming.to_send(text, headers)
+    return naming.resolve_send(text, headers)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_prefixes_of_the_connector_say_what_a_name_is(text, routing, expected):
     ],
 )
 def test_a_consumers_queue_becomes_a_subscription_queue(text, expected):
-    assert DestinationNaming(own, MAPPED).to_consume(text, {}) == expected
-    assert "::" not in DestinationNaming(own, MAPPED).to_send("/queue/Consumer.A.T", {})
+    assert DestinationNaming(own, MAPPED).resolve_subscribe(text, {}) == expected
+    assert "::" not in DestinationNaming(own, MAPPED).resolve_send("/queue/Consumer.A.T", {})
 
 
 def test_consumers_are_told_what_a_prefix_said():

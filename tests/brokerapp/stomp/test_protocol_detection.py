@@ -2,7 +2,12 @@
 
 import pytest
 
-from brokerapp.stomp.protocol_detection import MAX_REMEMBERED, PAUSE, ForeignClientReports, protocol_of
+from brokerapp.stomp.protocol_detection import (
+    MAX_REMEMBERED,
+    REPORT_INTERVAL_SECONDS,
+    ForeignClientReports,
+    detect_protocol,
+)
 
 #: As ActiveMQ 5.17.2 begins to speak OpenWire.
 OPENWIRE = b"\x00\x00\x01R\x01ActiveMQ\x00\x00\x00\x0c\x01\x00\x00\x01@\x00\x00\x00\r\x00\x11StackTraceEnabled"
@@ -23,14 +28,13 @@ OPENWIRE = b"\x00\x00\x01R\x01ActiveMQ\x00\x00\x00\x0c\x01\x00\x00\x01@\x00\x00\
     ],
 )
 def test_a_protocol_is_known_by_its_first_bytes(beginning, protocol):
-    assert protocol_of(beginning) == protocol
+    assert detect_protocol(beginning) == protocol
 
 
 def test_a_client_that_tries_again_and_again_is_reported_once_a_minute():
     reported = ForeignClientReports()
-    assert [reported.is_due("OpenWire", "10.0.0.1", at) for at in (0.0, 1.0, PAUSE - 1, PAUSE)] == [
-        True, False, False, True,
-    ]  # fmt: skip
+    times = (0.0, 1.0, REPORT_INTERVAL_SECONDS - 1, REPORT_INTERVAL_SECONDS)
+    assert [reported.is_due("OpenWire", "10.0.0.1", at) for at in times] == [True, False, False, True]
     assert reported.is_due("AMQP", "10.0.0.1", 1.0)
     assert reported.is_due("OpenWire", "10.0.0.2", 1.0)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.stomp.send_headers import properties_of, with_jms_setters
+from brokerapp.stomp.send_headers import apply_jms_names, properties_of
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from brokerapp.stomp.send_headers import properties_of, with_jms_setters
     ],
 )
 def test_a_reply_to_under_its_jms_name_comes_as_stomp_writes_it(given, expected):
-    assert with_jms_setters({"JMSReplyTo": given, "a": "b"}) == {"reply-to": expected, "a": "b"}
+    assert apply_jms_names({"JMSReplyTo": given, "a": "b"}) == {"reply-to": expected, "a": "b"}
 
 
 def test_what_the_sender_says_of_the_body_stays_a_property_that_selectors_see():

@@ -360,7 +360,7 @@ def test_a_command_of_another_beginning_is_none(command):
 
 def test_each_message_carries_the_stamp_of_its_sender():
     session = connected()
-    session.stamp = "JMSXUserID:ada\n"
+    session.user_headers = "JMSXUserID:ada\n"
     send = session.receive(Frame("SEND", {"destination": "a", "x": "1", "JMSXUserID": "root"}))
     assert send.properties.splitlines() == ["JMSXUserID:ada", "x:1"]
 
@@ -382,14 +382,14 @@ def test_connected_is_never_escaped(session):
 
 
 def test_receipts_and_errors_name_the_receipt_asked_for(session):
-    assert read(session.answers.receipts(["r:1"]), session.version) == Frame("RECEIPT", {"receipt-id": "r:1"})
-    error = read(session.answers.error(AccessDenied("you may not: never"), "r:1"), session.version)
+    assert read(session.server_frames.receipts(["r:1"]), session.version) == Frame("RECEIPT", {"receipt-id": "r:1"})
+    error = read(session.server_frames.error(AccessDenied("you may not: never"), "r:1"), session.version)
     assert error.command == "ERROR"
     assert error.headers == {
         "message": "you may not: never", "code": "access-denied", "content-type": "text/plain", "receipt-id": "r:1"
     }  # fmt: skip
     assert error.body == b"you may not: never"
-    assert "receipt-id" not in read(session.answers.error(BrokerError("x")), session.version).headers
+    assert "receipt-id" not in read(session.server_frames.error(BrokerError("x")), session.version).headers
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_receipts_and_errors_name_the_receipt_asked_for(session):
     ],
 )
 def test_a_message_names_its_destination_and_subscription(version, subscription, expected):
-    assert connected(version).answers.message_prefix("/queue/a:b", subscription) == expected
+    assert connected(version).server_frames.message_prefix("/queue/a:b", subscription) == expected
 
 
 STORED_HEAD = b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\d\\re\n"
@@ -417,19 +417,19 @@ STORED_HEAD = b"message-id:ID\\ca\\c1\nx:a\\cb\\nc\\\\d\\re\n"
     ],
 )
 def test_stored_headers_are_written_as_the_version_reads_them(version, expected):
-    assert connected(version).answers.head(STORED_HEAD) == expected
+    assert connected(version).server_frames.translate_head(STORED_HEAD) == expected
 
 
 def test_no_header_value_breaks_a_line_in_1_0():
     """It has no escapes: a queue that a 1.2 client named so would forge headers for its consumers."""
     session = connected("1.0")
     assert (
-        session.answers.message_prefix("/queue/a\nb:c", "s\r\n")
+        session.server_frames.message_prefix("/queue/a\nb:c", "s\r\n")
         == b"MESSAGE\ndestination:/queue/a b:c\nsubscription:s\r \n"
     )
-    assert session.answers.header("original-destination", "a\nb") == b"original-destination:a b\n"
+    assert session.server_frames.header("original-destination", "a\nb") == b"original-destination:a b\n"
     evil = RequestRefused("what: a\nreceipt-id:forged\r\n\nb")
-    frame = read(session.answers.error(evil, "r"), "1.0")
+    frame = read(session.server_frames.error(evil, "r"), "1.0")
     assert frame.headers["receipt-id"] == "r"
 
 
@@ -438,5 +438,5 @@ def test_what_a_bridge_passes_on_says_who_sent_it_where_it_came_from_and_clients
     for bridge, user in ({"sluice-broker": "far"}, r"ann\c1"), ({}, "me"):
         session = StompSession()
         session.receive(Frame("CONNECT", {"accept-version": "1.2", **bridge}))
-        session.stamp = "JMSXUserID:me\n"
+        session.user_headers = "JMSXUserID:me\n"
         assert session.receive(Frame("SEND", dict(sent))).properties == f"JMSXUserID:{user}\n"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.stomp.frames import encode
-from brokerapp.stomp.transport.websocket import messages, page_admitted
+from brokerapp.stomp.transport.websocket import is_origin_allowed, split_frames
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 FRAMES = st.one_of(
@@ -22,7 +22,7 @@ FRAMES = st.one_of(
 
 @given(st.lists(FRAMES, max_size=6))
 def test_every_frame_and_every_heart_beat_is_a_message(written):
-    assert list(messages(b"".join(written))) == written
+    assert list(split_frames(b"".join(written))) == written
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_every_frame_and_every_heart_beat_is_a_message(written):
 def test_pages_from_elsewhere_do_not_reach_a_broker_that_is_open_because_it_is_local(
     origin, here, allowed, open_to_all, admitted
 ):
-    assert page_admitted(origin, here, allowed, open_to_all) is admitted
+    assert is_origin_allowed(origin, here, allowed, open_to_all) is admitted

@@ -34,7 +34,7 @@ def written(tmp_path_factory):
             pipe.incr("written")
             pipe.execute()
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.alive, "the server is dead")
+        until(lambda: not store.is_alive, "the server is dead")
     [file] = folder.glob("appendonlydir/*.incr.aof")
     return file.read_bytes()
 
@@ -44,7 +44,7 @@ def folder(tmp_path, written):
     """A store with this file."""
     with EmbeddedStore(tmp_path) as store:
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.alive, "the server is dead")
+        until(lambda: not store.is_alive, "the server is dead")
     file_in(tmp_path).write_bytes(written)
     return tmp_path
 

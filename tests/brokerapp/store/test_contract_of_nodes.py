@@ -164,8 +164,8 @@ async def test_what_was_read_has_to_be_there_at_the_next_connection(store, sessi
 async def test_lives_of_the_server_are_noted_once_each_and_of_the_oldest_some_are_forgotten(store):
     await store.nodes.join("again")
     assert await store.client.execute("LLEN", store.keys.lives) == 1
-    assert store.client.continuity.known.life
-    store.client.continuity.greeted("f" * 40)  # as if it had known that one, and none since
+    assert store.client.continuity.latest.life
+    store.client.continuity.enter_life("f" * 40)  # as if it had known that one, and none since
     for number in range(70):
         await store.client.execute("RPUSH", store.keys.lives, f"{number:040x} 5 5")
     await store.client.disconnect()

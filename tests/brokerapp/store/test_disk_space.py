@@ -32,7 +32,7 @@ LARGE = 500_000 * MIB  # messages are accepted while 256 MiB are free, and 128 a
     ],
 )
 def test_messages_stop_first_then_acknowledgements_then_reports(free, reserved, before, level):
-    assert DiskSpace(LARGE, free * MIB, reserved * MIB).after(before).level is level
+    assert DiskSpace(LARGE, free * MIB, reserved * MIB).assess(before).level is level
 
 
 def test_a_disk_that_nobody_watches_refuses_nothing():
@@ -52,10 +52,10 @@ def test_a_disk_with_too_little_above_the_limit_for_a_message_is_low_until_there
     limits = StoreLimits(disk=DiskSpace(LARGE, 260 * MIB))
     limits.committing = 10 * MIB
     assert (limits.accepted, limits.wanted) == (1, 10 * MIB)
-    low = limits.disk.after(DiskLevel.ENOUGH, wanted=limits.wanted)
+    low = limits.disk.assess(DiskLevel.ENOUGH, wanted=limits.wanted)
     assert (low.level, low.wanted) == (DiskLevel.LOW, 10 * MIB)
-    assert DiskSpace(LARGE, 325 * MIB).after(DiskLevel.LOW, wanted=low.wanted).level is DiskLevel.LOW
-    again = DiskSpace(LARGE, 330 * MIB).after(DiskLevel.LOW, wanted=low.wanted)
+    assert DiskSpace(LARGE, 325 * MIB).assess(DiskLevel.LOW, wanted=low.wanted).level is DiskLevel.LOW
+    again = DiskSpace(LARGE, 330 * MIB).assess(DiskLevel.LOW, wanted=low.wanted)
     assert (again.level, again.wanted) == (DiskLevel.ENOUGH, 0)
 
 
@@ -63,14 +63,14 @@ def test_a_commit_that_would_leave_too_little_waits_and_counts_as_exhaustion():
     limits = StoreLimits(disk=DiskSpace(LARGE, 0, 40 * MIB, DiskLevel.LOW))
     assert limits.admits(7 * MIB)
     assert not limits.admits(9 * MIB)
-    assert limits.disk.after(DiskLevel.LOW, limits.needed).level is DiskLevel.EXHAUSTED
+    assert limits.disk.assess(DiskLevel.LOW, limits.needed).level is DiskLevel.EXHAUSTED
 
 
 def test_a_disk_with_much_space_is_left_as_it_is(tmp_path):
     (tmp_path / "appendonlydir").mkdir()
     file = tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof"
     file.write_bytes(b"x")
-    seen = StoreDisk(tmp_path).look(DiskSpace(), needed=0)
+    seen = StoreDisk(tmp_path).measure(DiskSpace(), needed=0)
     assert seen.total >= seen.free > 0
     assert file.read_bytes() == b"x"
 

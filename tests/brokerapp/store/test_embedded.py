@@ -77,7 +77,7 @@ def test_it_fsyncs_every_write_and_listens_on_a_private_socket_only(folder):
 def test_what_was_written_is_there_after_stop_and_start(folder):
     with EmbeddedStore(folder) as store:
         client(store.url).set("order", "1")
-    assert not store.alive
+    assert not store.is_alive
     with EmbeddedStore(folder) as store:
         assert client(store.url).get("order") == "1"
 
@@ -87,7 +87,7 @@ def test_a_killed_server_is_restarted_with_all_it_held(folder):
         client(store.url).set("order", "1")
         assert store.restart_if_dead() is False
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.alive, "the server is dead")
+        until(lambda: not store.is_alive, "the server is dead")
         assert store.restart_if_dead() is True
         assert client(store.url).get("order") == "1"
 
@@ -97,7 +97,7 @@ async def test_a_server_that_cannot_be_restarted_is_tried_ever_more_rarely_and_l
         for number in range(3):
             client(store.url).set("order", str(number))
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.alive, "the server is dead")
+        until(lambda: not store.is_alive, "the server is dead")
         [file] = folder.glob("appendonlydir/*.incr.aof")
         whole = file.read_bytes()
         file.write_bytes(whole.replace(b"$5\r\norder", b"$9\r\norder", 1))
@@ -171,7 +171,7 @@ def test_a_server_started_from_a_brief_thread_lives_on(folder):
     starter.join()
     try:
         time.sleep(0.1)  # the kernel's death signal would come within microseconds
-        assert store.alive
+        assert store.is_alive
         assert client(store.url).ping()
     finally:
         store.stop()

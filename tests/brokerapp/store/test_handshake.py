@@ -64,6 +64,6 @@ async def test_a_user_who_may_not_ask_what_server_it_is_is_served(server):
     try:
         await store.open()
         assert await store.nodes.join("me") == 0
-        assert store.client.continuity.known.life == ""
+        assert store.client.continuity.latest.life == ""
     finally:
         await store.close()

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.memory_limits import FULL, server_limit, store_limit
-from brokerapp.store.server.durability import loss
+from brokerapp.store.server.durability import durability_loss
 
 GB = 1 << 30
 
@@ -63,5 +63,5 @@ async def test_a_real_server_tells_all_that_is_asked(store):
 
 @pytest.mark.parametrize(("fsync", "said"), [("off", "memory only"), ("everysec", "once a second"), ("unknown", "say")])
 def test_a_server_that_may_lose_what_was_confirmed_is_named(fsync, said):
-    assert said in loss({**memory(), "fsync": fsync})
-    assert loss(memory()) == ""
+    assert said in durability_loss({**memory(), "fsync": fsync})
+    assert durability_loss(memory()) == ""

@@ -11,7 +11,7 @@ from brokerapp.tracing.properties import (
     MAX_VALUE,
     NOT_RECORDED,
     NUMBER,
-    bounded,
+    limit_head,
     property_maps,
 )
 
@@ -95,7 +95,7 @@ def test_a_long_value_is_cut():
 
 def test_a_long_head_is_cut_at_a_line():
     long = head(*((f"p{number}", "x" * 500) for number in range(20)))
-    kept = bounded(long)
+    kept = limit_head(long)
     assert len(kept) <= MAX_HEAD
     assert long.startswith(kept)
     assert kept.endswith(b"\n")

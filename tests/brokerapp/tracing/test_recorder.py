@@ -38,9 +38,9 @@ def moment(us: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)
 
 
-def events(recorder: TraceRecorder, limit: int = recorder_module.BATCH) -> list[dict]:
+def events(recorder: TraceRecorder, limit: int = recorder_module.BATCH_EVENTS) -> list[dict]:
     rows = []
-    while batch := recorder.take(limit):
+    while batch := recorder.take_encoded(limit):
         table = decode(batch[0])
         assert table.num_rows == batch[1]
         rows += table.to_pylist()
@@ -58,9 +58,9 @@ def row(ts, kind, id, destination, original, consumer=None, reason=None, size=5,
 
 def test_each_kind_of_event_comes_back_with_all_its_columns():
     recorder = TraceRecorder("sluice")
-    recorder.enqueue(START, [message(1, region="eu", amount="7")], TOPIC, "shop")
+    recorder.record_enqueue(START, [message(1, region="eu", amount="7")], TOPIC, "shop")
     for kind in (FORWARD, DISPATCH, ACK, REDELIVER, EXPIRE, DEAD_LETTER, DROP):
-        recorder.event(kind, START + kind, message(2, b"12"), EU, TOPIC, f"c{kind}", f"why {kind}")
+        recorder.record_one(kind, START + kind, message(2, b"12"), EU, TOPIC, f"c{kind}", f"why {kind}")
     assert events(recorder) == [
         row(START, ENQUEUE, 1, TOPIC, TOPIC, "shop", ps=[("region", "eu"), ("amount", "7")], pn=[("amount", 7.0)]),
         *(
@@ -72,10 +72,10 @@ def test_each_kind_of_event_comes_back_with_all_its_columns():
 
 def test_bulk_events_are_those_that_would_have_been_noted_one_by_one():
     recorder = TraceRecorder("sluice")
-    recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
-    recorder.run(ACK, START + 1, [message(1), message(2, b"")], [EU, US], TOPIC, "c1")
-    recorder.run(FORWARD, START + 2, [message(3)], [], TOPIC)
-    recorder.run(DROP, START + 3, [message(4)], [US], TOPIC)
+    recorder.record(FORWARD, START, [message(1)], [EU, US], TOPIC)
+    recorder.record(ACK, START + 1, [message(1), message(2, b"")], [EU, US], TOPIC, "c1")
+    recorder.record(FORWARD, START + 2, [message(3)], [], TOPIC)
+    recorder.record(DROP, START + 3, [message(4)], [US], TOPIC)
     assert recorder.pending == recorder.recorded == 7
     assert events(recorder) == [
         row(START, FORWARD, 1, EU, TOPIC), row(START, FORWARD, 1, US, TOPIC),
@@ -91,9 +91,9 @@ def test_nothing_is_lost_or_doubled_however_small_the_batches_taken(limit):
     expected = []
     for number in range(10):
         ts = START + number
-        recorder.enqueue(ts, [message(number, n=str(number))], TOPIC)
-        recorder.run(FORWARD, ts, [message(number)], [EU, US], TOPIC)
-        recorder.run(DISPATCH, ts, [message(number), message(number + 100)], [EU], TOPIC, "c")
+        recorder.record_enqueue(ts, [message(number, n=str(number))], TOPIC)
+        recorder.record(FORWARD, ts, [message(number)], [EU, US], TOPIC)
+        recorder.record(DISPATCH, ts, [message(number), message(number + 100)], [EU], TOPIC, "c")
         expected += [
             row(ts, ENQUEUE, number, TOPIC, TOPIC, ps=[("n", str(number))], pn=[("n", float(number))]),
             row(ts, FORWARD, number, EU, TOPIC), row(ts, FORWARD, number, US, TOPIC),
@@ -111,7 +111,7 @@ def test_nothing_is_lost_or_doubled_however_small_the_batches_taken(limit):
 
 def test_no_properties_are_recorded_when_switched_off():
     recorder = TraceRecorder("sluice", properties=False)
-    recorder.enqueue(START, [message(1, region="eu")], TOPIC)
+    recorder.record_enqueue(START, [message(1, region="eu")], TOPIC)
     assert events(recorder) == [row(START, ENQUEUE, 1, TOPIC, TOPIC)]
 
 
@@ -119,18 +119,18 @@ def test_a_message_id_may_be_any_text():
     recorder = TraceRecorder("sluice")
     ids = ["", "two\nlines", "é", "plain"]
     for id in ids:
-        recorder.event(ACK, START, Message(id, b"", b""), EU, EU, None, None)
+        recorder.record_one(ACK, START, Message(id, b"", b""), EU, EU, None, None)
     assert [event["msg_id"] for event in events(recorder)] == ids
 
 
 def test_beyond_the_limit_the_oldest_are_dropped_and_counted(monkeypatch):
-    monkeypatch.setattr(recorder_module, "BATCH", 10)
+    monkeypatch.setattr(recorder_module, "BATCH_EVENTS", 10)
     monkeypatch.setattr(recorder_module, "MAX_PENDING", 100)
     recorder = TraceRecorder("sluice")
     for number in range(250):
-        recorder.enqueue(START + number, [message(number, n=str(number))], TOPIC)
+        recorder.record_enqueue(START + number, [message(number, n=str(number))], TOPIC)
         if number % 2:
-            recorder.run(FORWARD, START + number, [message(number)], [EU, US], TOPIC)
+            recorder.record(FORWARD, START + number, [message(number)], [EU, US], TOPIC)
     assert recorder.pending <= 200
     found = events(recorder)
     assert recorder.recorded == 500
@@ -144,14 +144,14 @@ def test_beyond_the_limit_the_oldest_are_dropped_and_counted(monkeypatch):
 
 def test_a_batch_carries_the_schema_and_its_version():
     recorder = TraceRecorder("sluice")
-    recorder.event(ACK, START, message(1), EU, EU, None, None)
-    schema = decode(recorder.take()[0]).schema
+    recorder.record_one(ACK, START, message(1), EU, EU, None, None)
+    schema = decode(recorder.take_encoded()[0]).schema
     assert schema.equals(SCHEMA)
     assert schema.metadata[VERSION_KEY] == str(VERSION).encode()
 
 
 def test_nothing_noted_gives_nothing_to_take():
-    assert TraceRecorder("sluice").take() is None
+    assert TraceRecorder("sluice").take_encoded() is None
 
 
 def test_what_is_no_batch_is_refused_with_the_reason():
@@ -171,23 +171,23 @@ def test_a_batch_of_version_1_is_read_as_one_of_today():
 
 def a_batch() -> bytes:
     recorder = TraceRecorder("sluice")
-    recorder.enqueue(START, [message(1, region="eu")], TOPIC)
-    recorder.run(FORWARD, START, [message(1)], [EU, US], TOPIC)
-    return recorder.take()[0]
+    recorder.record_enqueue(START, [message(1, region="eu")], TOPIC)
+    recorder.record(FORWARD, START, [message(1)], [EU, US], TOPIC)
+    return recorder.take_encoded()[0]
 
 
 def test_what_depths_count_already_stays_before_them_and_all_else_after():
     recorder = TraceRecorder("sluice")
     recorder.since_us = START + 5
-    recorder.run(FORWARD, START, [message(1)], [EU], TOPIC)
-    recorder.run(FORWARD, START, [message(2)], [EU], TOPIC, in_depths=True)
-    moments = decode(recorder.take()[0])["ts"].cast(pa.int64()).to_pylist()
+    recorder.record(FORWARD, START, [message(1)], [EU], TOPIC)
+    recorder.record(FORWARD, START, [message(2)], [EU], TOPIC, in_depths=True)
+    moments = decode(recorder.take_encoded()[0])["ts"].cast(pa.int64()).to_pylist()
     assert moments == [START + 5, START]
 
 
 def test_where_recording_is_off_the_same_calls_record_nothing():
     recorder = NullTraceRecorder("sluice")
-    recorder.enqueue(START, [message(1)], TOPIC, "client")
-    recorder.event(FORWARD, START, message(1), EU, TOPIC, None, None)
-    recorder.run(FORWARD, START, [message(1)], [EU], TOPIC, None, None, in_depths=True)
-    assert recorder.take() is None
+    recorder.record_enqueue(START, [message(1)], TOPIC, "client")
+    recorder.record_one(FORWARD, START, message(1), EU, TOPIC, None, None)
+    recorder.record(FORWARD, START, [message(1)], [EU], TOPIC, None, None, in_depths=True)
+    assert recorder.take_encoded() is None

@@ -5,7 +5,7 @@ import pytest
 from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
-from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, choice, chosen
+from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, sample_batch, sampling_rule
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 from tests.brokerapp.tracing.test_recorder import EU, START, TOPIC, US, message
 
@@ -17,14 +17,14 @@ def recorded(choices: dict[str, SamplingRule], messages: int = MESSAGES) -> list
     recorder = TraceRecorder("sluice")
     for number in range(0, messages, 2):
         two = [message(number, region="eu", amount="7"), message(number + 1, region="eu", amount="7")]
-        recorder.enqueue(START, two, TOPIC)
-        recorder.run(FORWARD, START, two, [EU, US], TOPIC)
-        recorder.run(DISPATCH, START + 1, two, [EU], TOPIC, "c")
-        recorder.run(ACK, START + 2, two, [EU], TOPIC, "c")
-    DepthRecorder(recorder).note(START + 3, {EU: messages})
+        recorder.record_enqueue(START, two, TOPIC)
+        recorder.record(FORWARD, START, two, [EU, US], TOPIC)
+        recorder.record(DISPATCH, START + 1, two, [EU], TOPIC, "c")
+        recorder.record(ACK, START + 2, two, [EU], TOPIC, "c")
+    DepthRecorder(recorder).record(START + 3, {EU: messages})
     rows = []
-    while (batch := recorder.cut(97)) is not None:
-        batch = chosen(batch, lambda original: choices.get(original, EVERYTHING))
+    while (batch := recorder.take_batch(97)) is not None:
+        batch = sample_batch(batch, lambda original: choices.get(original, EVERYTHING))
         table = decode(batch.encode())
         assert table.num_rows == batch.count
         rows += table.to_pylist()
@@ -65,7 +65,7 @@ def test_depths_are_counted_whole_where_messages_are_sampled():
      ("", [])],
 )  # fmt: skip
 def test_only_the_properties_that_are_named_are_recorded(properties, kept):
-    rows = recorded({TOPIC: choice(None, properties)}, messages=4)
+    rows = recorded({TOPIC: sampling_rule(None, properties)}, messages=4)
     assert [row["ps"] for row in rows if row["kind"] == "enqueue"] == [kept] * 4
 
 
@@ -74,4 +74,4 @@ def test_only_the_properties_that_are_named_are_recorded(properties, kept):
     [((None, None), EVERYTHING), ((0, None), SamplingRule(0)), ((5, "a,b"), SamplingRule(5, frozenset("ab")))],
 )
 def test_a_policy_says_what_is_chosen(said, meant):
-    assert choice(*said) == meant
+    assert sampling_rule(*said) == meant

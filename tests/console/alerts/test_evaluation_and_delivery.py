@@ -24,7 +24,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.model.time_series import FINE, BrokerPoint, DestinationPoint, packed
-from brokerapp.store.history_rings import WHOLE
+from brokerapp.store.history_rings import BROKER_RING
 from console.accounts.rate_limit import RateLimit
 from console.alerts import active_alerts, backtest_service, send_test
 from console.alerts.delivery import alert_delivery, retry_schedule, webhook
@@ -145,7 +145,7 @@ def test_dead_letters_are_told_of_as_long_as_they_are_new_though_the_node_that_c
         if later > 1400:  # until then Sluice was stopped, or nobody looked: that makes nothing good
             looked = [packed(BrokerPoint(now + each, *[0] * 8)) for each in range(790, 1401, 30)]
             for each in looked:
-                gateway().run(gateway().admin.rings.append(FINE, {WHOLE: each}, now))
+                gateway().run(gateway().admin.rings.append(FINE, {BROKER_RING: each}, now))
         evaluate(apply_tick(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)
         assert AlertFiring.objects.get().state == state
 

@@ -64,9 +64,9 @@ def test_a_queue_from_its_creation_to_its_end(program, console, seen):
 @pytest.fixture
 def silent_node(running_broker):
     """The node while it publishes no numbers, as in the second between two snapshots."""
-    running_broker.run(running_broker.node._telling.acquire())
+    running_broker.run(running_broker.node._publish_lock.acquire())
     yield
-    running_broker.loop.call_soon_threadsafe(running_broker.node._telling.release)
+    running_broker.loop.call_soon_threadsafe(running_broker.node._publish_lock.release)
 
 
 def test_a_destination_is_found_before_its_node_has_published_its_numbers(program, admin, console, silent_node):

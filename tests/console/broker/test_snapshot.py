@@ -255,7 +255,7 @@ def test_what_is_well_is_left_alone(row):
 
 
 def test_a_store_whose_disk_is_full_is_named_with_what_to_do():
-    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).after(DiskLevel.ENOUGH)
+    disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).assess(DiskLevel.ENOUGH)
     node = replace(NODE, store={"disk": disk.to_json()})
     said = health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [node]), [])
     assert said.state == "act"

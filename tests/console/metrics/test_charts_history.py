@@ -10,7 +10,7 @@ from analytics.rollups.store import RollupStore
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, packed
-from brokerapp.store.history_rings import WHOLE
+from brokerapp.store.history_rings import BROKER_RING
 from console.audit.models import AuditEntry
 from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import BrokerMirror, mirror
@@ -228,7 +228,7 @@ def test_the_history_survives_those_who_wrote_it_and_minutes_are_merged(watches,
     coarse = charts_history.read_points(gateway(), COARSE, [queue])[0]
     assert [(point.pending, point.arrived) for point in coarse] == [(6, 6)]
     assert len(kept_of("merged")) == 6
-    assert str(queue) in gateway().run(gateway().admin.rings.moved())
+    assert str(queue) in gateway().run(gateway().admin.rings.last_points())
 
 
 def test_a_round_judges_with_the_picture_and_a_store_that_is_away_ends_nothing(watches, console, monkeypatch):
@@ -255,7 +255,7 @@ def test_a_ring_is_cut_to_its_length(console):
         gateway().run(rings.append(FINE, {"queue://ring": kept}, number))
     [found] = gateway().run(rings.read(FINE, ["queue://ring"]))
     assert FINE.length <= len(found) <= FINE.length + 31
-    gateway().run(rings.forget(["queue://ring"], (FINE, COARSE)))
+    gateway().run(rings.remove(["queue://ring"], (FINE, COARSE)))
     assert gateway().run(rings.read(FINE, ["queue://ring"])) == [[]]
 
 
@@ -264,7 +264,7 @@ def test_a_lease_is_had_by_one_and_given_back(console):
     assert gateway().run(admin.lease("test", "one", 60_000))
     assert not gateway().run(admin.lease("test", "two", 60_000))
     assert gateway().run(admin.lease("test", "one", 60_000))
-    gateway().run(admin.rings.release("test", "one"))
+    gateway().run(admin.rings.release_lease("test", "one"))
     until(lambda: gateway().run(admin.lease("test", "two", 1000)), "the lease")
     assert LEASE != "test"
 
@@ -283,7 +283,7 @@ def test_a_chart_is_asked_for_again_with_its_flags_of_what_one_may_see(browser_o
     assert chart["summary"]
     elsewhere = browser_of("viewer", "elsewhere.>").get(reverse("chart")).json()
     assert not [flag for flag in elsewhere["events"] if flag[1] == "change"]
-    assert gateway().run(gateway().admin.rings.read(FINE, [WHOLE]))[0]
+    assert gateway().run(gateway().admin.rings.read(FINE, [BROKER_RING]))[0]
 
 
 def test_the_overview_keeps_its_window_in_the_url(browser_of, console):
@@ -298,7 +298,7 @@ def test_the_overview_keeps_its_window_in_the_url(browser_of, console):
 
 def test_a_queue_that_is_gone_has_a_page_with_its_last_history(browser_of, console):
     name, at = "gone.by.now", int(time.time()) // 60 * 60 - 7200
-    rows = {f"queue://{name}": packed(DestinationPoint(at, 7, 7, 0, 0)), WHOLE: packed(whole(at))}
+    rows = {f"queue://{name}": packed(DestinationPoint(at, 7, 7, 0, 0)), BROKER_RING: packed(whole(at))}
     gateway().run(gateway().admin.rings.append(COARSE, rows, at))
     viewer = browser_of("viewer")
     page = viewer.get(reverse("queue", kwargs={"name": name}))

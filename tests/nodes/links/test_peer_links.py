@@ -13,7 +13,7 @@ from brokerapp.nodes.links import peer_links as module
 from brokerapp.nodes.links.peer_links import LinkTls, NodeLinks
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
-from brokerapp.stomp.transport.tls import equal_contexts
+from brokerapp.stomp.transport.tls import mutual_contexts
 from tests.certificates import PASSWORD, Authority
 
 PATIENCE = 20.0
@@ -109,7 +109,7 @@ def tls_of(folder, authority="the nodes' own"):
 
 def trusting(authority, name="node"):
     key_store = KeyStore(str(authority.issue(name).p12), PASSWORD)
-    return LinkTls(*equal_contexts(TlsStores(key_store, trust_store=KeyStore(str(authority.pem)))))
+    return LinkTls(*mutual_contexts(TlsStores(key_store, trust_store=KeyStore(str(authority.pem)))))
 
 
 async def test_two_nodes_know_each_other_over_tls(tmp_path):
