@@ -16,7 +16,7 @@ from console.analyses import run_retention, run_service
 from console.analyses.models import AnalysisRun
 from console.audit import retention
 from console.messages.jobs import job_service
-from console.messages.jobs.worker import rouse_lost, work
+from console.messages.jobs.worker import run_slice, wake_lost_jobs
 from console.messages.search import search_service
 from console.messages.search import worker as message_search
 
@@ -62,8 +62,8 @@ def mail_edition(edition_id: int) -> str:
 def reap() -> int:
     """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
     job_service.forget_old()
-    rouse_lost()
-    search_service.rouse_lost()
+    wake_lost_jobs()
+    search_service.wake_lost_searches()
     return run_service.fail_lost_runs(SILENCE, PATIENCE)
 
 
@@ -76,13 +76,13 @@ def worker_started(worker: str, seconds: float) -> int:
 @shared_task(name="console.work")
 def work_on(job_id: str) -> str:
     """Do a slice of a job on messages; its state then."""
-    return work(job_id)
+    return run_slice(job_id)
 
 
 @shared_task(name="console.search_on")
 def search_on(search_id: str) -> str:
     """Do a slice of a search for messages; its state then."""
-    return message_search.work(search_id)
+    return message_search.run_slice(search_id)
 
 
 @shared_task(name="console.forget_audit")

@@ -10,6 +10,7 @@ from allauth.socialaccount import views as socialaccount
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
 from django.urls import path
+from django.views.generic import RedirectView
 
 from console.access.views import masking
 from console.accounts import oidc
@@ -65,7 +66,7 @@ urlpatterns = [
     path("queues/<name:name>/purge", actions.purge, name="purge"),
     path("queues/<name:name>/pause", actions.pause, {"paused": True}, name="pause-queue"),
     path("queues/<name:name>/resume", actions.pause, {"paused": False}, name="resume-queue"),
-    path("queues/<name:name>/forget-selector", actions.forget_selector, name="forget-selector"),
+    path("queues/<name:name>/delete-selector", actions.delete_selector, name="delete-selector"),
     path("queues/<name:name>/delete", actions.delete, {"kind": "queue"}, name="delete-queue"),
     path("queues/<name:name>/", detail.detail, {"kind": "queue"}, name="queue"),
     path("topics/", lists.topics, name="topics"),
@@ -84,9 +85,21 @@ urlpatterns = [
     path("connections/", clients.connections, name="connections"),
     path("connections/<str:connection_id>/", clients.connection, name="connection"),
     path("connections/<str:connection_id>/close", clients.close_connection, name="close-connection"),
-    path("subscribers/", clients.subscribers, name="subscribers"),
-    path("subscribers/<name:log>/messages/", subscription_messages.kept, name="kept"),
-    path("subscribers/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
+    path("subscriptions/", clients.subscriptions, name="subscribers"),
+    path(
+        "subscriptions/<name:log>/messages/",
+        subscription_messages.subscription_messages,
+        name="subscription-messages",
+    ),
+    path("subscriptions/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
+    path(
+        "subscribers/", RedirectView.as_view(pattern_name="subscribers", query_string=True), name="former-subscribers"
+    ),
+    path(
+        "subscribers/<name:log>/messages/",
+        RedirectView.as_view(pattern_name="subscription-messages", query_string=True),
+        name="former-subscription-messages",
+    ),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/new", alerts.edit, name="new-alert"),
     path("alerts/test", alerts.test_rule, name="test-alert"),

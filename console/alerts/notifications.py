@@ -19,7 +19,7 @@ from console.analyses.questions import readable_runs
 from console.messages.jobs import failed_again as returned
 from console.messages.jobs import job_service
 from console.messages.jobs.models import Job
-from console.messages.jobs.spec import FEW
+from console.messages.jobs.spec import SMALL_JOB
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 from console.ui.formatting import number_format
@@ -80,11 +80,11 @@ def _waiting(user: AnyUser) -> list[NotificationItem]:
         NotificationItem(
             each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look"
         )
-        for each in job_service.listed(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
+        for each in job_service.without_edits(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
         if all(
             has_permission(user, verb, place)
             for verb in job_service.verbs_to("approve", each)
-            for place in job_service.places(each)
+            for place in job_service.affected_destinations(each)
         )
     ]
     if has_permission(user, Verb.ROUTE):
@@ -109,13 +109,13 @@ def _ended(user: AnyUser, setting: UserSetting) -> list[NotificationItem]:
 
 
 def _jobs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
-    took_time = Q(expected__gt=FEW) | ~Q(approved_by="")
-    found = job_service.listed(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
+    took_time = Q(expected__gt=SMALL_JOB) | ~Q(approved_by="")
+    found = job_service.without_edits(Job.objects.filter(took_time, asked_by=user.get_username(), finished__gt=since))
     for each in found[:MAX_SHOWN]:
         detail = each.note or f"{number_format.pluralize_count(each.done, 'message')} processed"
         if each.failed:
             detail += f", {number_format.format_integer(each.failed)} failed"
-        if again := returned.failed_again(each):
+        if again := returned.highest_count(each):
             detail += f", {number_format.format_integer(again)} failed again"
         good = each.state == Job.State.DONE and not each.failed and not again
         yield NotificationItem(

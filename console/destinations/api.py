@@ -1,4 +1,4 @@
-"""Queues and topics."""
+"""REST operations on queues and topics."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from console.destinations import services
 from console.destinations.lists import COLUMNS
 
 router = Router(tags=["destinations"])
-Plain = Literal["queue", "topic"]
+KindName = Literal["queue", "topic"]
 
 
-class Listed(Schema):
-    """A queue or topic with its numbers, under the names that JMX gave them. Counts are since the node started."""
+class DestinationOut(Schema):
+    """A queue or topic with its metrics under their JMX names. Counts start at zero when the node starts."""
 
-    kind: Plain
+    kind: KindName
     name: str
-    href: str = Field(description="Its address in this API, which ends in the segment of its name")
+    href: str = Field(description="URL of the destination in this API")
     QueueSize: int
     EnqueueCount: int
     DequeueCount: int
@@ -43,67 +43,67 @@ class Listed(Schema):
     ConsumerCount: int
     ProducerCount: int
     BlockedSends: int
-    AverageEnqueueTime: float = Field(description="Milliseconds until handed to a consumer, as a mean")
-    AverageMessageSize: int = Field(description="Bytes of a body, as a mean")
-    EnqueueRate: float = Field(description="Messages a second, mean of five seconds")
+    AverageEnqueueTime: float = Field(description="Mean time until dispatch, in milliseconds")
+    AverageMessageSize: int = Field(description="Mean body size in bytes")
+    EnqueueRate: float = Field(description="Messages/s, averaged over five seconds")
     DequeueRate: float
     DispatchRate: float
     Paused: bool
     DLQ: bool
 
 
-class ListedPage(Schema):
+class DestinationListPage(Schema):
     """A page of destinations."""
 
-    items: list[Listed]
+    items: list[DestinationOut]
     total: int
     page: int
     pages: int
 
 
-class ListQuery(PageQuery):
-    """Which destinations, and in which order."""
+class DestinationListQuery(PageQuery):
+    """Filter, order and page of a list of destinations."""
 
-    kind: Plain = "queue"
-    q: str = Field("", description="A part of the name")
+    kind: KindName = "queue"
+    q: str = Field("", description="Text contained in the name")
     filter: Literal["", "nonEmpty", "noConsumer", "dlq", "paused"] = ""
-    sort: str = Field("name", description="`name` or the name of a number, behind a `-` for the largest first")
+    sort: str = Field("name", description="`name` or the name of a metric; `-` in front sorts in descending order")
 
 
-class NewDestination(RequestBody):
-    """What to create."""
+class DestinationIn(RequestBody):
+    """Kind and name of the destination to create."""
 
-    kind: Plain
+    kind: KindName
     name: str
 
 
-class Removed(Schema):
-    """How many messages went."""
+class RemovedCountOut(Schema):
+    """Number of deleted messages."""
 
     removed: int
 
 
 class PauseState(RequestBody):
-    """Whether a queue gives out nothing."""
+    """Whether delivery from a queue is paused."""
 
     paused: bool
 
 
-class RememberedSelector(Schema):
-    """A selector of former consumers, with the time of its last use."""
+class CachedSelectorOut(Schema):
+    """A selector of past consumers and the time it was last used."""
 
     selector: str
     used_ms: int
 
 
-class Forgotten(Schema):
-    """How many message groups had an owner."""
+class ResetCountOut(Schema):
+    """Number of message groups whose assignment was reset."""
 
     forgotten: int
 
 
-class Group(Schema):
-    """A message group and who gets its messages."""
+class MessageGroupOut(Schema):
+    """A message group and the consumer it is assigned to."""
 
     group: str
     client: str
@@ -119,13 +119,13 @@ _FILTERS: dict[str, Any] = {
 }
 
 
-def of_address(arguments: dict[str, Any]) -> Destination:
-    """The queue or topic that an operation's address names."""
+def addressed_destination(arguments: dict[str, Any]) -> Destination:
+    """Return the queue or topic named in an operation's path."""
     return Destination(DestinationKind(arguments.get("kind", "queue")), arguments["name"])
 
 
-@operation(router, "GET", "", Verb.SEE, response=ListedPage)
-def list_destinations(request: HttpRequest, query: Annotated[ListQuery, Query()]) -> Any:
+@operation(router, "GET", "", Verb.SEE, response=DestinationListPage)
+def list_destinations(request: HttpRequest, query: Annotated[DestinationListQuery, Query()]) -> Any:
     """List queues or topics."""
     sees, picture, text = visible(request.user), mirror().current(), query.q.lower()
     found = [
@@ -142,71 +142,73 @@ def list_destinations(request: HttpRequest, query: Annotated[ListQuery, Query()]
     elif query.sort == "-name":
         found.reverse()
     page = page_of(found, query)
-    return page | {"items": [_listed(picture, each) for each in page["items"]]}
+    return page | {"items": [_destination_out(picture, each) for each in page["items"]]}
 
 
-@operation(router, "POST", "", Verb.CREATE, response={201: Listed})
-def create_destination(request: HttpRequest, wanted: NewDestination) -> Any:
+@operation(router, "POST", "", Verb.CREATE, response={201: DestinationOut})
+def create_destination(request: HttpRequest, wanted: DestinationIn) -> Any:
     """Create a queue or topic."""
     destination, _ = services.create(request, DestinationKind(wanted.kind), wanted.name)
-    return Status(201, _listed(*services.existing(destination)))
+    return Status(201, _destination_out(*services.get_stats(destination)))
 
 
-@operation(router, "GET", "/queue/{name:name}/selectors", Verb.SEE, of_address, response=list[RememberedSelector])
+@operation(
+    router, "GET", "/queue/{name:name}/selectors", Verb.SEE, addressed_destination, response=list[CachedSelectorOut]
+)
 def list_selectors(request: HttpRequest, name: str) -> Any:
-    """The selector cache of a queue."""
+    """List the cached selectors of a queue's past consumers."""
     found = gateway().selectors_of(Destination.queue(name))
     return [{"selector": selector, "used_ms": used} for selector, used in found.items()]
 
 
-@operation(router, "DELETE", "/queue/{name:name}/selectors", Verb.CREATE, of_address, response={204: None})
+@operation(router, "DELETE", "/queue/{name:name}/selectors", Verb.CREATE, addressed_destination, response={204: None})
 def forget_selector(request: HttpRequest, name: str, selector: str) -> Any:
-    """Remember a selector no longer."""
-    services.forget_selector(request, Destination.queue(name), selector)
+    """Remove a selector from the cache of a queue."""
+    services.delete_selector(request, Destination.queue(name), selector)
     return Status(204, None)
 
 
-@operation(router, "GET", "/queue/{name:name}/groups", Verb.SEE, of_address, response=list[Group])
+@operation(router, "GET", "/queue/{name:name}/groups", Verb.SEE, addressed_destination, response=list[MessageGroupOut])
 def list_groups(request: HttpRequest, name: str) -> Any:
-    """The message groups of a queue, with their owners."""
+    """List the assigned message groups of a queue with their consumers."""
     found = gateway().groups(Destination.queue(name))
     return [{"group": group, "client": client, "subscription": sub} for group, client, sub in found]
 
 
-@operation(router, "DELETE", "/queue/{name:name}/groups", Verb.PAUSE, of_address, response=Forgotten)
+@operation(router, "DELETE", "/queue/{name:name}/groups", Verb.PAUSE, addressed_destination, response=ResetCountOut)
 def forget_groups(request: HttpRequest, name: str, group: str = "") -> Any:
-    """Let a message group of a queue, or all, be assigned anew with the next message."""
-    return {"forgotten": services.forget_groups(request, Destination.queue(name), group or None)}
+    """Reset the assignment of one message group of a queue, or of all; the next message reassigns it."""
+    return {"forgotten": services.reset_groups(request, Destination.queue(name), group or None)}
 
 
-@operation(router, "POST", "/queue/{name:name}/purge", Verb.REMOVE, of_address, response=Removed)
+@operation(router, "POST", "/queue/{name:name}/purge", Verb.REMOVE, addressed_destination, response=RemovedCountOut)
 def purge_queue(request: HttpRequest, name: str) -> Any:
-    """Remove all messages that no consumer holds."""
+    """Purge a queue. In-flight messages stay."""
     return {"removed": services.purge(request, Destination.queue(name))}
 
 
-@operation(router, "PUT", "/queue/{name:name}/paused", Verb.PAUSE, of_address, response=PauseState)
+@operation(router, "PUT", "/queue/{name:name}/paused", Verb.PAUSE, addressed_destination, response=PauseState)
 def pause_queue(request: HttpRequest, name: str, state: PauseState) -> Any:
-    """Pause a queue, or let it go on."""
+    """Pause or resume delivery from a queue."""
     services.pause(request, Destination.queue(name), state.paused)
     return state
 
 
-@operation(router, "GET", "/{kind}/{name:name}", Verb.SEE, of_address, response=Listed)
-def get_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
-    """One queue or topic."""
-    return _listed(*services.existing(Destination(DestinationKind(kind), name)))
+@operation(router, "GET", "/{kind}/{name:name}", Verb.SEE, addressed_destination, response=DestinationOut)
+def get_destination(request: HttpRequest, kind: KindName, name: str) -> Any:
+    """Return one queue or topic with its metrics."""
+    return _destination_out(*services.get_stats(Destination(DestinationKind(kind), name)))
 
 
-@operation(router, "DELETE", "/{kind}/{name:name}", Verb.CREATE, of_address, response=Removed)
-def delete_destination(request: HttpRequest, kind: Plain, name: str) -> Any:
-    """Delete a queue or topic with all it holds."""
+@operation(router, "DELETE", "/{kind}/{name:name}", Verb.CREATE, addressed_destination, response=RemovedCountOut)
+def delete_destination(request: HttpRequest, kind: KindName, name: str) -> Any:
+    """Delete a queue or topic and all its messages."""
     return {"removed": services.delete(request, Destination(DestinationKind(kind), name))}
 
 
-def _listed(picture: BrokerSnapshot, stats: DestinationStats) -> dict[str, Any]:
+def _destination_out(picture: BrokerSnapshot, stats: DestinationStats) -> dict[str, Any]:
     destination, rates = stats.destination, picture.rates(stats.destination)
-    numbers = {name: getattr(stats, name) for name in Listed.model_fields if hasattr(stats, name)}
+    numbers = {name: getattr(stats, name) for name in DestinationOut.model_fields if hasattr(stats, name)}
     moving = {"EnqueueRate": rates.enqueue, "DequeueRate": rates.dequeue, "DispatchRate": rates.dispatch}
     href = reverse("api:get_destination", args=[str(destination.kind), destination.name])
     return {"kind": str(destination.kind), "name": destination.name, "href": href, **numbers, **moving}

@@ -1,4 +1,4 @@
-"""Lists of destinations: which columns there are, and which rows a query shows. Pure; the URL holds the whole query."""
+"""Columns and rows of the lists of queues and topics. No I/O; the URL holds the whole query."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PAGE_SIZES = (25, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One number of a destination. `name` is the one JMX gave it, or ours for what JMX has not."""
+class DestinationColumn:
+    """A metric of a destination. `name` is its JMX name, or ours where JMX has none."""
 
     name: str
     label: str
@@ -28,35 +28,45 @@ class Column:
     is_jmx: bool = True
 
 
-def _stat(name: str, label: str, explanation: str) -> Column:
-    return Column(name, label, explanation, lambda stats, rates: getattr(stats, name))
+def _count_column(name: str, label: str, explanation: str) -> DestinationColumn:
+    return DestinationColumn(name, label, explanation, lambda stats, rates: getattr(stats, name))
 
 
-def _rate(name: str, label: str, explanation: str, which: str) -> Column:
-    return Column(
+def _rate_column(name: str, label: str, explanation: str, which: str) -> DestinationColumn:
+    return DestinationColumn(
         name, label, explanation, lambda stats, rates: getattr(rates, which), number_format.format_rate, is_jmx=False
     )
 
 
-COLUMNS: dict[str, Column] = {
+COLUMNS: dict[str, DestinationColumn] = {
     column.name: column
     for column in (
-        _stat("QueueSize", "Pending", "Messages not yet acknowledged, those in flight included"),
-        _stat("ConsumerCount", "Consumers", "Subscriptions that receive from here"),
-        _stat("ProducerCount", "Producers", "Open connections that sent here"),
-        _stat("EnqueueCount", "Enqueued", "Messages that arrived since the node started; copies count where they land"),
-        _stat("DequeueCount", "Dequeued", "Messages acknowledged, expired, removed or moved since the node started"),
-        _stat("InFlightCount", "In flight", "Messages handed to a consumer and not yet acknowledged"),
-        _stat("DispatchCount", "Dispatched", "Messages handed to consumers; redeliveries count again"),
-        _stat("ExpiredCount", "Expired", "Messages whose time ran out"),
-        _stat("DeadLetterCount", "Dead-lettered", "Messages that left for a dead-letter queue"),
-        _rate("EnqueueRate", "In", "Messages a second that arrived, mean of the last five seconds", "enqueue"),
-        _rate("DequeueRate", "Out", "Messages a second that left, mean of the last five seconds", "dequeue"),
-        _rate("DispatchRate", "Dispatched", "Messages a second handed to consumers, mean of five seconds", "dispatch"),
+        _count_column("QueueSize", "Depth", "Messages not yet acknowledged (ready + in flight)"),
+        _count_column("ConsumerCount", "Consumers", "Active consumers"),
+        _count_column("ProducerCount", "Producers", "Open connections that sent messages"),
+        _count_column(
+            "EnqueueCount", "Enqueued", "Messages enqueued since the node started; routed copies count at their target"
+        ),
+        _count_column(
+            "DequeueCount", "Dequeued", "Messages acknowledged, expired, deleted or moved since the node started"
+        ),
+        _count_column("InFlightCount", "In flight", "Messages dispatched and not yet acknowledged"),
+        _count_column("DispatchCount", "Dispatched", "Messages dispatched to consumers, redeliveries included"),
+        _count_column("ExpiredCount", "Expired", "Messages that expired (TTL elapsed)"),
+        _count_column("DeadLetterCount", "Dead-lettered", "Messages moved to a dead-letter queue"),
+        _rate_column(
+            "EnqueueRate", "Enqueue rate", "Messages enqueued per second, averaged over five seconds", "enqueue"
+        ),
+        _rate_column(
+            "DequeueRate", "Dequeue rate", "Messages dequeued per second, averaged over five seconds", "dequeue"
+        ),
+        _rate_column(
+            "DispatchRate", "Dispatch rate", "Messages dispatched per second, averaged over five seconds", "dispatch"
+        ),
     )
 }
 
-_OF_LISTS: dict[DestinationKind, tuple[str, ...]] = {
+_COLUMNS_OF_KIND: dict[DestinationKind, tuple[str, ...]] = {
     DestinationKind.QUEUE: (
         "QueueSize",
         "InFlightCount",
@@ -78,16 +88,16 @@ _OF_LISTS: dict[DestinationKind, tuple[str, ...]] = {
     ),
 }
 
-#: Names of the destinations that a user has starred, in their native form.
-Starred = frozenset[str]
-NOBODY_STARRED: Starred = frozenset()
+#: Names of a user's favorite destinations, in native form.
+Favorites = frozenset[str]
+NO_FAVORITES: Favorites = frozenset()
 
-#: Chips above a list: name, what it says, whether a destination is in.
-_CHIPS: dict[str, tuple[str, Callable[[DestinationStats, Starred], bool]]] = {
+#: Filters above a list: name, label, whether a destination matches.
+_CHIPS: dict[str, tuple[str, Callable[[DestinationStats, Favorites], bool]]] = {
     "": ("All", lambda stats, starred: True),
-    "starred": ("Starred", lambda stats, starred: str(stats.destination) in starred),
+    "starred": ("Favorites", lambda stats, starred: str(stats.destination) in starred),
     "non-empty": ("Non-empty", lambda stats, starred: stats.QueueSize > 0),
-    "no-consumer": ("No consumer", lambda stats, starred: stats.ConsumerCount == 0),
+    "no-consumer": ("No consumers", lambda stats, starred: stats.ConsumerCount == 0),
     "paused": ("Paused", lambda stats, starred: stats.Paused),
     "dlq": ("Dead letters", lambda stats, starred: stats.DLQ),
 }
@@ -97,14 +107,14 @@ _CHIPS_OF: dict[DestinationKind, tuple[str, ...]] = {
 }
 
 
-def columns_of(kind: DestinationKind) -> list[Column]:
-    """The columns of the list of this kind."""
-    return [COLUMNS[name] for name in _OF_LISTS[kind]]
+def columns_for(kind: DestinationKind) -> list[DestinationColumn]:
+    """Return the columns of the list of this kind of destination."""
+    return [COLUMNS[name] for name in _COLUMNS_OF_KIND[kind]]
 
 
 @dataclass(frozen=True, slots=True)
-class ListQuery:
-    """What a list page shows. `sort` is `name` or the name of a column."""
+class DestinationQuery:
+    """Filter, order and page of a list of destinations. `sort` is `name` or the name of a column."""
 
     kind: DestinationKind
     text: str = ""
@@ -115,24 +125,24 @@ class ListQuery:
     size: int = PAGE_SIZES[1]
 
     @staticmethod
-    def read(kind: DestinationKind, query: Mapping[str, str]) -> ListQuery:
-        """The query in a URL; what makes no sense there falls back to its default."""
+    def read(kind: DestinationKind, query: Mapping[str, str]) -> DestinationQuery:
+        """Parse a URL's query; invalid values fall back to their defaults."""
         sort = query.get("sort", "name")
         descending, sort = sort.startswith("-"), sort.removeprefix("-")
-        known = sort == "name" or sort in _OF_LISTS[kind]
+        known = sort == "name" or sort in _COLUMNS_OF_KIND[kind]
         chip = query.get("show", "")
-        return ListQuery(
+        return DestinationQuery(
             kind,
             text=query.get("q", "").strip(),
             chip=chip if chip in _CHIPS_OF[kind] else "",
             sort=sort if known else "name",
             descending=descending and known,
-            page=max(1, _number(query.get("page"), 1)),
-            size=size if (size := _number(query.get("size"), 0)) in PAGE_SIZES else PAGE_SIZES[1],
+            page=max(1, _parse_number(query.get("page"), 1)),
+            size=size if (size := _parse_number(query.get("size"), 0)) in PAGE_SIZES else PAGE_SIZES[1],
         )
 
     def url(self, **changes: Any) -> str:
-        """This query with these changes, as a query string; a change of anything but the page goes back to page one."""
+        """Return this query with changes as a query string. Any change except of the page returns to page one."""
         other = replace(self, **({"page": 1} | changes))
         parts = {
             "q": other.text,
@@ -144,47 +154,47 @@ class ListQuery:
         return "?" + urlencode({name: value for name, value in parts.items() if value})
 
 
-def _number(text: str | None, default: int) -> int:
+def _parse_number(text: str | None, default: int) -> int:
     return int(text) if text and text.isdecimal() and len(text) < 7 else default
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One destination of a list, with its cells as text."""
+class DestinationRow:
+    """A destination in a list, with the text of its cells."""
 
     destination: Destination
     stats: DestinationStats
-    cells: list[tuple[Column, str]]
+    cells: list[tuple[DestinationColumn, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """The rows a query shows, of `total` that match out of `existing`."""
+class DestinationPage:
+    """The rows of a query's page, of `total` that match out of `existing`."""
 
-    query: ListQuery
-    rows: list[Row]
+    query: DestinationQuery
+    rows: list[DestinationRow]
     total: int
     existing: int
     page: int
     pages: int
-    chips: list[tuple[str, str, int]]  #: name, label, how many
+    chips: list[tuple[str, str, int]]  #: name, label, count
 
     @property
     def first(self) -> int:
-        """Number of the first row shown, counted from one."""
+        """Return the position of the first row, counted from one."""
         return (self.page - 1) * self.query.size + 1
 
     @property
     def last(self) -> int:
-        """Number of the last row shown."""
+        """Return the position of the last row."""
         return self.first + len(self.rows) - 1
 
 
-def page_of(
-    picture: BrokerSnapshot, query: ListQuery, sees: Sees = everything, starred: Starred = NOBODY_STARRED
-) -> Page:
-    """The page of the list that this query asks for, for somebody who sees these; rates for its rows only."""
-    existing = visible_of(picture, query.kind, sees)
+def list_page(
+    picture: BrokerSnapshot, query: DestinationQuery, sees: Sees = everything, starred: Favorites = NO_FAVORITES
+) -> DestinationPage:
+    """Return the page of a query, of the destinations that the user may see. Rates are computed for its rows only."""
+    existing = visible_destinations(picture, query.kind, sees)
     text = query.text.lower()
     named = [stats for stats in existing if text in stats.destination.name.lower()] if text else existing
     chips = []
@@ -199,25 +209,27 @@ def page_of(
     pages = max(1, -(-len(matching) // query.size))
     number = min(query.page, pages)
     shown = matching[(number - 1) * query.size : number * query.size]
-    rows = [row_of(picture, stats) for stats in shown]
-    return Page(query, rows, len(matching), len(existing), number, pages, chips)
+    rows = [build_row(picture, stats) for stats in shown]
+    return DestinationPage(query, rows, len(matching), len(existing), number, pages, chips)
 
 
-def _sort_key(column: Column, picture: BrokerSnapshot) -> Callable[[DestinationStats], float]:
-    """What rows are sorted by; rates are computed only where they are asked for."""
+def _sort_key(column: DestinationColumn, picture: BrokerSnapshot) -> Callable[[DestinationStats], float]:
+    """Return the sort key of a column; rates are computed only when sorted by."""
     if column.is_jmx:
         return lambda stats: column.value(stats, Rates())
     return lambda stats: column.value(stats, picture.rates(stats.destination))
 
 
-def visible_of(picture: BrokerSnapshot, kind: DestinationKind, sees: Sees = everything) -> list[DestinationStats]:
-    """All queues, or all topics, of those that somebody sees."""
+def visible_destinations(
+    picture: BrokerSnapshot, kind: DestinationKind, sees: Sees = everything
+) -> list[DestinationStats]:
+    """Return the statistics of all destinations of a kind that the user may see."""
     of_kind = picture.of_kind(kind)
     return of_kind if sees is everything else [stats for stats in of_kind if sees(stats.destination)]
 
 
-def row_of(picture: BrokerSnapshot, stats: DestinationStats) -> Row:
-    """One destination as a row of its list."""
+def build_row(picture: BrokerSnapshot, stats: DestinationStats) -> DestinationRow:
+    """Build the list row of a destination."""
     rates = picture.rates(stats.destination)
-    cells = [(column, column.text(column.value(stats, rates))) for column in columns_of(stats.destination.kind)]
-    return Row(stats.destination, stats, cells)
+    cells = [(column, column.text(column.value(stats, rates))) for column in columns_for(stats.destination.kind)]
+    return DestinationRow(stats.destination, stats, cells)

@@ -1,4 +1,4 @@
-"""Homes: at which of several nodes a destination is at home and its clients are, and how the nodes stand. Pure."""
+"""Finds the owner node of a queue and the node of a connection, and summarizes the state of nodes. No I/O."""
 
 from __future__ import annotations
 
@@ -10,48 +10,50 @@ from brokerapp.model.stats_records import NodeStatus
 from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from console.ui.formatting import number_format
 
-#: What is said of one with connections, while it gives out nothing of some queues.
-MOVING = "queues are moving"
+#: Status of a node with connections while the ownership of some queues is changing.
+MOVING = "queues are changing owner"
 
 
-def home_of(nodes: Sequence[NodeStatus], destination: Destination) -> str:
-    """The name of the node that gives out the messages of a queue; "" where one node has all, or none runs."""
+def owner_node(nodes: Sequence[NodeStatus], destination: Destination) -> str:
+    """Return the name of the node that owns a queue; "" with a single node or none."""
     if len(nodes) < 2 or not destination.is_queue:
         return ""
     members = NodeMembers(0, [NodeMember(each.name, each.node) for each in nodes], "")
-    return node_at(nodes, members.home(str(destination.physical)))
+    return node_name(nodes, members.home(str(destination.physical)))
 
 
-def node_at(nodes: Sequence[NodeStatus], session: str) -> str:
-    """The name of the node of this session; "" for one that runs no more."""
+def node_name(nodes: Sequence[NodeStatus], session: str) -> str:
+    """Return the name of the node of this session; "" if it no longer runs."""
     return next((each.name for each in nodes if each.node == session), "")
 
 
-def node_of(nodes: Sequence[NodeStatus], connection: str) -> str:
-    """The name of the node that a connection is at, by the id of the connection."""
-    return node_at(nodes, connection.rpartition("-")[0])
+def node_of_connection(nodes: Sequence[NodeStatus], connection: str) -> str:
+    """Return the name of the node that accepted a connection, derived from the connection's id."""
+    return node_name(nodes, connection.rpartition("-")[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A node among the others of its broker."""
+class NodeStatusView:
+    """State of one node of a broker with several."""
 
-    mood: str  #: good, look or act
-    says: str  #: what is at home there; "" where it has all
+    mood: str  #: class of the badge: good, look or act
+    says: str  #: what the node owns; "" with a single node
 
 
-def standing_of(node: NodeStatus, sees_all: bool = True) -> Standing:
-    """How it stands. Who does not see all destinations is told no sums of all."""
+def node_status_view(node: NodeStatus, sees_all: bool = True) -> NodeStatusView:
+    """Summarize the state of a node. Totals are left out for users who may not see all destinations."""
     homes = node.homes
     if not homes:
-        return Standing("good", "")
+        return NodeStatusView("good", "")
     if homes["unreached"]:
-        return Standing("act", f"does not reach {', '.join(homes['unreached'])}")
+        return NodeStatusView("act", f"cannot reach {', '.join(homes['unreached'])}")
     if not homes["settled"]:
-        return Standing("look", MOVING)
+        return NodeStatusView("look", MOVING)
     if not sees_all:
-        return Standing("good", "")
+        return NodeStatusView("good", "")
     serves = (
-        f", serves {number_format.pluralize_count(homes['served'], 'consumer')} of others" if homes["served"] else ""
+        f", serves {number_format.pluralize_count(homes['served'], 'consumer')} of other nodes"
+        if homes["served"]
+        else ""
     )
-    return Standing("good", f"home of {number_format.pluralize_count(homes['logs'], 'queue')}{serves}")
+    return NodeStatusView("good", f"owns {number_format.pluralize_count(homes['logs'], 'queue')}{serves}")

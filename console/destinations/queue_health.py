@@ -1,4 +1,4 @@
-"""What did not go straight through a queue: its numbers, and the message groups that bind messages to consumers."""
+"""Delivery issues of a queue: counters of blocked, dropped and redelivered messages, and assigned message groups."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from console.broker.gateway import gateway
 
 #: Message groups shown of one queue.
 MAX_GROUPS = 200
-#: Numbers of a queue that are seldom looked at: label, name, explanation.
-NUMBERS = (
-    ("Blocked sends", "BlockedSends", "sends that found no room and had to wait"),
-    ("Time blocked", "TotalBlockedTime", "milliseconds they waited, all together"),
-    ("Dropped", "DroppedCount", "not kept: copies for a full queue, or for a slow subscriber"),
-    ("Expired", "ExpiredCount", "messages whose time to live was over"),
-    ("Redelivered", "RedeliveredCount", "messages that came back from a consumer, to be delivered again"),
-    ("Discarded", "DiscardedCount", "of the dropped, those that failed and that no dead-letter queue takes"),
-    ("Bytes in", "EnqueueBytes", "bytes of the messages that came"),
-    ("Bytes out", "DequeueBytes", "bytes of the messages that left"),
+#: Counters of delivery issues: label, JMX name, explanation.
+ISSUE_COUNTERS = (
+    ("Blocked sends", "BlockedSends", "sends blocked by flow control"),
+    ("Time blocked", "TotalBlockedTime", "total time of blocked sends, in milliseconds"),
+    ("Dropped", "DroppedCount", "copies dropped by a full queue or for a slow consumer"),
+    ("Expired", "ExpiredCount", "messages that expired (TTL elapsed)"),
+    ("Redelivered", "RedeliveredCount", "messages returned by a consumer and dispatched again"),
+    ("Discarded", "DiscardedCount", "dropped without a dead-letter queue"),
+    ("Bytes enqueued", "EnqueueBytes", "bytes of enqueued messages"),
+    ("Bytes dequeued", "DequeueBytes", "bytes of dequeued messages"),
 )
 
 
-def losses_of(stats: DestinationStats) -> dict[str, Any]:
-    """The numbers, and the groups that have an owner; none while no node tells."""
+def delivery_issues(stats: DestinationStats) -> dict[str, Any]:
+    """Return the counters of a queue and its assigned message groups; no groups while no node responds."""
     try:
         groups = gateway().groups(stats.destination)[:MAX_GROUPS]
     except BrokerError:
         groups = []
-    return {"rest": [(label, name, words, getattr(stats, name)) for label, name, words in NUMBERS], "groups": groups}
+    return {
+        "rest": [(label, name, words, getattr(stats, name)) for label, name, words in ISSUE_COUNTERS],
+        "groups": groups,
+    }

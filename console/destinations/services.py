@@ -1,4 +1,4 @@
-"""What operators do to destinations, by whichever door they come: the right is checked, the change is recorded."""
+"""Operations on queues and topics for pages and the REST API. Each checks the permission and writes an audit entry."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 
 
-def existing(destination: Destination) -> tuple[BrokerSnapshot, DestinationStats]:
-    """Its numbers. Asks the broker before it says that there is none: it may be newer than the picture."""
+def get_stats(destination: Destination) -> tuple[BrokerSnapshot, DestinationStats]:
+    """Return the snapshot and the statistics of a destination. Raises Http404.
+
+    Asks the broker before it raises: the destination may be newer than the snapshot.
+    """
     picture = mirror().current()
     if destination not in picture.stats:
         picture = mirror().find(destination)
@@ -24,7 +27,7 @@ def existing(destination: Destination) -> tuple[BrokerSnapshot, DestinationStats
 
 
 def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Destination, bool]:
-    """Make one exist; which, and whether it did not before. Raises InvalidDestination, PermissionDenied."""
+    """Create a destination; return it and whether it is new. Raises InvalidDestination, PermissionDenied."""
     destination = Destination.named(kind, name)
     require(request, Verb.CREATE, destination)
     with trail.recording(request, "create", destination) as change:
@@ -35,9 +38,9 @@ def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Dest
 
 
 def delete(request: HttpRequest, destination: Destination) -> int:
-    """Remove it with all it holds; how many messages."""
+    """Delete a destination and its messages; return how many."""
     require(request, Verb.CREATE, destination)
-    _, stats = existing(destination)
+    _, stats = get_stats(destination)
     with trail.recording(request, "delete", destination, before={"QueueSize": stats.QueueSize}) as change:
         count = gateway().delete(destination)
         change.after = {"removed": count}
@@ -46,9 +49,9 @@ def delete(request: HttpRequest, destination: Destination) -> int:
 
 
 def purge(request: HttpRequest, queue: Destination) -> int:
-    """Remove all messages that no consumer holds; how many."""
+    """Delete all messages of a queue that are not in flight; return how many."""
     require(request, Verb.REMOVE, queue)
-    _, stats = existing(queue)
+    _, stats = get_stats(queue)
     with trail.recording(request, "purge", queue, before={"QueueSize": stats.QueueSize}) as change:
         count = gateway().purge(queue)
         change.after = {"removed": count}
@@ -56,26 +59,26 @@ def purge(request: HttpRequest, queue: Destination) -> int:
 
 
 def pause(request: HttpRequest, queue: Destination, paused: bool) -> None:
-    """Let it give out nothing any more, or go on."""
+    """Pause or resume delivery from a queue."""
     require(request, Verb.PAUSE, queue)
-    existing(queue)
+    get_stats(queue)
     with trail.recording(request, "pause" if paused else "resume", queue):
         gateway().pause(queue, paused)
     mirror().settle(lambda picture: queue in picture.stats and picture.stats[queue].Paused == paused)
 
 
-def forget_selector(request: HttpRequest, queue: Destination, selector: str) -> bool:
-    """Remember one selector of its former consumers no longer; whether it was remembered."""
+def delete_selector(request: HttpRequest, queue: Destination, selector: str) -> bool:
+    """Remove a selector from the cache of a queue; return whether it was there."""
     require(request, Verb.CREATE, queue)
-    existing(queue)
+    get_stats(queue)
     with trail.recording(request, "forget selector", queue, before={"selector": selector}):
         return gateway().forget_selectors(queue, selector)
 
 
-def forget_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
-    """Let one message group, or all, be assigned anew; how many had an owner."""
+def reset_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
+    """Reset the assignment of one message group, or of all; return how many were assigned."""
     require(request, Verb.PAUSE, queue)
-    existing(queue)
+    get_stats(queue)
     with trail.recording(request, "forget groups", queue, before={"group": group or "all"}) as change:
         count = gateway().forget_groups(queue, group)
         change.after = {"had an owner": count}

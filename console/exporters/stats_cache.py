@@ -18,8 +18,8 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats, NodeStatus, SubscriptionStats
 from console.access.roles import Sees, everything
 from console.broker.gateway import Gateway, gateway
-from console.destinations.clients.clients import Peer, narrowed, peers_now
-from console.destinations.clients.connection_list import Connection
+from console.destinations.clients.clients import ConnectionView, current_connections, redact_connections
+from console.destinations.clients.connection_list import ConnectionRow
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Reading:
     _used: tuple[int, dict[str, int]] | None = None
     _subscriptions: list[SubscriptionStats] | None = None
     _definitions: Definitions | None = None
-    _peers: list[Peer] | None = None
+    _peers: list[ConnectionView] | None = None
 
     @property
     def nodes(self) -> list[NodeStatus]:
@@ -43,20 +43,20 @@ class Reading:
         return [self.node, *self.others] if self.node else []
 
     @property
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[ConnectionRow]:
         """The open connections, as far as the nodes list them."""
-        found = [Connection(node.node, ConnectionStats(**each)) for node in self.nodes for each in node.connections]
+        found = [ConnectionRow(node.node, ConnectionStats(**each)) for node in self.nodes for each in node.connections]
         if self._sees is everything:
             return found
         known = {peer.stats.id for peer in self.peers}
         return [each for each in found if each.stats.id in known]
 
     @property
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[ConnectionView]:
         """The connections in full, as far as the node lists them; none while it does not answer."""
         if self._peers is None:
             try:
-                self._peers = narrowed(peers_now(), self._sees)
+                self._peers = redact_connections(current_connections(), self._sees)
             except BrokerError:
                 self._peers = []
         return self._peers

@@ -1,1 +1,1 @@
-"""Browses messages, reads their trace, and groups dead letters."""
+"""Browses messages, reads their trace, groups dead letters and runs jobs on messages."""

@@ -1,4 +1,4 @@
-"""How the body of a message can be read: as text, as JSON or XML set out over lines, as hex. Pure."""
+"""Renders message bodies as text, formatted JSON or XML, and hex. No I/O."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from lxml import etree
 
 #: Bytes of a body that a page shows.
-SHOWN = 256 * 1024
+MAX_TEXT_BYTES = 256 * 1024
 #: Bytes shown in hex, sixteen a line.
-SHOWN_HEX = 16 * 1024
-#: Text with a larger share of control characters is not worth reading as text.
-MAX_CONTROLS = 0.02
+MAX_HEX_BYTES = 16 * 1024
+#: A body with a larger share of control characters is not shown as text.
+MAX_CONTROL_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One way to read a body; `note` says what the reader should know about it."""
+class BodyRendering:
+    """A body in one format; `note` is a remark for the reader, such as a cut."""
 
     name: str
     label: str
@@ -25,14 +25,14 @@ class Reading:
     note: str = ""
 
 
-def readings(body: bytes) -> list[Reading]:
-    """The ways in which this body can be read, the most telling first; hex always."""
-    found = [each for each in (_json(body), _xml(body), _text(body)) if each]
-    return [*found, _hex(body)]
+def render_body(body: bytes) -> list[BodyRendering]:
+    """Return the renderings of a body, the most structured first; hex is always included."""
+    found = [each for each in (_render_json(body), _render_xml(body), _render_text(body)) if each]
+    return [*found, _render_hex(body)]
 
 
-def as_typed(body: bytes) -> str | None:
-    """A body as text that can be written anew without loss; None when it is no such text."""
+def editable_text(body: bytes) -> str | None:
+    """Return a body as text that survives editing in a form; None for anything else."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -41,18 +41,18 @@ def as_typed(body: bytes) -> str | None:
     return None if controls else text
 
 
-def _json(body: bytes) -> Reading | None:
-    if len(body) > SHOWN or body.lstrip()[:1] not in (b"{", b"["):
+def _render_json(body: bytes) -> BodyRendering | None:
+    if len(body) > MAX_TEXT_BYTES or body.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
         text = json.dumps(json.loads(body), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return None
-    return Reading("json", "JSON", text)
+    return BodyRendering("json", "JSON", text)
 
 
-def _xml(body: bytes) -> Reading | None:
-    if len(body) > SHOWN or not body.lstrip().startswith(b"<"):
+def _render_xml(body: bytes) -> BodyRendering | None:
+    if len(body) > MAX_TEXT_BYTES or not body.lstrip().startswith(b"<"):
         return None
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=True)
     try:
@@ -60,31 +60,31 @@ def _xml(body: bytes) -> Reading | None:
         text = etree.tostring(tree.getroottree(), pretty_print=True, encoding="unicode")
     except (etree.XMLSyntaxError, ValueError):
         return None
-    return Reading("xml", "XML", text.rstrip("\n"))
+    return BodyRendering("xml", "XML", text.rstrip("\n"))
 
 
-def _text(body: bytes) -> Reading | None:
-    shown = body[:SHOWN]
+def _render_text(body: bytes) -> BodyRendering | None:
+    shown = body[:MAX_TEXT_BYTES]
     try:
         text = shown.decode()
     except UnicodeDecodeError as error:
-        if len(body) <= SHOWN or error.start < SHOWN - 4:  # else only the cut fell into a character
+        if len(body) <= MAX_TEXT_BYTES or error.start < MAX_TEXT_BYTES - 4:  # otherwise only the cut split a character
             return None
         text = shown[: error.start].decode()
     controls = sum(character < " " and character not in "\t\n\r" for character in text)
-    if controls > MAX_CONTROLS * len(text):
+    if controls > MAX_CONTROL_SHARE * len(text):
         return None
-    note = f"The first {len(shown):,} of {len(body):,} bytes." if len(body) > SHOWN else ""
-    return Reading("text", "Text", text, note)
+    note = f"The first {len(shown):,} of {len(body):,} bytes." if len(body) > MAX_TEXT_BYTES else ""
+    return BodyRendering("text", "Text", text, note)
 
 
-def _hex(body: bytes) -> Reading:
-    shown = body[:SHOWN_HEX]
+def _render_hex(body: bytes) -> BodyRendering:
+    shown = body[:MAX_HEX_BYTES]
     lines = []
     for offset in range(0, len(shown), 16):
         chunk = shown[offset : offset + 16]
         digits = f"{chunk[:8].hex(' '):<23}  {chunk[8:].hex(' '):<23}"
         letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in chunk)
         lines.append(f"{offset:08x}  {digits}  {letters}")
-    note = f"The first {len(shown):,} of {len(body):,} bytes." if len(body) > SHOWN_HEX else ""
-    return Reading("hex", "Hex", "\n".join(lines), note)
+    note = f"The first {len(shown):,} of {len(body):,} bytes." if len(body) > MAX_HEX_BYTES else ""
+    return BodyRendering("hex", "Hex", "\n".join(lines), note)

@@ -1,4 +1,4 @@
-"""A look at a page of a queue's messages: where it begins, in which order, what lies around it. Its URL says all."""
+"""Requests for a page of a queue's messages: start, order, and the pages around it. The URL holds the whole request."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The messages that match, behind a number or before one, in one of two orders: as they are consumed, or the newest
-    first. Without a number it begins where its order does.
+class BrowseRequest:
+    """A page of matching messages after or before a message number, oldest or newest first.
+
+    Without a number it starts at the beginning of its order.
     """
 
     selector: str = ""
@@ -27,89 +28,89 @@ class Look:
     newest_first: bool = False
 
     @staticmethod
-    def asked(query: Mapping[str, str]) -> Look:
-        """The one that a query asks for."""
-        after = number(query.get("after"))
-        before = 0 if after else number(query.get("before"))
-        return Look(query.get("selector", "").strip(), after, before, query.get("end") == "1")
+    def from_query(query: Mapping[str, str]) -> BrowseRequest:
+        """Parse the request from a URL's query."""
+        after = parse_seq(query.get("after"))
+        before = 0 if after else parse_seq(query.get("before"))
+        return BrowseRequest(query.get("selector", "").strip(), after, before, query.get("end") == "1")
 
     @property
     def at_start(self) -> bool:
-        """Whether it begins with the oldest."""
+        """Return whether it starts with the oldest message."""
         return not (self.newest_first or self.after or self.before)
 
     @property
     def at_end(self) -> bool:
-        """Whether it begins with the newest."""
+        """Return whether it starts with the newest message."""
         return self.newest_first and not (self.after or self.before)
 
     @property
-    def goes_back(self) -> bool:
-        """Whether the queue is read towards its oldest message."""
+    def is_backwards(self) -> bool:
+        """Return whether the queue is read towards its oldest message."""
         return bool(self.before) or self.at_end
 
     def url(self) -> str:
-        """The query by which it is asked for again."""
-        return url(selector=self.selector, after=self.after, before=self.before, end=int(self.newest_first))
+        """Return the query string of this request."""
+        return build_url(selector=self.selector, after=self.after, before=self.before, end=int(self.newest_first))
 
-    def page(self, queue: Destination) -> BrowsePage:
-        """What it finds, the oldest first whatever its order. Raises SelectorSyntaxError, DestinationNotFound."""
-        door, selector = gateway(), self.selector or None
+    def read_page(self, queue: Destination) -> BrowsePage:
+        """Read the page, oldest first in any order. Raises SelectorSyntaxError, DestinationNotFound."""
+        broker, selector = gateway(), self.selector or None
         try:
-            if self.goes_back:
-                return door.browse_back(queue, self.before or END_OF_LOG, PAGE_SIZE, selector)
-            return door.browse(queue, self.after, PAGE_SIZE, selector)
+            if self.is_backwards:
+                return broker.browse_back(queue, self.before or END_OF_LOG, PAGE_SIZE, selector)
+            return broker.browse(queue, self.after, PAGE_SIZE, selector)
         except DestinationNotFound:
             if queue not in mirror().current().stats:
                 raise
-            return BrowsePage([], 0, None)  # a composite that only forwards: it is there, and keeps nothing
+            return BrowsePage([], 0, None)  # a composite that only forwards: it exists and stores nothing
 
     def ordered(self, page: BrowsePage) -> list[BrowsedMessage]:
-        """What a page found, in its order."""
+        """Return the messages of a page in the order of this request."""
         return page.messages[::-1] if self.newest_first else page.messages
 
-    def tally(self, queue: Destination, page: BrowsePage) -> MatchCount | None:
-        """How many match in the whole queue, looked for from the same end, where the page does not show just that."""
+    def count_matches(self, queue: Destination, page: BrowsePage) -> MatchCount | None:
+        """Count the matches in the whole queue, scanned from the same end; None where the page shows them all."""
         at_an_end = self.at_start or self.at_end
         if not self.selector or (page.next is None and at_an_end):
             return None
         stats = mirror().current().stats.get(queue)
         if not at_an_end and stats is not None and stats.QueueSize > SCAN:
-            return None  # what is found near an end would say nothing of a page in the middle
-        count = gateway().count_back if self.goes_back else gateway().count
+            return None  # a count near an end says nothing about a page in the middle
+        count = gateway().count_back if self.is_backwards else gateway().count
         tally = count(queue, self.selector, page if at_an_end else None)
         return tally if at_an_end or tally.is_whole else None
 
-    def older(self, page: BrowsePage) -> Look | None:
-        """What lies before the page."""
-        if self.goes_back:
+    def older(self, page: BrowsePage) -> BrowseRequest | None:
+        """Return the request for the page of older messages."""
+        if self.is_backwards:
             return replace(self, before=page.next) if page.next else None
         if not self.after:
             return None
         return replace(self, after=0, before=page.messages[0].seq if page.messages else self.after + 1)
 
-    def newer(self, page: BrowsePage) -> Look | None:
-        """What lies behind it."""
-        if not self.goes_back:
+    def newer(self, page: BrowsePage) -> BrowseRequest | None:
+        """Return the request for the page of newer messages."""
+        if not self.is_backwards:
             return replace(self, after=page.next) if page.next else None
         if not self.before:
             return None
         return replace(self, before=0, after=page.messages[-1].seq if page.messages else self.before - 1)
 
 
-def newest(queue: Destination) -> int:
-    """The number of a queue's newest message, 0 where there is none."""
+def newest_seq(queue: Destination) -> int:
+    """Return the number of a queue's newest message, 0 for an empty queue."""
     try:
         return gateway().last(queue)
     except DestinationNotFound:
         return 0
 
 
-def url(**parts: str | int | None) -> str:
-    """A query of those parts that say something."""
+def build_url(**parts: str | int | None) -> str:
+    """Return a query string of the parts that are set."""
     return "?" + urlencode({name: value for name, value in parts.items() if value})
 
 
-def number(text: str | None) -> int:
-    """A message's number as a query has it; 0 for what is none."""
+def parse_seq(text: str | None) -> int:
+    """Parse a message number; 0 for anything invalid."""
     return int(text) if text and text.isdecimal() and len(text) < 19 else 0

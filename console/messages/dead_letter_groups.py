@@ -1,6 +1,6 @@
-"""Dead letters of all queues together: groups of those that failed alike, with their history. Reads through callables.
+"""Groups dead letters of all queues by cause and original destination. Reads queues through callables.
 
-The newest are read first, within a time and a number; what was not read is said.
+The newest are read first, within limits of time and number; the result says how many were read.
 """
 
 from __future__ import annotations
@@ -17,101 +17,101 @@ from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, pattern_of
 from brokerapp.engine.policy.broker_headers import CAUSE, COUNT, EARLIER_CAUSE, FAILED_AT, FIRST_FAILED_AT, brokers_word
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, DestinationStats
-from console.messages.message_view import Listed
+from console.messages.message_view import MessageView
 
-#: Seconds and messages that one look may take.
-PATIENCE, MAX_READ = 2.0, 50_000
+#: Limits of one survey: seconds and messages.
+TIMEOUT_SECONDS, MAX_READ = 2.0, 50_000
 PAGE = 500
-#: Bars of a history.
+#: Bars of a histogram.
 BARS = 48
 
 
 def is_dead_letter_queue(stats: DestinationStats) -> bool:
-    """Whether failed messages are kept there."""
+    """Return whether a destination is a dead-letter queue."""
     return stats.destination.is_queue and stats.DLQ
 
 
 @dataclass(slots=True)
-class Cluster:
-    """Dead letters of one origin that failed alike."""
+class DeadLetterGroup:
+    """Dead letters with the same original destination and the same pattern of their cause."""
 
     pattern: str
-    origin: str  #: STOMP form; "" when they do not say
+    origin: str  #: original destination in STOMP form; "" if not recorded
     queues: Counter[Destination] = field(default_factory=Counter)
     consumers: Counter[str] = field(default_factory=Counter)
     times: list[int] = field(default_factory=list)  #: of the latest failure of each, milliseconds since the epoch
-    first_ms: float = math.inf  #: of the first failure of any, before it was resubmitted, too
-    newest: Listed | None = None
-    resubmitted: int = 0  #: how many were sent again before
-    claimed: int = 0  #: how many did not fail here: they were sent there, and say themselves that they had failed
+    first_ms: float = math.inf  #: of the first failure, including those before a resubmission
+    newest: MessageView | None = None
+    resubmitted: int = 0  #: number of messages that were resubmitted before
+    claimed: int = 0  #: number of messages whose failure was reported by their sender, not by this broker
 
     @property
     def count(self) -> int:
-        """How many were read."""
+        """Return the number of messages read."""
         return sum(self.queues.values())
 
     @property
     def queue(self) -> Destination:
-        """The dead-letter queue that has most of them."""
+        """Return the dead-letter queue that holds most of them."""
         return self.queues.most_common(1)[0][0]
 
     @property
-    def worst(self) -> list[str]:
-        """The consumers that most of them failed with."""
+    def top_consumers(self) -> list[str]:
+        """Return the three consumers with the most failures."""
         return [name for name, _ in self.consumers.most_common(3)]
 
     @property
-    def from_where(self) -> Destination | None:
-        """Where they failed."""
+    def original_destination(self) -> Destination | None:
+        """Return the destination in which they failed."""
         return Destination.parse(self.origin) if self.origin else None
 
     @property
     def first(self) -> datetime | None:
-        """When any of them failed first; resubmissions that failed alike do not begin again."""
+        """Return the time of the first failure; a resubmission that failed alike does not reset it."""
         return datetime.fromtimestamp(self.first_ms / 1000, UTC) if self.times else None
 
     @property
     def last(self) -> datetime | None:
-        """When the last of them failed."""
+        """Return the time of the last failure."""
         return datetime.fromtimestamp(max(self.times) / 1000, UTC) if self.times else None
 
     @property
     def selector(self) -> str:
-        """What finds these messages in their queue."""
-        return " AND ".join(each for each in (_like_cause(self.pattern), _like_origin(self.origin)) if each)
+        """Return the selector that finds these messages in their queue."""
+        return " AND ".join(each for each in (_cause_condition(self.pattern), _origin_condition(self.origin)) if each)
 
     def bars(self, since_ms: float, until_ms: float, count: int = BARS) -> list[int]:
-        """How many failed in each part of a time."""
+        """Return the number of failures per bar of a time range."""
         return histogram(self.times, since_ms, until_ms, count)
 
 
 @dataclass(slots=True)
-class Survey:
-    """What a look at all dead letters found."""
+class DeadLetterSurvey:
+    """Dead letters of several queues, in groups."""
 
-    clusters: list[Cluster]
+    groups: list[DeadLetterGroup]
     read: int
-    holds: dict[Destination, int]  #: messages of each queue: as read, or as its node counts where not all was read
+    depths: dict[Destination, int]  #: messages of each queue: as read, or the node's count if not all were read
     times: list[int]
 
     @property
     def total(self) -> int:
-        """Dead letters of all these queues."""
-        return sum(self.holds.values())
+        """Return the number of dead letters in all queues."""
+        return sum(self.depths.values())
 
     @property
     def complete(self) -> bool:
-        """Whether every dead letter was read."""
+        """Return whether every dead letter was read."""
         return self.read >= self.total
 
-    def matching(self, text: str) -> list[Cluster]:
-        """The groups with this in their cause, origin or queue."""
+    def matching(self, text: str) -> list[DeadLetterGroup]:
+        """Return the groups with a text in their cause, original destination or queue."""
         part = text.lower()
-        return [each for each in self.clusters if part in f"{each.pattern} {each.origin} {each.queue}".lower()]
+        return [each for each in self.groups if part in f"{each.pattern} {each.origin} {each.queue}".lower()]
 
 
 def histogram(times: Iterable[int], since_ms: float, until_ms: float, count: int = BARS) -> list[int]:
-    """How many moments fall into each part of a time."""
+    """Count times per bar of a time range."""
     found, width = [0] * count, max(1.0, (until_ms - since_ms) / count)
     for each in times:
         if since_ms <= each <= until_ms:
@@ -119,31 +119,31 @@ def histogram(times: Iterable[int], since_ms: float, until_ms: float, count: int
     return found
 
 
-def clustered(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[Cluster]:
-    """Groups of dead letters, newest first given: those with the latest failure first."""
-    found: dict[tuple[str, str], Cluster] = {}
+def group_dead_letters(messages: Iterable[tuple[Destination, BrowsedMessage]]) -> list[DeadLetterGroup]:
+    """Group dead letters that are given newest first; the group with the latest failure comes first."""
+    found: dict[tuple[str, str], DeadLetterGroup] = {}
     for queue, message in messages:
         headers = message.headers
         pattern, origin = pattern_of(headers.get(CAUSE, "")), message.came_from or ""
-        cluster = found.setdefault((pattern, origin), Cluster(pattern, origin))
-        cluster.queues[queue] += 1
-        word = brokers_word(headers)
-        cluster.claimed += CAUSE in headers and CAUSE not in word
-        if consumer := word.get("dlqConsumer"):
-            cluster.consumers[consumer] += 1
-        failed_ms = _milliseconds(word.get(FAILED_AT) or headers.get("timestamp", ""))
+        group = found.setdefault((pattern, origin), DeadLetterGroup(pattern, origin))
+        group.queues[queue] += 1
+        properties = brokers_word(headers)
+        group.claimed += CAUSE in headers and CAUSE not in properties
+        if consumer := properties.get("dlqConsumer"):
+            group.consumers[consumer] += 1
+        failed_ms = _milliseconds(properties.get(FAILED_AT) or headers.get("timestamp", ""))
         if failed_ms is not None:
-            cluster.times.append(failed_ms)
-            cluster.first_ms = min(cluster.first_ms, failed_ms, _failed_before(word, pattern))
-        cluster.resubmitted += COUNT in word
-        cluster.newest = cluster.newest or Listed(message)
+            group.times.append(failed_ms)
+            group.first_ms = min(group.first_ms, failed_ms, _failed_before(properties, pattern))
+        group.resubmitted += COUNT in properties
+        group.newest = group.newest or MessageView(message)
     return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
 
 
-def _failed_before(word: Mapping[str, str], pattern: str) -> float:
-    """When a message that was resubmitted failed first like this, milliseconds since the epoch; infinity: never."""
-    first_ms = _milliseconds(word.get(FIRST_FAILED_AT, ""))
-    is_alike = pattern_of(word.get(EARLIER_CAUSE, "")) == pattern
+def _failed_before(properties: Mapping[str, str], pattern: str) -> float:
+    """Return when a resubmitted message first failed with this cause (ms since the epoch); infinity: never."""
+    first_ms = _milliseconds(properties.get(FIRST_FAILED_AT, ""))
+    is_alike = pattern_of(properties.get(EARLIER_CAUSE, "")) == pattern
     return first_ms if first_ms is not None and is_alike else math.inf
 
 
@@ -151,11 +151,13 @@ def _milliseconds(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 15 else None
 
 
-Browse = Callable[[Destination, int, int, str | None, int], BrowsePage]
+BrowseBack = Callable[[Destination, int, int, str | None, int], BrowsePage]
 
 
-def survey(queues: list[DestinationStats], browse_back: Browse, patience: float = PATIENCE) -> Survey:
-    """Read what these queues hold, the newest first, one page of each in turn."""
+def survey_queues(
+    queues: list[DestinationStats], browse_back: BrowseBack, patience: float = TIMEOUT_SECONDS
+) -> DeadLetterSurvey:
+    """Read dead-letter queues newest first, one page of each in turn, and group what was read."""
     deadline, read = time.monotonic() + patience, []
     waiting = [(each.destination, END_OF_LOG) for each in queues if each.QueueSize]
     while waiting and len(read) < MAX_READ and time.monotonic() < deadline:
@@ -164,15 +166,15 @@ def survey(queues: list[DestinationStats], browse_back: Browse, patience: float 
         read += [(queue, message) for message in reversed(page.messages)]
         if page.next is not None:
             waiting.append((queue, page.next))
-    clusters = clustered(read)
-    times = [each for cluster in clusters for each in cluster.times]
+    groups = group_dead_letters(read)
+    times = [each for group in groups for each in group.times]
     found_in, unread = Counter(queue for queue, _ in read), {queue for queue, _ in waiting}
-    told = {each.destination: each.QueueSize if each.destination in unread else 0 for each in queues}
-    holds = {queue: max(found_in[queue], size) for queue, size in told.items()}
-    return Survey(clusters, len(read), holds, times)
+    counts = {each.destination: each.QueueSize if each.destination in unread else 0 for each in queues}
+    holds = {queue: max(found_in[queue], size) for queue, size in counts.items()}
+    return DeadLetterSurvey(groups, len(read), holds, times)
 
 
-def _like_cause(pattern: str) -> str:
+def _cause_condition(pattern: str) -> str:
     if pattern == UNKNOWN:
         return "dlqDeliveryFailureCause IS NULL"
     if GAP not in pattern and len(pattern) < LONGEST:
@@ -181,7 +183,7 @@ def _like_cause(pattern: str) -> str:
     return f"dlqDeliveryFailureCause LIKE '{_escaped(pattern)}{end}'" + _escape_clause(pattern)
 
 
-def _like_origin(origin: str) -> str:
+def _origin_condition(origin: str) -> str:
     if not origin:
         return ""
     return f"(dlqRoute = '{_quoted(origin)}' OR dlqRoute LIKE '%,{_escaped(origin)}'" + _escape_clause(origin) + ")"

@@ -1,4 +1,4 @@
-"""A browsed message as pages show it: headers and properties apart, moments as such, values with types. Pure."""
+"""Browsed messages for pages: headers and properties apart, times parsed, values with types. No I/O."""
 
 from __future__ import annotations
 
@@ -22,117 +22,117 @@ from brokerapp.engine.policy.broker_headers import (
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors.values import DECIMAL_NUMBER
 
-#: Standard headers and properties of the broker that are moments, in milliseconds since the epoch.
-MOMENTS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, LIVED_UNTIL})
-#: Properties of a dead letter that a list says in words, or its selector asked for.
-TOLD = frozenset({CAUSE, ROUTE, "dlqConsumer"})
-#: What is no property of anybody: standard headers, and the one that says which of the others the broker wrote.
-HEADS = STANDARD | {WROTE}
-#: Properties shown in the list, and how long their values may be there.
+#: Standard headers and properties of the broker that are times, in milliseconds since the epoch.
+TIME_HEADERS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, LIVED_UNTIL})
+#: Properties of a dead letter that a list shows as text of their own.
+SUMMARIZED = frozenset({CAUSE, ROUTE, "dlqConsumer"})
+#: Headers that are not properties: the standard ones, and the one that lists what the broker wrote.
+NOT_PROPERTIES = STANDARD | {WROTE}
+#: Properties shown in a list, and the length of their values there.
 MAX_SHOWN, MAX_VALUE = 3, 24
 
 _NUMBER = re.compile(DECIMAL_NUMBER)
 
 
-def moment(text: str) -> datetime | None:
-    """Milliseconds since the epoch as a moment; None for what is none."""
+def parse_time(text: str) -> datetime | None:
+    """Parse milliseconds since the epoch; None for anything invalid."""
     return datetime.fromtimestamp(int(text) / 1000, UTC) if text.isdecimal() and 0 < len(text) < 15 else None
 
 
 def type_of(value: str) -> str:
-    """What a selector takes a property's text for, beside text."""
+    """Return the type that a selector sees in a property's value."""
     if _NUMBER.fullmatch(value):
         return "number"
     return "boolean" if value.lower() in ("true", "false") else "text"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A header or property, with what its value is."""
+class PropertyRow:
+    """A header or property with the type of its value."""
 
     name: str
     value: str
     type: str
-    moment: datetime | None = None
-    is_claim: bool = False  #: of a name that the broker uses, and not the broker's word: its sender wrote it
+    time: datetime | None = None
+    is_unverified: bool = False  #: a name of the broker's, but written by the sender
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A message as a row of a list, or as a panel."""
+class MessageView:
+    """A message as a row of a list or a panel shows it."""
 
     message: BrowsedMessage
-    asked: frozenset[str] = frozenset()  #: names of the properties that a selector reads: they come first
+    selector_properties: frozenset[str] = frozenset()  #: properties that the selector reads; they come first
 
     @property
-    def sent(self) -> datetime | None:
-        """When it was sent, by its timestamp header."""
-        return moment(self.message.headers.get("timestamp", ""))
+    def sent_at(self) -> datetime | None:
+        """Return when it was sent, from its timestamp header."""
+        return parse_time(self.message.headers.get("timestamp", ""))
 
     @property
-    def died(self) -> datetime | None:
-        """When it became a dead letter."""
-        return moment(self.word.get(FAILED_AT, ""))
+    def dead_lettered_at(self) -> datetime | None:
+        """Return when it was dead-lettered."""
+        return parse_time(self.broker_properties.get(FAILED_AT, ""))
 
     @property
-    def word(self) -> dict[str, str]:
-        """What the broker itself wrote of its failure, its way and who sent it (broker_headers)."""
+    def broker_properties(self) -> dict[str, str]:
+        """Return the properties that the broker itself wrote (see broker_headers)."""
         return brokers_word(self.message.headers)
 
     @property
-    def expires(self) -> datetime | None:
-        """When its time is over; None when it has all the time."""
+    def expires_at(self) -> datetime | None:
+        """Return when it expires; None if it never expires."""
         text = self.message.headers.get("expires", "0")
-        return moment(text) if text != "0" else None
+        return parse_time(text) if text != "0" else None
 
     @property
     def cause(self) -> str:
-        """Why it failed; "" when it did not."""
-        return self.word.get(CAUSE, "")
+        """Return the cause of its failure; "" if it did not fail."""
+        return self.broker_properties.get(CAUSE, "")
 
     @property
-    def claim(self) -> str:
-        """The cause of a failure that it came with: whoever sent it said so; "" when nobody did."""
+    def reported_cause(self) -> str:
+        """Return the cause of failure that its sender reported; "" without one."""
         return "" if self.cause else self.message.headers.get(CAUSE, "")
 
     @property
-    def resubmits(self) -> int:
-        """How often operators sent it again."""
-        text = self.word.get(COUNT, "")  # perhaps masked
+    def resubmit_count(self) -> int:
+        """Return how often operators resubmitted it."""
+        text = self.broker_properties.get(COUNT, "")  # perhaps masked
         return int(text) if text.isdecimal() else 0
 
     @property
-    def pairs(self) -> list[Pair]:
-        """All properties: what is no standard header."""
-        claimed = (NAMES | {CLAIMED}) - self.word.keys()
-        return [_pair(name, value, name in claimed) for name, value in self.properties]
+    def property_rows(self) -> list[PropertyRow]:
+        """Return all properties, which are the headers that are not standard."""
+        claimed = (NAMES | {CLAIMED}) - self.broker_properties.keys()
+        return [_property_row(name, value, name in claimed) for name, value in self.properties]
 
     @property
-    def standard_pairs(self) -> list[Pair]:
-        """The standard headers with their moments."""
-        return [_pair(name, value) for name, value in self.standard]
+    def header_rows(self) -> list[PropertyRow]:
+        """Return the standard headers with their parsed times."""
+        return [_property_row(name, value) for name, value in self.headers]
 
     @property
     def properties(self) -> list[tuple[str, str]]:
-        """All that is no standard header, by name; what was asked for first."""
-        found = ((name, value) for name, value in self.message.headers.items() if name not in HEADS)
-        return sorted(found, key=lambda pair: (pair[0] not in self.asked, pair[0]))
+        """Return names and values of all properties, those of the selector first, then by name."""
+        found = ((name, value) for name, value in self.message.headers.items() if name not in NOT_PROPERTIES)
+        return sorted(found, key=lambda pair: (pair[0] not in self.selector_properties, pair[0]))
 
     @property
-    def standard(self) -> list[tuple[str, str]]:
-        """The standard headers, in the order they have on the wire."""
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the standard headers in the order of the frame."""
         return [(name, value) for name, value in self.message.headers.items() if name in STANDARD]
 
     @property
-    def shown(self) -> list[tuple[str, str]]:
-        """The first properties, shortened; the failure's own are said in words."""
-        told = [(name, value) for name, value in self.properties if name not in TOLD]
+    def preview_properties(self) -> list[tuple[str, str]]:
+        """Return the first properties with shortened values, without those shown as text of their own."""
+        told = [(name, value) for name, value in self.properties if name not in SUMMARIZED]
         return [
             (name, value if len(value) <= MAX_VALUE else value[: MAX_VALUE - 1] + "…")
             for name, value in told[:MAX_SHOWN]
         ]
 
 
-def _pair(name: str, value: str, is_claim: bool = False) -> Pair:
-    when = moment(value) if name in MOMENTS and value != "0" else None
-    return Pair(name, value, "moment" if when else type_of(value), when, is_claim)
+def _property_row(name: str, value: str, is_claim: bool = False) -> PropertyRow:
+    when = parse_time(value) if name in TIME_HEADERS and value != "0" else None
+    return PropertyRow(name, value, "moment" if when else type_of(value), when, is_claim)

@@ -1,4 +1,4 @@
-"""Messages that wait until they are due, by whichever door one comes: who may know of one, and how it is taken back."""
+"""Scheduled messages for pages and the REST API: visibility and cancellation."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from console.broker.gateway import gateway
 
 
 def targets_of(message: ScheduledMessage) -> tuple[Destination, ...]:
-    """Where it goes when it is due; nothing where that names no destination."""
+    """Return the destinations of a scheduled message; none if they cannot be parsed."""
     try:
         return Destination.parse_list(message.to)
     except InvalidDestination:
         return ()
 
 
-def is_seen(message: ScheduledMessage, sees: Sees) -> bool:
-    """Whether somebody may know of it: of all places where it goes."""
+def is_visible(message: ScheduledMessage, sees: Sees) -> bool:
+    """Return whether the user may see all destinations of a scheduled message."""
     targets = targets_of(message)
     return sees is everything or (bool(targets) and all(map(sees, targets)))
 
 
-def forget(request: HttpRequest, job: str) -> None:
-    """Take a message back before it is due. Raises RequestRefused, PermissionDenied."""
+def cancel(request: HttpRequest, job: str) -> None:
+    """Cancel a scheduled message. Raises RequestRefused, PermissionDenied."""
     found = gateway().waiting_as(job)
     if found is None:
         require(request, Verb.REMOVE)
-        raise RequestRefused(f"no message waits as job {job!r}: it is delivered, or was taken back")
+        raise RequestRefused(f"scheduled message {job!r} not found: it was delivered or cancelled")
     targets = targets_of(found)
     for each in targets:
         require(request, Verb.REMOVE, each)

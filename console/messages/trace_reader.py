@@ -1,4 +1,4 @@
-"""The console's look at the recorded trace of single messages. What it cannot read it says; it never fails a page."""
+"""Reads recorded trace events of single messages. An unreadable trace counts as incomplete; it never raises."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from analytics.readers.message_trace import TraceReader, TraceSearchResult
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for the messages of one page.
-PATIENCE = 1.0
+#: Seconds that a page may wait for the trace.
+TIMEOUT_SECONDS = 1.0
 
 
-def events_of(ids: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
-    """All that was recorded of these messages."""
+def events_of(ids: Sequence[str], patience: float = TIMEOUT_SECONDS) -> TraceSearchResult:
+    """Return all recorded events of these messages."""
     return _trace().of(ids, patience)
 
 
-def search(text: str, names: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
-    """What was sent with this id, or this value of one of these properties."""
+def search(text: str, names: Sequence[str], patience: float = TIMEOUT_SECONDS) -> TraceSearchResult:
+    """Find messages that were sent with an id, or a value of one of these properties."""
     return _trace().find(text, names, patience)
 
 
-def processed(ids: Sequence[str]) -> dict[str, set[str]] | None:
-    """Where each of these messages was acknowledged; None when the trace knows nothing of any of them."""
+def acknowledged_in(ids: Sequence[str]) -> dict[str, set[str]] | None:
+    """Return the destinations where each message was acknowledged; None if the trace has none of them."""
     found = events_of(ids)
     if not found.events:
         return None

@@ -22,7 +22,7 @@ from brokerapp.model.network_stats import (
     NetworkStats,
 )
 from brokerapp.model.stats_records import NodeStatus
-from console.destinations.placement import Standing, standing_of
+from console.destinations.placement import NodeStatusView, node_status_view
 from console.ui.formatting import number_format
 
 Cells = dict[str, Any]
@@ -119,7 +119,7 @@ class TopologyDiagram:
 
     broker: str
     nodes: Sequence[NodeStatus]
-    standings: dict[str, Standing]  #: of the nodes, by their sessions
+    standings: dict[str, NodeStatusView]  #: of the nodes, by their sessions
     connectors: list[ConnectorCard]
     incoming: list[IncomingRow]
     boxes: list[BrokerBox]
@@ -182,7 +182,7 @@ def build_diagram(
         for number, (_, network) in enumerate(networks)
         for place, each in enumerate(network.incoming)
     ]
-    standings = {each.node: standing_of(each, sees_all) for each in nodes}
+    standings = {each.node: node_status_view(each, sees_all) for each in nodes}
     return TopologyDiagram(broker, nodes, standings, cards, incoming, _broker_boxes(cards, incoming, cluster, sees_all))
 
 

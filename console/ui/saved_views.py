@@ -9,16 +9,16 @@ from django.urls import reverse
 
 from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
-from console.destinations.clients.clients import CONNECTIONS, SUBSCRIBERS
-from console.destinations.lists import ListQuery
+from console.destinations.clients.clients import CONNECTION_TABLE, SUBSCRIPTION_TABLE
+from console.destinations.lists import DestinationQuery
 from console.ui.preferences.models import SavedView
 
 #: Pages whose views can be kept, by their names: the query of each as it reads it itself.
 LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {
-    "queues": lambda query: ListQuery.read(DestinationKind.QUEUE, query).url(),
-    "topics": lambda query: ListQuery.read(DestinationKind.TOPIC, query).url(),
-    "subscribers": lambda query: SUBSCRIBERS.page((), query).url(),
-    "connections": lambda query: CONNECTIONS.page((), query).url(),
+    "queues": lambda query: DestinationQuery.read(DestinationKind.QUEUE, query).url(),
+    "topics": lambda query: DestinationQuery.read(DestinationKind.TOPIC, query).url(),
+    "subscribers": lambda query: SUBSCRIPTION_TABLE.page((), query).url(),
+    "connections": lambda query: CONNECTION_TABLE.page((), query).url(),
 }
 
 

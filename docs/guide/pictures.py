@@ -57,7 +57,7 @@ PAGES = (
     Picture("queue", AUDIT),
     Picture("messages", f"{AUDIT}messages/?selector=customer+LIKE+%27C-00%25%27", size=LOW),
     Picture("message", f"{AUDIT}messages/?end=1", do="j", size=LOW),
-    Picture("dead-letters", "/dlq/"),
+    Picture("dead-letters", "/dead-letters/"),
     Picture("send", "/send/"),
     Picture("routing", "/routing/"),
     Picture("kinds", "/routing/new"),

@@ -26,15 +26,15 @@ DEEPER = (
     ("", "#panel a:has-text('Journey')"),
     (reverse_lazy("messages", args=["ActiveMQ.DLQ"]), "tbody th[scope=row] a"),
     ("", "#panel a:has-text('Resubmit')"),
-    (reverse_lazy("dlq"), "tbody a:has-text('Look')"),
-    (reverse_lazy("dlq"), "tbody a:has-text('Resubmit')"),
+    (reverse_lazy("dead-letters"), "tbody a:has-text('Look')"),
+    (reverse_lazy("dead-letters"), "tbody a:has-text('Resubmit')"),
     (reverse_lazy("users"), "tbody th[scope=row] a"),
 )
 #: Where the console can be seen as somebody else does.
 AS_SUPPORT = reverse_lazy("effective", query={"kind": "role", "name": "support", "scopes": "axe.>"})
 #: Forms that menu and palette reach in two steps.
 FORMS = (
-    reverse_lazy("act", query={"action": "edit"}, args=["axe.orders"]),
+    reverse_lazy("message-action", query={"action": "edit"}, args=["axe.orders"]),
     reverse_lazy("tokens"),
     reverse_lazy("new-alert"),
     reverse_lazy("new-masking-rule"),
@@ -94,7 +94,7 @@ def _depth(door: Gateway, queue: str) -> int:
 
 def made(page: Page, site) -> list[str]:
     """A job that waits for a worker, and a draft, with the pages on which colours mean most."""
-    page.goto(site.url + reverse("act", args=["axe.orders"]) + "?action=copy")
+    page.goto(site.url + reverse("message-action", args=["axe.orders"]) + "?action=copy")
     page.locator("#target").fill("axe.copies")
     page.get_by_role("button", name=re.compile("^Copy")).click()
     page.wait_for_url("**/jobs/*/")

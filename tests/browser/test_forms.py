@@ -124,7 +124,7 @@ def test_no_password_of_a_form_is_kept(page_of, site):
 def test_an_action_of_a_message_leads_back_to_its_form_after_the_login(page_of, site, client):
     client.send("/queue/kept.moved", "x", headers={"persistent": "true"})
     page = page_of("admin", forgiven="404")  # where the form is sent to is no page
-    address = site.url + reverse("act", args=["kept.moved"], query={"action": "move"})
+    address = site.url + reverse("message-action", args=["kept.moved"], query={"action": "move"})
     move = page.get_by_role("button", name="Move 1 message")
     until(lambda: page.goto(address) and move.count(), "the message is stored")
     page.get_by_label("To", exact=True).fill("kept.target")

@@ -61,7 +61,7 @@ def wrong_of(message, copies):
     """What the journey of a message says that is not so."""
     journey, name = of_message(message.id), f"journey to {message.to}"
     stored = {each.place: each for each in copies if each.is_stored}
-    told = {str(each.place): each.state for each in journey.copies}
+    told = {str(each.destination): each.state for each in journey.copies}
     for place in sorted(stored.keys() | told.keys()):
         wanted = state_of(stored[place]) if place in stored else {"nothing"}
         if told.get(place) not in wanted:

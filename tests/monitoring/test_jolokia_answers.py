@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.model.stats_records import ConnectionDetails
-from console.destinations.clients.clients import Peer
+from console.destinations.clients.clients import ConnectionView
 from console.exporters.jolokia.agent import Agent, of_body, of_path
 from console.exporters.jolokia.errors import DENIED, BadRequest, Failure
 from console.exporters.jolokia.object_names import encoded
@@ -250,7 +250,7 @@ def test_who_consumes_and_who_produces_has_a_bean():
           "in_flight": 2, "delivered": 6, "acked": 4}],
         ["queue://Other"],
     )  # fmt: skip
-    agent = Agent(beans(_peers=[Peer.of(told)]), refuse)
+    agent = Agent(beans(_peers=[ConnectionView.of(told)]), refuse)
 
     def value_of(mbean, attribute=None):
         return agent.answer(of_body({"type": "read", "mbean": mbean, "attribute": attribute}, {}))["value"]

@@ -20,7 +20,7 @@ from console.access.models import MaskingRule
 from console.access.permissions import ROLES_BY_VERB, Role, Verb, permission_required
 from console.access.roles import MASKED_ROLES
 from console.accounts.login import recently_proved
-from console.messages.body_format import readings
+from console.messages.body_format import render_body
 
 #: What the form calls places and actions.
 PLACES = [
@@ -108,7 +108,7 @@ def _result(request: HttpRequest, rule: MaskRule, existing: MaskingRule | None) 
 
 
 def _shown(message: Any) -> dict[str, Any]:
-    text = "" if message.withheld else readings(message.body)[0].text
+    text = "" if message.withheld else render_body(message.body)[0].text
     return {"headers": message.headers, "text": text, "withheld": message.withheld, "masked": message.masked}
 
 

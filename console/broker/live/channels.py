@@ -24,10 +24,10 @@ from console.analyses.questions import is_readable
 from console.broker.live.frame_delta import Cells
 from console.broker.live.routing_cells import graph_cells
 from console.broker.snapshot import BrokerSnapshot, ChartPoint, visible_snapshot
-from console.destinations.clients.clients import known_connections, known_subscriptions
-from console.destinations.clients.connection_list import connections_of
-from console.destinations.lists import COLUMNS, row_of, visible_of
-from console.destinations.placement import home_of
+from console.destinations.clients.clients import visible_connection_ids, visible_subscription_logs
+from console.destinations.clients.connection_list import connection_rows
+from console.destinations.lists import COLUMNS, build_row, visible_destinations
+from console.destinations.placement import owner_node
 from console.messages.jobs import failed_again, job_service
 from console.metrics import health
 from console.topology.broken_links import find_broken_links
@@ -121,8 +121,8 @@ def list_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everyth
         if stats is None or not sees(destination):
             rows[destination.name] = {"gone": True}
         else:
-            rows[destination.name] = {column.name: text for column, text in row_of(picture, stats).cells}
-    return {"count": len(visible_of(picture, topic.kind, sees)), "rows": rows}
+            rows[destination.name] = {column.name: text for column, text in build_row(picture, stats).cells}
+    return {"count": len(visible_destinations(picture, topic.kind, sees)), "rows": rows}
 
 
 def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
@@ -131,7 +131,7 @@ def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = 
     stats = picture.stats.get(destination)
     if stats is None or not sees(destination):
         return {"gone": True}
-    home = home_of(picture.nodes, destination)
+    home = owner_node(picture.nodes, destination)
     return {**numbers_of(picture, stats), "home": home, "mark": chart_mark(mark_of(picture, stats))}
 
 
@@ -155,7 +155,7 @@ def chart_mark(mark: ChartPoint) -> list[float]:
 
 def connections_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows = everything) -> Cells:
     """The numbers of the connections shown, by id, and how many there are."""
-    by_id = {each.stats.id: each.stats for each in connections_of(picture) if knows(each.stats.id)}
+    by_id = {each.stats.id: each.stats for each in connection_rows(picture) if knows(each.stats.id)}
     rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
     return {"count": len(by_id), "rows": rows}
 
@@ -208,8 +208,8 @@ CELLS: dict[str, Callable[[BrokerSnapshot, LiveChannel, Callable[[Any], bool]], 
 
 #: Topics whose rows are no destinations: which of them somebody knows of who does not see everything. Asks a node.
 VISIBLE_ROWS: dict[str, Callable[[BrokerSnapshot, Sees], Container[str]]] = {
-    "connections": lambda picture, sees: known_connections(sees),
-    "subscribers": lambda picture, sees: known_subscriptions(picture.subscriptions, sees),
+    "connections": lambda picture, sees: visible_connection_ids(sees),
+    "subscribers": lambda picture, sees: visible_subscription_logs(picture.subscriptions, sees),
 }
 
 
@@ -221,9 +221,9 @@ def run_cells(user: AnyUser, topic: LiveChannel) -> Cells:
 def job_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """One job on messages, or those of the rows shown; of queues that the user may browse."""
     sees = visible(user, Verb.BROWSE)
-    cells = job_service.cells(topic.argument, topic.rows, sees)
+    cells = job_service.live_cells(topic.argument, topic.rows, sees)
     if topic.argument and cells:
-        cells |= failed_again.live_cells(job_service.find([topic.argument])[0])
+        cells |= failed_again.live_cells(job_service.find_jobs([topic.argument])[0])
     return cells
 
 

@@ -1,4 +1,4 @@
-"""Connections and subscriptions."""
+"""REST operations on connections and subscriptions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from console.api.common.paging import Paged, page_of
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.destinations.api import Removed
+from console.destinations.api import RemovedCountOut
 from console.destinations.clients import subscription_browser
-from console.destinations.clients.clients import known_connections
-from console.destinations.clients.close_connection import close, known_peer
-from console.destinations.clients.connection_list import connections_of
-from console.messages.api.messages import BrowsePageOut, BrowseQuery, shown
+from console.destinations.clients.clients import visible_connection_ids
+from console.destinations.clients.close_connection import close, get_connection
+from console.destinations.clients.connection_list import connection_rows
+from console.messages.api.messages import BrowsePageOut, BrowseQuery, message_out
 
 router = Router(tags=["clients"])
 
 
 class ConnectionOut(Schema):
-    """A STOMP connection."""
+    """A STOMP connection and its counters."""
 
     node: str
     id: str
@@ -61,8 +61,8 @@ class SubscriptionOut(Schema):
 
     name: str
     client_id: str
-    log: str = Field(description="Where its messages are kept, in native form")
-    href: str = Field(description="Its address in this API, which ends in the segment of its log")
+    log: str = Field(description="Destination that stores its messages, in native form")
+    href: str = Field(description="URL of the subscription in this API")
     topics: list[str]
     selector: str | None
     durable: bool
@@ -76,7 +76,7 @@ class SubscriptionOut(Schema):
 
 
 class SubscriptionPage(Schema):
-    """A page of subscriptions."""
+    """A page of named subscriptions."""
 
     items: list[SubscriptionOut]
     total: int
@@ -84,7 +84,7 @@ class SubscriptionPage(Schema):
     pages: int
 
 
-class NewSubscription(RequestBody):
+class SubscriptionIn(RequestBody):
     """A durable subscription to create."""
 
     client_id: str
@@ -97,10 +97,10 @@ class NewSubscription(RequestBody):
 def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List connections, oldest first."""
     sees = visible(request.user)
-    known = None if sees is everything else known_connections(sees)
+    known = None if sees is everything else visible_connection_ids(sees)
     found = [
-        {"node": each.node, **each.stats.to_json(), "subscriptions": _seen(each.stats.subscriptions, sees)}
-        for each in connections_of(mirror().current())
+        {"node": each.node, **each.stats.to_json(), "subscriptions": _visible_only(each.stats.subscriptions, sees)}
+        for each in connection_rows(mirror().current())
         if (known is None or each.stats.id in known)
         and q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
     ]
@@ -109,8 +109,8 @@ def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
 
 @operation(router, "DELETE", "/connections/{connection_id}", Verb.CLOSE, response={204: None})
 def close_connection(request: HttpRequest, connection_id: str) -> Any:
-    """End a connection; its client is told, and what it held goes back."""
-    close(request, known_peer(request.user, connection_id))
+    """Close a connection. Its in-flight messages are requeued."""
+    close(request, get_connection(request.user, connection_id))
     return Status(204, None)
 
 
@@ -126,12 +126,12 @@ def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
     ]
     found.sort(key=lambda each: each.subscription.key)
     page = page_of(found, query)
-    return page | {"items": [_shown(each, sees) for each in page["items"]]}
+    return page | {"items": [_subscription_out(each, sees) for each in page["items"]]}
 
 
 @operation(router, "POST", "/subscriptions", Verb.CREATE, response={201: dict[str, str]})
-def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
-    """Create a durable subscription before its client comes."""
+def create_subscription(request: HttpRequest, wanted: SubscriptionIn) -> Any:
+    """Create a durable subscription before its client connects."""
     topics = tuple(Destination.parse(each, DestinationKind.TOPIC) for each in wanted.topics)
     for each in topics:
         require(request, Verb.CREATE, each)
@@ -143,22 +143,27 @@ def create_subscription(request: HttpRequest, wanted: NewSubscription) -> Any:
 
 @operation(router, "GET", "/subscriptions/{name:log}/messages", Verb.BROWSE, response=BrowsePageOut)
 def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQuery, Query()]) -> Any:
-    """Browse what a named subscription keeps, without consuming it."""
+    """Browse the backlog of a named subscription without consuming it."""
     where = _log(log)
-    page, messages = subscription_browser.browse(
-        request.user, subscription_browser.browsable(request, where), where, query.after, query.limit, query.selector
+    page, messages = subscription_browser.browse_backlog(
+        request.user,
+        subscription_browser.get_browsable(request, where),
+        where,
+        query.after,
+        query.limit,
+        query.selector,
     )
-    return {"items": list(map(shown, messages)), "scanned": page.scanned, "next": page.next}
+    return {"items": list(map(message_out, messages)), "scanned": page.scanned, "next": page.next}
 
 
-@operation(router, "DELETE", "/subscriptions/{name:log}", Verb.CLOSE, response=Removed)
+@operation(router, "DELETE", "/subscriptions/{name:log}", Verb.CLOSE, response=RemovedCountOut)
 def delete_subscription(request: HttpRequest, log: str) -> Any:
-    """Delete a named subscription with what it keeps."""
+    """Delete a named subscription and its backlog."""
     destination = _log(log)
     kept = gateway().run(gateway().admin.subscriptions())
     found = next((each for each in kept if each.numbers.destination == destination), None)
     if found is None:
-        raise Http404(f"There is no subscription {destination.name}.")
+        raise Http404(f"Subscription {destination.name} not found. It may have been deleted.")
     for topic in found.subscription.topics:
         require(request, Verb.CLOSE, topic)
     before = {"subscription": str(found.subscription), "QueueSize": found.numbers.QueueSize}
@@ -169,7 +174,7 @@ def delete_subscription(request: HttpRequest, log: str) -> Any:
 
 
 def _log(name: str) -> Destination:
-    """The log of a subscription, as an address names it: with its scheme or without."""
+    """Return the log of a subscription from a path segment, with its scheme or without."""
     return Destination(DestinationKind.SUBSCRIPTION, name.removeprefix(f"{DestinationKind.SUBSCRIPTION}://"))
 
 
@@ -177,12 +182,12 @@ def _href(log: Destination) -> str:
     return reverse("api:delete_subscription", args=[log.name])
 
 
-def _seen(subscriptions: list[str], sees: Sees) -> list[str]:
-    """Those of what one sees; temporary queues and the like are nobody else's."""
+def _visible_only(subscriptions: list[str], sees: Sees) -> list[str]:
+    """Return the visible destinations; temporary ones belong to their connection only."""
     return [each for each in subscriptions if sees(Destination.parse(each))]
 
 
-def _shown(each: Any, sees: Sees) -> dict[str, Any]:
+def _subscription_out(each: Any, sees: Sees) -> dict[str, Any]:
     subscription, numbers = each.subscription, each.numbers
     counts = {name: getattr(numbers, name) for name in SubscriptionOut.model_fields if hasattr(numbers, name)}
     return {

@@ -1,7 +1,7 @@
-"""Who is connected, as pages show it: connections and subscribers as lists that are paged, sorted and searched.
+"""Connections and topic subscriptions for pages, as tables that are paged, sorted and searched.
 
-Connections in full are asked of the node, at most once a second a process and only while somebody looks. All else here
-is pure.
+Details of connections are requested from the node when a page needs them, at most once per second and process.
+Everything else has no I/O.
 """
 
 from __future__ import annotations
@@ -22,125 +22,125 @@ from console.broker.gateway import gateway
 from console.ui.formatting.tables import Table, TableColumn
 from console.ui.preferences import favourites
 
-#: Seconds for which an answer of the node is good enough for the next page.
-FRESH = 1.0
+#: Seconds for which an answer of the node is reused.
+CACHE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
-    """One connection, with its subscriptions."""
+class ConnectionView:
+    """A connection and its subscriptions, as pages show them."""
 
     stats: ConnectionStats
-    full: ConnectionDetails
+    details: ConnectionDetails
     consumers: tuple[ConsumerStats, ...]
 
     @staticmethod
-    def of(full: ConnectionDetails) -> Peer:
-        """What the node told of it."""
+    def from_stats(full: ConnectionDetails) -> ConnectionView:
+        """Build the view from what the node reported."""
         consumers = tuple(ConsumerStats(**each) for each in full.consumers)
-        return Peer(ConnectionStats(**full.connection), full, consumers)
+        return ConnectionView(ConnectionStats(**full.connection), full, consumers)
 
     @property
     def since(self) -> datetime:
-        """When it was made."""
-        return _moment(self.stats.connected_ms)
+        """Return when the client connected."""
+        return _to_datetime(self.stats.connected_ms)
 
     @property
     def name(self) -> str:
-        """What to call it: the client-id it gave itself."""
+        """Return the client id, or the connection id for a client without one."""
         return self.stats.client_id or self.stats.id
 
     @property
     def subject(self) -> str:
-        """What a star on it is of."""
+        """Return the key under which a user marks this client as a favorite."""
         return favourites.client_subject(self.name)
 
     @property
     def prefetch(self) -> int:
-        """Messages all its subscriptions may hold together."""
+        """Return the total prefetch of its subscriptions."""
         return sum(each.prefetch for each in self.consumers)
 
     @property
     def in_flight(self) -> int:
-        """Messages they hold."""
+        """Return how many messages are in flight to it."""
         return sum(each.in_flight for each in self.consumers)
 
     @property
     def destinations(self) -> list[Destination]:
-        """What it is subscribed to."""
+        """Return the destinations of its subscriptions."""
         return [each for consumer in self.consumers for each in destinations_of(consumer)]
 
     @property
-    def heard(self) -> float | None:
-        """Seconds since something came from it, where it promised heart-beats."""
-        return self.full.heard_ms_ago / 1000 if self.full.expects_every_ms else None
+    def idle_seconds(self) -> float | None:
+        """Return the seconds since it last sent anything; None if it negotiated no heart-beats."""
+        return self.details.heard_ms_ago / 1000 if self.details.expects_every_ms else None
 
     @property
-    def is_late(self) -> bool:
-        """Whether it keeps less than it promised."""
-        return self.heard is not None and self.full.heard_ms_ago > 1.5 * self.full.expects_every_ms
+    def is_heartbeat_late(self) -> bool:
+        """Return whether its heart-beat is overdue."""
+        return self.idle_seconds is not None and self.details.heard_ms_ago > 1.5 * self.details.expects_every_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriber:
-    """One subscription of topics: of a connection, or kept for a name whether somebody consumes it or not."""
+class TopicSubscription:
+    """A topic subscription: of an open connection, or a named one that exists while its client is offline."""
 
     client_id: str
-    name: str  #: of a named one; else what the client calls it
+    name: str  #: subscription name, or the client's own id of a non-durable one
     state: str  #: active, offline or plain
     topics: tuple[Destination, ...]
     selector: str = ""
     connection: str = ""
-    log: str = ""  #: of a named one: the destination of its messages, in native form
+    log: str = ""  #: of a named one: the destination that stores its messages, in native form
     shared: bool = False
     pending: int = 0
     in_flight: int = 0
     dispatched: int = 0
     enqueued: int = 0
     dequeued: int = 0
-    since_ms: int = 0  #: connected, or offline, since; 0: not known
-    oldest_ms: int = 0  #: when the oldest that waits came; 0: none waits
+    since_ms: int = 0  #: connected or offline since; 0: unknown
+    oldest_ms: int = 0  #: arrival of the oldest message; 0: none
     slow: bool = False
 
     @property
     def since(self) -> datetime | None:
-        """Connected, or offline, since."""
-        return _moment(self.since_ms) if self.since_ms else None
+        """Return since when it is connected or offline."""
+        return _to_datetime(self.since_ms) if self.since_ms else None
 
     @property
     def age(self) -> float:
-        """Seconds it is connected, or offline."""
+        """Return the seconds since it connected or went offline."""
         return max(0.0, time.time() - self.since_ms / 1000) if self.since_ms else 0.0
 
     @property
     def lag(self) -> float:
-        """Seconds that the oldest message waits for it."""
+        """Return the age of its oldest message in seconds."""
         return max(0.0, time.time() - self.oldest_ms / 1000) if self.oldest_ms else 0.0
 
 
-#: States of subscribers as the page calls them.
-STATES = {"active": "Durable, active", "offline": "Durable, offline", "plain": "Non-durable"}
+#: Labels of the states of subscriptions.
+SUBSCRIPTION_STATES = {"active": "Durable, active", "offline": "Durable, offline", "plain": "Non-durable"}
 
-CONNECTIONS = Table[Peer](
+CONNECTION_TABLE = Table[ConnectionView](
     columns=(
         TableColumn("client", "Client", lambda peer: peer.name.lower()),
         TableColumn("user", "User", lambda peer: peer.stats.user),
-        TableColumn("from", "From", lambda peer: peer.stats.remote_address),
+        TableColumn("from", "Address", lambda peer: peer.stats.remote_address),
         TableColumn("version", "STOMP", lambda peer: peer.stats.version),
-        TableColumn("since", "Since", lambda peer: -peer.stats.connected_ms),
+        TableColumn("since", "Connected", lambda peer: -peer.stats.connected_ms),
         TableColumn(
-            "heard", "Heard", lambda peer: peer.heard or 0.0, "Since something came, where it sends heart-beats"
+            "heard", "Heard", lambda peer: peer.idle_seconds or 0.0, "Since something came, where it sends heart-beats"
         ),
-        TableColumn("prefetch", "Prefetch", lambda peer: peer.prefetch, "Messages its subscriptions may hold", True),
-        TableColumn("flight", "In flight", lambda peer: peer.in_flight, "Messages it holds unacknowledged", True),
-        TableColumn("sent", "Sent", lambda peer: peer.stats.sent, "Messages it sent", True),
-        TableColumn("delivered", "Delivered", lambda peer: peer.stats.delivered, "Messages it was sent", True),
+        TableColumn("prefetch", "Prefetch", lambda peer: peer.prefetch, "Total prefetch of its subscriptions", True),
+        TableColumn("flight", "In flight", lambda peer: peer.in_flight, "Dispatched and not yet acknowledged", True),
+        TableColumn("sent", "Sent", lambda peer: peer.stats.sent, "Messages sent to the broker", True),
+        TableColumn("delivered", "Delivered", lambda peer: peer.stats.delivered, "Messages dispatched to it", True),
     ),
     chips={
         "slow": ("Slow", lambda peer: peer.stats.slow),
-        "blocked": ("Held back", lambda peer: peer.stats.blocked),
+        "blocked": ("Blocked", lambda peer: peer.stats.blocked),
         "consumers": ("Consumers", lambda peer: bool(peer.consumers)),
-        "producers": ("Producers", lambda peer: bool(peer.full.producing_to)),
+        "producers": ("Producers", lambda peer: bool(peer.details.producing_to)),
     },
     text=lambda peer: " ".join(
         (peer.name, peer.stats.id, peer.stats.user, peer.stats.remote_address, *map(str, peer.destinations))
@@ -148,48 +148,51 @@ CONNECTIONS = Table[Peer](
     subject=lambda peer: peer.subject,
 )
 
-SUBSCRIBERS = Table[Subscriber](
+SUBSCRIPTION_TABLE = Table[TopicSubscription](
     columns=(
         TableColumn("client", "Client", lambda each: each.client_id.lower(), "ClientId"),
         TableColumn("name", "Subscription", lambda each: each.name.lower(), "SubscriptionName"),
         TableColumn("topic", "Topic", lambda each: str(each.topics[0]) if each.topics else "", "DestinationName"),
-        TableColumn("age", "For", lambda each: each.age, "How long it is connected, or offline", True),
-        TableColumn("pending", "Pending", lambda each: each.pending, "PendingQueueSize", True),
-        TableColumn("lag", "Lag", lambda each: each.lag, "How long the oldest message waits for it", True),
+        TableColumn("age", "Duration", lambda each: each.age, "Time since it connected or went offline", True),
+        TableColumn("pending", "Backlog", lambda each: each.pending, "PendingQueueSize", True),
+        TableColumn("lag", "Oldest message", lambda each: each.lag, "Age of the oldest message in the backlog", True),
         TableColumn("flight", "In flight", lambda each: each.in_flight, "DispatchedQueueSize", True),
         TableColumn("dispatched", "Dispatched", lambda each: each.dispatched, "DispatchedCounter", True),
         TableColumn("enqueued", "Enqueued", lambda each: each.enqueued, "EnqueueCounter", True),
         TableColumn("dequeued", "Dequeued", lambda each: each.dequeued, "DequeueCounter", True),
     ),
     chips={
-        **{state: (label, lambda each, state=state: each.state == state) for state, label in STATES.items()},
-        "behind": ("Behind", lambda each: each.pending > 0),
+        **{
+            state: (label, lambda each, state=state: each.state == state)
+            for state, label in SUBSCRIPTION_STATES.items()
+        },
+        "behind": ("Lagging", lambda each: each.pending > 0),
     },
     text=lambda each: " ".join((each.client_id, each.name, *map(str, each.topics), each.selector)),
     subject=lambda each: each.log,
 )
 
 
-def subscribers(
-    peers: Iterable[Peer],
+def build_subscriptions(
+    peers: Iterable[ConnectionView],
     numbers: Mapping[Destination, DestinationStats],
     kept: Mapping[Destination, SubscriptionIdentity],
     offline: Mapping[str, int],
     oldest: Mapping[Destination, int],
-) -> list[Subscriber]:
-    """All subscribers of topics. Pure.
+) -> list[TopicSubscription]:
+    """Build the list of all topic subscriptions. No I/O.
 
-    `numbers` and `kept`: of the logs of named ones; `offline`: since when nobody consumes them, by name of the log;
-    `oldest`: when the first message of a log came (both ms since the epoch).
+    `numbers` and `kept` are by the log of a named subscription. `offline`: since when it has no consumer, by name of
+    the log; `oldest`: arrival of the first message of a log (both in ms since the epoch).
     """
     peers = list(peers)
     of_log = {each.log: (peer, each) for peer in peers for each in peer.consumers if each.log}
-    found = [_plain(peer, each) for peer in peers for each in peer.consumers if _is_plain(each)]
+    found = [_non_durable(peer, each) for peer in peers for each in peer.consumers if _is_non_durable(each)]
     for log, subscription in kept.items():
         peer, consumer = of_log.get(str(log), (None, None))
         stats = numbers.get(log) or DestinationStats(log)
         found.append(
-            Subscriber(
+            TopicSubscription(
                 client_id=subscription.client_id,
                 name=subscription.name,
                 state="plain" if not subscription.durable else "active" if stats.ConsumerCount or peer else "offline",
@@ -211,14 +214,14 @@ def subscribers(
     return found
 
 
-def _is_plain(consumer: ConsumerStats) -> bool:
+def _is_non_durable(consumer: ConsumerStats) -> bool:
     return not consumer.log and any(
         each.kind in (DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC) for each in destinations_of(consumer)
     )
 
 
-def _plain(peer: Peer, consumer: ConsumerStats) -> Subscriber:
-    return Subscriber(
+def _non_durable(peer: ConnectionView, consumer: ConsumerStats) -> TopicSubscription:
+    return TopicSubscription(
         client_id=peer.name,
         name=consumer.id,
         state="plain",
@@ -236,8 +239,10 @@ def _plain(peer: Peer, consumer: ConsumerStats) -> Subscriber:
     )
 
 
-def consumers_of(peers: Iterable[Peer], destination: Destination) -> list[tuple[Peer, ConsumerStats]]:
-    """Who receives from a destination."""
+def consumers_of(
+    peers: Iterable[ConnectionView], destination: Destination
+) -> list[tuple[ConnectionView, ConsumerStats]]:
+    """Return the consumers of a destination with their connections."""
     return [
         (peer, each)
         for peer in peers
@@ -246,92 +251,92 @@ def consumers_of(peers: Iterable[Peer], destination: Destination) -> list[tuple[
     ]
 
 
-def producers_of(peers: Iterable[Peer], destination: Destination) -> list[Peer]:
-    """Who sent to a destination and is still there."""
-    return [peer for peer in peers if str(destination) in peer.full.producing_to]
+def producers_of(peers: Iterable[ConnectionView], destination: Destination) -> list[ConnectionView]:
+    """Return the open connections that sent to a destination."""
+    return [peer for peer in peers if str(destination) in peer.details.producing_to]
 
 
 def destinations_of(consumer: ConsumerStats) -> list[Destination]:
-    """What a subscription is of."""
-    return [each for each in map(_parsed, consumer.destinations) if each]
+    """Return the destinations of a subscription."""
+    return [each for each in map(_parse_or_none, consumer.destinations) if each]
 
 
-def seen_by(peers: Iterable[Peer], sees: Callable[[Destination], bool]) -> list[Peer]:
-    """The connections that somebody may know of: those that use what they see, or nothing yet."""
-    return [peer for peer in peers if not (used := _used(peer)) or any(map(sees, used))]
+def visible_connections(peers: Iterable[ConnectionView], sees: Callable[[Destination], bool]) -> list[ConnectionView]:
+    """Return the connections that use a visible destination, or none yet."""
+    return [peer for peer in peers if not (used := _used_destinations(peer)) or any(map(sees, used))]
 
 
-def narrowed(peers: Iterable[Peer], sees: Sees) -> list[Peer]:
-    """The connections that somebody may know of, with what they may know of them: they use what they see, and that."""
+def redact_connections(peers: Iterable[ConnectionView], sees: Sees) -> list[ConnectionView]:
+    """Return the visible connections without their hidden destinations."""
     peers = list(peers)
-    return peers if sees is everything else [_narrowed(peer, sees) for peer in seen_by(peers, sees)]
+    return peers if sees is everything else [_redact(peer, sees) for peer in visible_connections(peers, sees)]
 
 
-def _narrowed(peer: Peer, sees: Sees) -> Peer:
+def _redact(peer: ConnectionView, sees: Sees) -> ConnectionView:
     seen = [(each, list(filter(sees, destinations_of(each)))) for each in peer.consumers]
     consumers = tuple(replace(each, destinations=list(map(str, found))) for each, found in seen if found)
-    targets = [each for each in peer.full.producing_to if sees(Destination.parse(each))]
-    return replace(peer, consumers=consumers, full=replace(peer.full, producing_to=targets))
+    targets = [each for each in peer.details.producing_to if sees(Destination.parse(each))]
+    return replace(peer, consumers=consumers, full=replace(peer.details, producing_to=targets))
 
 
-def _used(peer: Peer) -> list[Destination]:
-    return [*peer.destinations, *map(Destination.parse, peer.full.producing_to)]
+def _used_destinations(peer: ConnectionView) -> list[Destination]:
+    return [*peer.destinations, *map(Destination.parse, peer.details.producing_to)]
 
 
 def _covers(subscription: Destination, destination: Destination) -> bool:
     return subscription.kind is destination.kind and matches(subscription.physical.name, destination.name)
 
 
-def _parsed(text: str) -> Destination | None:
+def _parse_or_none(text: str) -> Destination | None:
     try:
         return Destination.parse(text, DestinationKind.QUEUE)
     except InvalidDestination:
         return None
 
 
-def _moment(milliseconds: int) -> datetime:
+def _to_datetime(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-# -- asking the node
+# -- requests to the node
 
-_asking = threading.Lock()
-_answer: tuple[float, object, list[Peer]] = (0.0, None, [])
+_lock = threading.Lock()
+_cached: tuple[float, object, list[ConnectionView]] = (0.0, None, [])
 
 
-def peers_now() -> list[Peer]:
-    """All connections in full, as of a second ago at most. Raises BrokerError."""
-    global _answer
-    with _asking:
-        asked_at, door, peers = _answer
-        if door is not gateway() or time.monotonic() - asked_at > FRESH:
-            door = gateway()
-            peers = [Peer.of(each) for each in door.run(door.admin.peers.all())]
-            _answer = (time.monotonic(), door, peers)
+def current_connections() -> list[ConnectionView]:
+    """Return all connections with details, at most one second old. Raises BrokerError."""
+    global _cached
+    with _lock:
+        asked_at, broker, peers = _cached
+        if broker is not gateway() or time.monotonic() - asked_at > CACHE_SECONDS:
+            broker = gateway()
+            peers = [ConnectionView.from_stats(each) for each in broker.run(broker.admin.peers.all())]
+            _cached = (time.monotonic(), broker, peers)
         return peers
 
 
-def subscribers_now(numbers: Mapping[Destination, DestinationStats]) -> list[Subscriber]:
-    """All subscribers of topics; those of connections only while a node answers."""
-    door = gateway()
+def current_subscriptions(numbers: Mapping[Destination, DestinationStats]) -> list[TopicSubscription]:
+    """Return all topic subscriptions; those of connections only while a node responds."""
+    broker = gateway()
     logs = list(numbers)
-    kept = door.run(door.admin.peers.named(logs))
+    kept = broker.run(broker.admin.peers.named(logs))
     waiting = [log for log in kept if numbers[log].QueueSize]
-    oldest = door.run(door.admin.peers.oldest(waiting))
+    oldest = broker.run(broker.admin.peers.oldest(waiting))
     try:
-        peers, offline = peers_now(), door.run(door.admin.peers.offline())
+        peers, offline = current_connections(), broker.run(broker.admin.peers.offline())
     except BrokerError:
         peers, offline = [], {}
-    return subscribers(peers, numbers, kept, offline, oldest)
+    return build_subscriptions(peers, numbers, kept, offline, oldest)
 
 
-def known_connections(sees: Callable[[Destination], bool]) -> frozenset[str]:
-    """Ids of the connections that somebody may know of. Raises BrokerError."""
-    return frozenset(peer.stats.id for peer in seen_by(peers_now(), sees))
+def visible_connection_ids(sees: Callable[[Destination], bool]) -> frozenset[str]:
+    """Return the ids of the visible connections. Raises BrokerError."""
+    return frozenset(peer.stats.id for peer in visible_connections(current_connections(), sees))
 
 
-def known_subscriptions(logs: Iterable[Destination], sees: Callable[[Destination], bool]) -> frozenset[str]:
-    """Names of the logs of named subscriptions that somebody may know of. Raises BrokerError."""
-    door = gateway()
-    kept = door.run(door.admin.peers.named(list(logs)))
+def visible_subscription_logs(logs: Iterable[Destination], sees: Callable[[Destination], bool]) -> frozenset[str]:
+    """Return the log names of the visible named subscriptions. Raises BrokerError."""
+    broker = gateway()
+    kept = broker.run(broker.admin.peers.named(list(logs)))
     return frozenset(log.name for log, each in kept.items() if any(map(sees, each.topics)))

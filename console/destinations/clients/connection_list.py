@@ -1,4 +1,4 @@
-"""Lists connections in brief, as nodes report them every second. Pure. In full: see clients.py."""
+"""Lists connections in brief, as nodes report them every second. No I/O; clients.py has the details."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from console.broker.snapshot import BrokerSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """One STOMP connection and the node it is on."""
+class ConnectionRow:
+    """A STOMP connection and the node that accepted it."""
 
     node: str
     stats: ConnectionStats
 
     @property
     def since(self) -> datetime:
-        """When it was made."""
+        """Return when the client connected."""
         return datetime.fromtimestamp(self.stats.connected_ms / 1000, UTC)
 
 
-def connections_of(picture: BrokerSnapshot) -> list[Connection]:
-    """All connections, oldest first."""
-    found = [Connection(node.node, ConnectionStats(**each)) for node in picture.nodes for each in node.connections]
+def connection_rows(picture: BrokerSnapshot) -> list[ConnectionRow]:
+    """Return all connections of a snapshot, oldest first."""
+    found = [ConnectionRow(node.node, ConnectionStats(**each)) for node in picture.nodes for each in node.connections]
     return sorted(found, key=lambda each: (each.stats.connected_ms, each.stats.id))

@@ -1,5 +1,6 @@
-"""What a durable or shared subscription keeps: who may browse all of its topics may browse it, and reads what they read
-there.
+"""Browses the backlog of a durable or shared subscription.
+
+Requires the permission to browse every topic of the subscription; bodies are masked as they are in these topics.
 """
 
 from __future__ import annotations
@@ -18,25 +19,28 @@ from console.access.roles import Verb
 from console.broker.gateway import gateway
 
 
-def browsable(request: HttpRequest, log: Destination) -> SubscriptionIdentity:
-    """The subscription of this log. Raises Http404, PermissionDenied."""
+def get_browsable(request: HttpRequest, log: Destination) -> SubscriptionIdentity:
+    """Return the subscription of a log. Raises Http404, PermissionDenied."""
     found = gateway().run(gateway().admin.peers.named([log]))
     if log not in found:
-        raise Http404(f"There is no subscription {log.name}.")
+        raise Http404(f"Subscription {log.name} not found. It may have been deleted.")
     for topic in found[log].topics:
         require(request, Verb.BROWSE, topic)
     return found[log]
 
 
-def browse(
+def browse_backlog(
     user: AnyUser, subscription: SubscriptionIdentity, log: Destination, after: int, limit: int, selector: str
 ) -> tuple[BrowsePage, list[MaskedMessage]]:
-    """A page of what it keeps, and its messages as the user reads them. Raises SelectorSyntaxError, RequestRefused."""
+    """Return a page of the backlog and its messages, masked for the user.
+
+    Raises SelectorSyntaxError, RequestRefused.
+    """
     topics = subscription.topics
-    # Of several topics the one whose bodies the user may not read decides.
+    # Of several topics, one whose bodies the user may not read decides.
     topic = next((each for each in topics if not has_permission(user, Verb.READ, each)), topics[0])
     if selector:
         check_selector(user, compile_selector(selector), topic)
     page = gateway().browse(log, after, limit, selector or None)
-    sent_to = LIST_SEPARATOR.join(each.stomp for each in topics)  # what is masked in one of them is masked here
+    sent_to = LIST_SEPARATOR.join(each.stomp for each in topics)  # a masking rule of any topic applies
     return page, [mask_message(user, replace(each, destination=sent_to), topic) for each in page.messages]

@@ -1,1 +1,1 @@
-"""Pages about queues, topics, connections and subscribers."""
+"""Pages about queues, topics, connections and subscriptions."""

@@ -1,4 +1,4 @@
-"""Queues and topics: finding one, and what an operator may do to it."""
+"""Pages and forms that create, pause, purge and delete queues and topics."""
 
 from __future__ import annotations
 
@@ -18,40 +18,44 @@ from console.ui.formatting.number_format import pluralize_count
 @require_POST
 @permission_required(Verb.PAUSE, queue_from_url)
 def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
-    """Let a queue give out nothing any more, or go on."""
+    """Pause or resume delivery from a queue."""
     service.pause(request, Destination.queue(name), paused)
-    messages.success(request, f"{name} is paused: it keeps what comes." if paused else f"{name} goes on.")
+    messages.success(
+        request, f"{name} is paused. New messages are stored but not delivered." if paused else f"{name} resumed."
+    )
     return redirect("queue", name=name)
 
 
 @require_POST
 @permission_required(Verb.PAUSE, queue_from_url)
-def forget_groups(request: HttpRequest, name: str) -> HttpResponse:
-    """Let a message group of a queue, or all, be assigned anew with the next message."""
-    count = service.forget_groups(request, Destination.queue(name), request.POST.get("group") or None)
-    messages.success(request, f"{pluralize_count(count, 'group')} will be assigned anew with the next message.")
-    return redirect(reverse("queue", kwargs={"name": name}) + "?tab=losses")
+def reset_groups(request: HttpRequest, name: str) -> HttpResponse:
+    """Reset the assignment of one message group of a queue, or of all."""
+    count = service.reset_groups(request, Destination.queue(name), request.POST.get("group") or None)
+    messages.success(
+        request, f"Assignment of {pluralize_count(count, 'message group')} reset. The next message reassigns it."
+    )
+    return redirect(reverse("queue", kwargs={"name": name}) + "?tab=issues")
 
 
 @require_POST
 @permission_required(Verb.CREATE, queue_from_url)
-def forget_selector(request: HttpRequest, name: str) -> HttpResponse:
-    """Remember one selector of a queue's former consumers no longer."""
-    found = service.forget_selector(request, Destination.queue(name), request.POST.get("selector", ""))
-    messages.success(request, "It is forgotten." if found else "It was forgotten already.")
+def delete_selector(request: HttpRequest, name: str) -> HttpResponse:
+    """Remove a selector of past consumers from the cache of a queue."""
+    found = service.delete_selector(request, Destination.queue(name), request.POST.get("selector", ""))
+    messages.success(request, "Selector removed." if found else "Selector was already removed.")
     return redirect("queue", name=name)
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.CREATE)
 def create(request: HttpRequest, kind: str) -> HttpResponse:
-    """Make a queue or topic by name."""
+    """Show the form that creates a queue or topic, and create it."""
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
             destination, is_new = service.create(request, DestinationKind(kind), name)
-            said = "exists now" if is_new else "was there already"
-            messages.success(request, f"The {kind} {destination.name} {said}. It stays until somebody deletes it.")
+            said = "created" if is_new else "already exists"
+            messages.success(request, f"{kind.capitalize()} {destination.name} {said}. It is kept until it is deleted.")
             return redirect(f"{kind}s")
         except BrokerError as refused:
             error = str(refused)
@@ -62,12 +66,12 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.REMOVE, queue_from_url)
 def purge(request: HttpRequest, name: str) -> HttpResponse:
-    """Remove all messages of a queue, after its name was typed."""
+    """Purge a queue after its name was typed."""
     destination = Destination.queue(name)
-    _, stats = service.existing(destination)
+    _, stats = service.get_stats(destination)
     if request.method == "POST" and request.POST.get("name") == name:
         count = service.purge(request, destination)
-        messages.success(request, f"{pluralize_count(count, 'message')} removed from {name}.")
+        messages.success(request, f"Queue {name} purged ({pluralize_count(count, 'message')}).")
         return redirect("queue", name=name)
     return _confirm(request, destination, "purge", f"Purge {pluralize_count(stats.QueueSize, 'message')} from {name}")
 
@@ -75,20 +79,20 @@ def purge(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.CREATE, destination_from_url)
 def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
-    """Remove a queue or topic with all it holds, after its name was typed."""
+    """Delete a queue or topic and its messages after its name was typed."""
     destination = Destination(DestinationKind(kind), name)
-    _, stats = service.existing(destination)
+    _, stats = service.get_stats(destination)
     if request.method == "POST" and request.POST.get("name") == name:
         count = service.delete(request, destination)
-        messages.success(request, f"The {kind} {name} is deleted, and {pluralize_count(count, 'message')} with it.")
+        messages.success(request, f"{kind.capitalize()} {name} deleted ({pluralize_count(count, 'message')}).")
         return redirect(f"{kind}s")
     held = f" with {pluralize_count(stats.QueueSize, 'message')}" if stats.QueueSize else ""
-    return _confirm(request, destination, "delete", f"Delete the {kind} {name}{held}")
+    return _confirm(request, destination, "delete", f"Delete {kind} {name}{held}")
 
 
 def _confirm(request: HttpRequest, destination: Destination, action: str, sentence: str) -> HttpResponse:
     typed = request.POST.get("name", "")
-    error = f"{typed!r} is not {destination.name!r}." if request.method == "POST" else ""
+    error = f"{typed!r} does not match {destination.name!r}." if request.method == "POST" else ""
     back = reverse(destination.kind, kwargs={"name": destination.name})
     context = {"destination": destination, "action": action, "sentence": sentence, "error": error, "back": back}
     return render(request, "components/confirm.html", context, status=400 if error else 200)

@@ -1,4 +1,4 @@
-"""Connections and subscribers: who is connected to which node, and what is kept for whom."""
+"""Pages about connections and topic subscriptions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.destinations.clients.clients import (
-    CONNECTIONS,
-    STATES,
-    SUBSCRIBERS,
-    Subscriber,
-    peers_now,
-    seen_by,
-    subscribers_now,
+    CONNECTION_TABLE,
+    SUBSCRIPTION_STATES,
+    SUBSCRIPTION_TABLE,
+    TopicSubscription,
+    current_connections,
+    current_subscriptions,
+    visible_connections,
 )
-from console.destinations.clients.close_connection import close, known_peer, require_all
+from console.destinations.clients.close_connection import close, get_connection, require_close
 from console.ui.formatting.number_format import pluralize_count
 from console.ui.preferences.favourites import favourites_of
 from console.ui.saved_views import views_menu
@@ -34,13 +34,13 @@ from console.ui.saved_views import views_menu
 @require_GET
 @permission_required(Verb.SEE)
 def connections(request: HttpRequest) -> HttpResponse:
-    """All STOMP connections, a page at a time."""
+    """Show a page of the list of connections."""
     picture, trouble = mirror().current(), ""
     try:
-        peers = seen_by(peers_now(), visible(request.user))
+        peers = visible_connections(current_connections(), visible(request.user))
     except BrokerError as error:
         peers, trouble = [], str(error)
-    page = CONNECTIONS.page(peers, request.GET, favourites_of(request.user))
+    page = CONNECTION_TABLE.page(peers, request.GET, favourites_of(request.user))
     context = {
         "page": page,
         "menu": views_menu(request.user, "connections", request.GET),
@@ -56,8 +56,8 @@ def connections(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.SEE)
 def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
-    """One connection: what it said of itself, what it consumes, where it sends."""
-    peer = known_peer(request.user, connection_id)
+    """Show one connection with its consumers and the destinations it sends to."""
+    peer = get_connection(request.user, connection_id)
     context = {"peer": peer, "sees": visible(request.user), "is_starred": peer.subject in favourites_of(request.user)}
     return render(request, "destinations/connection.html", context)
 
@@ -65,48 +65,46 @@ def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.CLOSE)
 def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
-    """End a connection, after a look at what it does; its client is told, and what it held goes back."""
-    peer = known_peer(request.user, connection_id)
-    require_all(request, peer)
+    """Ask for confirmation, then close a connection. Its in-flight messages are requeued."""
+    peer = get_connection(request.user, connection_id)
+    require_close(request, peer)
     if request.method == "GET":
         return render(request, "destinations/connection_close.html", {"peer": peer})
     close(request, peer)
-    messages.success(
-        request, f"The connection of {peer.name} is closed. A client that reconnects by itself comes back."
-    )
+    messages.success(request, f"Connection of {peer.name} closed. The client may reconnect automatically.")
     return redirect("connections")
 
 
 @require_GET
 @permission_required(Verb.SEE)
-def subscribers(request: HttpRequest) -> HttpResponse:
-    """All subscribers of topics: durable ones, active and offline, and those that are there only while connected."""
+def subscriptions(request: HttpRequest) -> HttpResponse:
+    """Show a page of the list of topic subscriptions, durable and non-durable."""
     sees = visible(request.user)
-    seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _subscribers(request)]
-    page = SUBSCRIBERS.page(seen, request.GET, favourites_of(request.user))
+    seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _subscriptions(request)]
+    page = SUBSCRIPTION_TABLE.page(seen, request.GET, favourites_of(request.user))
     context = {
         "page": page,
         "menu": views_menu(request.user, "subscribers", request.GET),
-        "states": STATES,
+        "states": SUBSCRIPTION_STATES,
         "part": "destinations/subscriber_rows.html",
     }
     return _rendered(request, "destinations/subscribers.html", context)
 
 
-def _subscribers(request: HttpRequest) -> list[Subscriber]:
+def _subscriptions(request: HttpRequest) -> list[TopicSubscription]:
     sees = visible(request.user)
-    found = subscribers_now(mirror().current().subscriptions)
+    found = current_subscriptions(mirror().current().subscriptions)
     return [each for each in found if any(map(sees, each.topics))]
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.CLOSE)
 def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
-    """Remove a durable subscription with what it keeps, after its name was typed."""
+    """Delete a durable subscription and its backlog after its name was typed."""
     kept = Destination(DestinationKind.SUBSCRIPTION, log)
-    subscriber = next((each for each in _subscribers(request) if each.log == str(kept)), None)
+    subscriber = next((each for each in _subscriptions(request) if each.log == str(kept)), None)
     if subscriber is None:
-        raise Http404(f"There is no subscription {log}.")
+        raise Http404(f"Subscription {log} not found. It may have been deleted.")
     for topic in subscriber.topics:
         require(request, Verb.CLOSE, topic)
     error = ""
@@ -118,16 +116,14 @@ def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
                 count = gateway().delete(kept)
                 change.after = {"removed": count}
             mirror().settle(lambda picture: kept not in picture.subscriptions)
-            messages.success(
-                request, f"The subscription {log} is gone, and {pluralize_count(count, 'message')} with it."
-            )
+            messages.success(request, f"Subscription {log} deleted ({pluralize_count(count, 'message')}).")
             return redirect("subscribers")
-        error = f"{request.POST.get('name', '')!r} is not {subscriber.name!r}."
+        error = f"{request.POST.get('name', '')!r} does not match {subscriber.name!r}."
     context = {"each": subscriber, "log": kept, "error": error}
     return render(request, "destinations/subscription_delete.html", context, status=400 if error else 200)
 
 
 def _rendered(request: HttpRequest, template: str, context: dict) -> HttpResponse:
-    """The page, or of it only the list where that is asked for."""
+    """Render the page, or only its list for a partial request."""
     only_list = request.htmx and not request.htmx.boosted
     return render(request, "components/table.html" if only_list else template, context)

@@ -1,4 +1,4 @@
-"""A queue or topic that is gone, while its past is still known: links of analyses, alerts and trails lead to it."""
+"""Page of a deleted queue or topic whose history is still stored: analyses, alerts and audit entries link to it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from console.broker.gateway import gateway
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
 
-#: Entries of the audit trail that the page shows.
+#: Audit entries that the page shows.
 MAX_CHANGES = 10
 
 
-def gone(request: HttpRequest, destination: Destination) -> HttpResponse:
-    """What is left of it: when something moved last, and its chart until then. Raises Http404 where nothing is."""
+def deleted_page(request: HttpRequest, destination: Destination) -> HttpResponse:
+    """Show when a deleted destination was last active and its chart until then. Raises Http404 without any history."""
     now = int(time.time())
     last = _last_moved(destination, now)
     may_read = has_permission(request.user, Verb.AUDIT)
     changes = AuditEntry.objects.filter(object=str(destination))[:MAX_CHANGES] if may_read else ()
     if last is None and not any(each.outcome == AuditEntry.Outcome.DONE for each in changes):
-        raise Http404(f"There is no {destination.kind} named {destination.name}.")
+        raise Http404(f"{str(destination.kind).capitalize()} {destination.name} not found. It may have been deleted.")
     window = _window(request, last or now, now)
     context: dict[str, Any] = {
         "destination": destination,
@@ -45,7 +45,7 @@ def gone(request: HttpRequest, destination: Destination) -> HttpResponse:
 
 
 def _last_moved(destination: Destination, now: int) -> int | None:
-    """When anything last came to it or left it (seconds since the epoch), by the history and by the archive."""
+    """Return when it last enqueued or dequeued (seconds since the epoch), from the history or the archive."""
     try:
         kept = [charts_history.read_points(gateway(), resolution, [destination])[0] for resolution in (FINE, COARSE)]
     except BrokerError:
@@ -61,7 +61,7 @@ def _last_moved(destination: Destination, now: int) -> int | None:
 
 
 def _window(request: HttpRequest, last: int, now: int) -> charts_history.ChartWindow:
-    """The window that the address names; else the shortest that shows how it ended."""
+    """Return the time range of the URL, or the shortest one that shows the last activity."""
     if charts_history.OF_WINDOW & set(request.GET):
         return charts_history.ChartWindow.read(request.GET, now)
     names = [name for name, (_, seconds) in charts_history.WINDOWS.items() if now - last < seconds * 3 // 4]

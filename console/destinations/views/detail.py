@@ -1,4 +1,4 @@
-"""One queue or topic: a page with tabs, of which each asks for what it shows and nothing else."""
+"""Page of one queue or topic, with tabs; each tab loads only what it shows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from console.broker.gateway import gateway
 from console.broker.live.channels import numbers_of
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations import policies
-from console.destinations.clients.clients import consumers_of, peers_now, producers_of
+from console.destinations.clients.clients import consumers_of, current_connections, producers_of
 from console.destinations.lists import COLUMNS
-from console.destinations.placement import home_of, node_of
-from console.destinations.queue_health import losses_of
-from console.destinations.services import existing
-from console.destinations.views.deleted import gone
+from console.destinations.placement import node_of_connection, owner_node
+from console.destinations.queue_health import delivery_issues
+from console.destinations.services import get_stats
+from console.destinations.views.deleted import deleted_page
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
 from console.routing.definitions.visibility import is_visible, visible_definitions
@@ -39,22 +39,22 @@ from console.ui.formatting import number_format
 from console.ui.preferences.favourites import favourites_of
 from console.ui.staticfiles import PLOTLY_STYLES
 
-#: Entries of the audit trail that a page shows of one destination.
+#: Audit entries of a destination that its page shows.
 MAX_CHANGES = 30
-DELAYS = "From the broker to the acknowledgement"
+LATENCY_TITLE = "Acknowledgement latency"
 
 
 @require_GET
 @permission_required(Verb.SEE, destination_from_url)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
-    """One queue or topic."""
+    """Show a tab of the page of a queue or topic; of a deleted one, its history."""
     destination = Destination(DestinationKind(kind), name).physical
     try:
-        picture, stats = existing(destination)
+        picture, stats = get_stats(destination)
     except Http404:
-        return gone(request, destination)
-    tab = request.GET.get("tab", "")
+        return deleted_page(request, destination)
+    tab = FORMER_TABS.get(tab := request.GET.get("tab", ""), tab)
     tab = tab if tab in TABS and kind in TABS[tab][1] else ""
     window = charts_history.ChartWindow.read(request.GET, time.time())
     numbers = numbers_of(picture, stats)
@@ -62,7 +62,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         "destination": destination,
         "stats": stats,
         "numbers": numbers,
-        "home": home_of(picture.nodes, destination),
+        "home": owner_node(picture.nodes, destination),
         "is_starred": str(destination) in favourites_of(request.user),
         "tab": tab,
         "tabs": [(each, label) for each, (label, kinds, _) in TABS.items() if kind in kinds],
@@ -92,7 +92,7 @@ def _windows(window: charts_history.ChartWindow) -> list[tuple[str, str, bool]]:
 
 
 def _oldest(stats: DestinationStats) -> str:
-    """How long its first message waits, in words; "" where none does."""
+    """Return the age of a queue's first message as text; "" for an empty queue."""
     if not stats.destination.is_queue or not stats.QueueSize:
         return ""
     try:
@@ -105,14 +105,15 @@ def _oldest(stats: DestinationStats) -> str:
 
 def _consumers(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     nodes = picture.nodes
-    found = consumers_of(peers_now(), stats.destination)
+    found = consumers_of(current_connections(), stats.destination)
     return {
-        "consumers": [(peer, each, node_of(nodes, peer.stats.id)) for peer, each in found], "several": len(nodes) > 1,
-    }  # fmt: skip
+        "consumers": [(peer, each, node_of_connection(nodes, peer.stats.id)) for peer, each in found],
+        "several": len(nodes) > 1,
+    }
 
 
 def _producers(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    return {"producers": producers_of(peers_now(), stats.destination)}
+    return {"producers": producers_of(current_connections(), stats.destination)}
 
 
 def _routing(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
@@ -121,12 +122,12 @@ def _routing(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationSt
     return {
         "feeders": [each for each in feeders if is_visible(each.definition, sees)],
         "unnamed": sum(not is_visible(each.definition, sees) for each in feeders),
-        "selectors": _remembered(stats.destination),
+        "selectors": _cached_selectors(stats.destination),
     }
 
 
-def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
-    """Selectors of a queue's former consumers, with the time of their last use."""
+def _cached_selectors(destination: Destination) -> list[tuple[str, datetime]]:
+    """Return the selectors of a queue's past consumers with the time of their last use."""
     if not destination.is_queue:
         return []
     found = gateway().selectors_of(destination)
@@ -136,7 +137,7 @@ def _remembered(destination: Destination) -> list[tuple[str, datetime]]:
 def _policy(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     entry = policy_of(definitions, stats.destination)
-    return {"policy": entry, "options": policies.options_of(entry) if entry else []}
+    return {"policy": entry, "options": policies.set_options(entry) if entry else []}
 
 
 def _history(
@@ -149,35 +150,40 @@ def _history(
     return {
         "chart": chart_of(request, window, stats.destination),
         "windows": _windows(window),
-        **_delays(window, stats.destination),
+        **_latency(window, stats.destination),
         "changes": changes,
         "may_read_changes": may_read,
     }
 
 
-def _delays(window: charts_history.ChartWindow, destination: Destination) -> dict[str, Any]:
-    """How long acks took, from the rollups: by consumer, and over time."""
+def _latency(window: charts_history.ChartWindow, destination: Destination) -> dict[str, Any]:
+    """Return the acknowledgement latency from the rollups: by consumer and over time."""
     rollups = rollup_history.rollups()
     width = window.resolution.step if window.is_rolled_up else width_for(window.start, window.end, time.time())
     points = rollups.points(window.start, window.end, width, str(destination))
     series = rollup_history.delays_over_time(points)
-    plot = Plot("delays", DELAYS, charts.lines(series.pop("at"), series, "milliseconds")) if series["at"] else None
+    plot = (
+        Plot("delays", LATENCY_TITLE, charts.lines(series.pop("at"), series, "milliseconds")) if series["at"] else None
+    )
     return {"delays": rollup_history.delays(rollups, window.start, window.end, width, destination), "delays_plot": plot}
 
 
-def _losses(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
-    return losses_of(stats)
+def _issues(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
+    return delivery_issues(stats)
 
+
+#: Names of tabs in URLs of former versions.
+FORMER_TABS = {"losses": "issues"}
 
 _BOTH = frozenset({"queue", "topic"})
 _Tab = Callable[[HttpRequest, BrokerSnapshot, DestinationStats, charts_history.ChartWindow], dict[str, Any]]
-#: Tabs: what the URL calls them, what the page does, for which kinds, and what each needs.
+#: Tabs: name in the URL, label, kinds of destinations, and the function that loads the context.
 TABS: dict[str, tuple[str, frozenset[str], _Tab]] = {
     "": ("Overview", _BOTH, _overview),
     "consumers": ("Consumers", _BOTH, _consumers),
     "producers": ("Producers", _BOTH, _producers),
     "routing": ("Routing", _BOTH, _routing),
     "policy": ("Policy", _BOTH, _policy),
-    "losses": ("Losses and groups", frozenset({"queue"}), _losses),
+    "issues": ("Delivery issues", frozenset({"queue"}), _issues),
     "history": ("History", _BOTH, _history),
 }

@@ -1,4 +1,4 @@
-"""The lists of queues and topics: a page of one, and what is done to several at once."""
+"""Pages that list queues and topics, with bulk actions."""
 
 from __future__ import annotations
 
@@ -19,53 +19,53 @@ from console.broker.gateway import gateway
 from console.broker.live.sparklines import read_sparklines
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
-from console.destinations.lists import PAGE_SIZES, ListQuery, columns_of, page_of
+from console.destinations.lists import PAGE_SIZES, DestinationQuery, columns_for, list_page
 from console.ui.formatting.number_format import pluralize_count
 from console.ui.preferences.favourites import favourites_of
 from console.ui.saved_views import views_menu
 
-#: What may be done to several at once: the right it needs, the kinds it is for, and what does it.
-Act = Callable[[Destination], object]
-BULK: dict[str, tuple[Verb, tuple[DestinationKind, ...], Act]] = {
+#: Bulk actions: required permission, kinds of destinations, and the function that runs one.
+BulkAction = Callable[[Destination], object]
+BULK: dict[str, tuple[Verb, tuple[DestinationKind, ...], BulkAction]] = {
     "pause": (Verb.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, True)),
     "resume": (Verb.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, False)),
     "purge": (Verb.REMOVE, (DestinationKind.QUEUE,), lambda queue: gateway().purge(queue)),
     "delete": (Verb.CREATE, NAMED_KINDS, lambda each: gateway().delete(each)),
 }
-#: Those that cannot be undone are confirmed by typing how many they are done to.
-TYPED = frozenset({"purge", "delete"})
-DONE = {"pause": "paused", "resume": "resumed", "purge": "purged", "delete": "deleted"}
-#: Selected at once: more are a page of their own, or a job.
+#: Actions that cannot be undone; they are confirmed by typing the number of destinations.
+TYPED_CONFIRMATION = frozenset({"purge", "delete"})
+PAST_TENSE = {"pause": "paused", "resume": "resumed", "purge": "purged", "delete": "deleted"}
+#: Destinations of one bulk action.
 MAX_SELECTED = max(PAGE_SIZES)
-#: Seconds a page of results may take; what is left then is said to be left.
-PATIENCE = 20.0
+#: Seconds that a bulk action may take; the rest is reported as skipped.
+TIMEOUT_SECONDS = 20.0
 
 
 @require_GET
 @permission_required(Verb.SEE)
 def queues(request: HttpRequest) -> HttpResponse:
-    """The list of queues."""
+    """Show a page of the list of queues."""
     return _list(request, DestinationKind.QUEUE)
 
 
 @require_GET
 @permission_required(Verb.SEE)
 def topics(request: HttpRequest) -> HttpResponse:
-    """The list of topics."""
+    """Show a page of the list of topics."""
     return _list(request, DestinationKind.TOPIC)
 
 
 def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
-    query, picture = ListQuery.read(kind, request.GET), mirror().current()
+    query, picture = DestinationQuery.read(kind, request.GET), mirror().current()
     starred = favourites_of(request.user)
-    page = page_of(picture, query, visible(request.user), starred)
+    page = list_page(picture, query, visible(request.user), starred)
     context = {
         "kind": kind,
         "query": query,
         "page": page,
         "rows": _rows(picture, page.rows, starred),
         "columns": [
-            (column, _sort_link(query, column.name), _aria_sort(query, column.name)) for column in columns_of(kind)
+            (column, _sort_link(query, column.name), _aria_sort(query, column.name)) for column in columns_for(kind)
         ],
         "name_link": _sort_link(query, "name"),
         "name_sort": _aria_sort(query, "name"),
@@ -85,7 +85,7 @@ def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
 
 
 def _rows(picture: BrokerSnapshot, rows: list, starred: frozenset[str]) -> list[tuple]:
-    """Rows with their sparklines, and whether they are starred; without lines when the store does not answer."""
+    """Return rows with sparkline and favorite flag; without sparklines while the store does not respond."""
     try:
         lines = read_sparklines(picture, [row.destination for row in rows])
     except BrokerError:
@@ -93,13 +93,13 @@ def _rows(picture: BrokerSnapshot, rows: list, starred: frozenset[str]) -> list[
     return [(row, lines.get(row.destination, ""), str(row.destination) in starred) for row in rows]
 
 
-def _sort_link(query: ListQuery, name: str) -> str:
+def _sort_link(query: DestinationQuery, name: str) -> str:
     if query.sort == name:
         return query.url(descending=not query.descending)
     return query.url(sort=name, descending=name != "name")  # numbers: the largest first
 
 
-def _aria_sort(query: ListQuery, name: str) -> str:
+def _aria_sort(query: DestinationQuery, name: str) -> str:
     if query.sort != name:
         return "none"
     return "descending" if query.descending else "ascending"
@@ -111,34 +111,33 @@ def _aria_sort(query: ListQuery, name: str) -> str:
 @require_POST
 @permission_required(Verb.SEE)
 def bulk(request: HttpRequest, kind: str) -> HttpResponse:
-    """Do one thing to all that are selected; each needs the right for it, and each has an entry in the audit trail."""
+    """Run an action on all selected destinations. Each is checked for permission and gets its own audit entry."""
     action, names = request.POST.get("action", ""), request.POST.getlist("name")[:MAX_SELECTED]
     back = (
         _list_url(kind)
-        + ListQuery.read(DestinationKind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
+        + DestinationQuery.read(DestinationKind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
     )
     if action not in BULK or DestinationKind(kind) not in BULK[action][1] or not names:
-        messages.error(request, "Select something, and say what to do with it.")
+        messages.error(request, "Select at least one destination and an action.")
         return redirect(back)
     selected = [Destination(DestinationKind(kind), name) for name in names]
-    if action in TYPED and request.POST.get("typed") != str(len(selected)):
+    if action in TYPED_CONFIRMATION and request.POST.get("typed") != str(len(selected)):
         stats, sees = mirror().current().stats, visible(request.user)
         held = sum(stats[each].QueueSize for each in selected if each in stats and sees(each))
         context = {"action": action, "kind": kind, "selected": selected, "held": held, "back": back}
         context |= {"query": request.POST.get("query", ""), "failed": "typed" in request.POST}
         return render(request, "destinations/bulk.html", context)
-    _do(request, action, selected)
+    _run_bulk(request, action, selected)
     return redirect(back)
 
 
-def _do(request: HttpRequest, action: str, selected: list[Destination]) -> None:
+def _run_bulk(request: HttpRequest, action: str, selected: list[Destination]) -> None:
     verb, _, act = BULK[action]
-    done, trouble, deadline = 0, [], time.monotonic() + PATIENCE
+    done, trouble, deadline = 0, [], time.monotonic() + TIMEOUT_SECONDS
     for destination in selected:
         if time.monotonic() > deadline:
-            trouble.append(
-                f"{pluralize_count(len(selected) - done - len(trouble), 'other')} not tried: it took too long"
-            )
+            left = pluralize_count(len(selected) - done - len(trouble), "other")
+            trouble.append(f"{left} skipped: the action exceeded {TIMEOUT_SECONDS:g} s")
             break
         if not has_permission(request.user, verb, destination):
             trail.denied(request, verb.name.lower(), destination, permission_message(verb, destination))
@@ -151,16 +150,16 @@ def _do(request: HttpRequest, action: str, selected: list[Destination]) -> None:
         except BrokerError as refused:
             trouble.append(f"{destination.name}: {refused}")
     if done:
-        messages.success(request, f"{pluralize_count(done, selected[0].kind)} {DONE[action]}.")
+        messages.success(request, f"{pluralize_count(done, selected[0].kind)} {PAST_TENSE[action]}.")
     for sentence in trouble[:5]:
         messages.error(request, sentence)
     if len(trouble) > 5:
-        messages.error(request, f"and {len(trouble) - 5} more that could not be {DONE[action]}")
-    _settle(action, selected)
+        messages.error(request, f"{len(trouble) - 5} more could not be {PAST_TENSE[action]}")
+    _wait_until_listed(action, selected)
 
 
-def _settle(action: str, selected: list[Destination]) -> None:
-    """Wait a moment until the list shows it."""
+def _wait_until_listed(action: str, selected: list[Destination]) -> None:
+    """Wait until the snapshot shows the result, for a moment at most."""
     last = selected[-1]
     if action == "delete":
         mirror().settle(lambda picture: last not in picture.stats)

@@ -1,4 +1,4 @@
-"""What a named subscription of topics keeps, browsed as a queue is, without consuming."""
+"""Page that browses the backlog of a named topic subscription without consuming it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ from django.views.decorators.http import require_GET
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.model.destination import Destination, DestinationKind
 from console.access.permissions import Verb, permission_required
-from console.destinations.clients.subscription_browser import browsable, browse
-from console.messages.body_format import readings
-from console.messages.message_view import Listed
+from console.destinations.clients.subscription_browser import browse_backlog, get_browsable
+from console.messages.body_format import render_body
+from console.messages.message_view import MessageView
 
 PAGE_SIZE = 50
 
 
 @require_GET
 @permission_required(Verb.BROWSE)
-def kept(request: HttpRequest, log: str) -> HttpResponse:
-    """A page of its messages: `after` is the number to go on from, `selector` what they must match, `seq` the one
-    that is opened. Who may browse all of its topics may browse it, and reads what they read there.
+def subscription_messages(request: HttpRequest, log: str) -> HttpResponse:
+    """Show a page of a subscription's backlog.
+
+    Query: `after` is the message number to continue from, `selector` filters, `seq` is the opened message. Requires the
+    permission to browse every topic of the subscription.
     """
     where = Destination(DestinationKind.SUBSCRIPTION, log)
-    subscription = browsable(request, where)
+    subscription = get_browsable(request, where)
     selector, after = request.GET.get("selector", "").strip(), _number(request, "after")
     context = {"subscription": subscription, "log": where, "selector": selector}
     try:
-        page, messages = browse(request.user, subscription, where, after, PAGE_SIZE, selector)
+        page, messages = browse_backlog(request.user, subscription, where, after, PAGE_SIZE, selector)
     except SelectorSyntaxError as wrong:
         return render(request, "destinations/subscription_messages.html", context | {"wrong": wrong})
-    rows = list(map(Listed, messages))
+    rows = list(map(MessageView, messages))
     opened = next((each for each in rows if each.message.seq == _number(request, "seq")), None)
     context |= {
         "page": page,
         "rows": rows,
         "opened": opened,
-        "readings": readings(opened.message.body) if opened and not opened.message.withheld else [],
+        "renderings": render_body(opened.message.body) if opened and not opened.message.withheld else [],
         "here": _url(selector=selector, after=after),
         "first": _url(selector=selector) if after else "",
         "next": _url(selector=selector, after=page.next) if page.next is not None else "",

@@ -16,8 +16,8 @@ from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination, DestinationKind, is_pattern
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats, SubscriptionStats
-from console.destinations.clients.clients import Peer
-from console.destinations.clients.connection_list import Connection
+from console.destinations.clients.clients import ConnectionView
+from console.destinations.clients.connection_list import ConnectionRow
 from console.exporters.jolokia.client_beans import Consumer, consumers, consumers_by_destination
 from console.exporters.jolokia.object_names import DOMAIN, NamePattern, ObjectName, encoded
 from console.exporters.options import MonitorOptions
@@ -86,7 +86,7 @@ class Beans:
             consumerId=encoded(consumer.id),
         )
 
-    def name_of_producer(self, peer: Peer) -> ObjectName:
+    def name_of_producer(self, peer: ConnectionView) -> ObjectName:
         """The name of the bean of what a connection sends."""
         return self.name(endpoint="dynamicProducer", clientId=encoded(peer.name), producerId=encoded(peer.stats.id))
 
@@ -202,7 +202,7 @@ class Beans:
         return [each for each in self._consumers_by_destination if is_pattern(each.name)]
 
     @cached_property
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[ConnectionRow]:
         """The connections of the node."""
         return self.reading.connections
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from brokerapp.model.destination import Destination, DestinationKind
-from console.destinations.clients.clients import Peer
-from console.destinations.clients.connection_list import Connection
+from console.destinations.clients.clients import ConnectionView
+from console.destinations.clients.connection_list import ConnectionRow
 from console.exporters.jolokia.attribute_rows import BOOLEAN, INT, LONG, NAME, NAMES, TEXT, Row, fixed
 from console.exporters.jolokia.beans import Beans
 from console.exporters.jolokia.client_beans import NOT_SET, Consumer
@@ -66,7 +66,7 @@ CONSUMER: tuple[Row, ...] = (
     _told("Priority", "byte", "priority", 0),
     _told("SlowConsumer", BOOLEAN, "slow", False),
     ("UserName", TEXT, lambda each, beans: each.peer.stats.user if each.peer else None),
-    ("Connection", NAME, _connection),
+    ("ConnectionRow", NAME, _connection),
 )
 #: Of those of a topic that nothing is kept for.
 TOPIC_CONSUMER: tuple[Row, ...] = (
@@ -83,11 +83,11 @@ DURABLE: tuple[Row, ...] = (
 )
 
 
-def _targets(peer: Peer) -> list[Destination]:
-    return list(map(Destination.parse, peer.full.producing_to))
+def _targets(peer: ConnectionView) -> list[Destination]:
+    return list(map(Destination.parse, peer.details.producing_to))
 
 
-def _sends_to(*kinds: DestinationKind) -> Callable[[Peer, Beans], bool]:
+def _sends_to(*kinds: DestinationKind) -> Callable[[ConnectionView, Beans], bool]:
     return lambda peer, beans: any(each.kind in kinds for each in _targets(peer))
 
 
@@ -114,7 +114,7 @@ def _of_stats(name: str, type: str, field: str) -> Row:
     return name, type, lambda each, beans: getattr(each.stats, field)
 
 
-def _its_consumers(each: Connection, beans: Beans) -> list[ObjectName]:
+def _its_consumers(each: ConnectionRow, beans: Beans) -> list[ObjectName]:
     return [beans.name_of_consumer(one) for one in beans.consumers if one.peer and one.peer.stats.id == each.stats.id]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import ConsumerStats, SubscriptionStats
-from console.destinations.clients.clients import Peer, destinations_of
+from console.destinations.clients.clients import ConnectionView, destinations_of
 
 #: What ActiveMQ says in place of what is not known.
 NOT_SET = "NOTSET"
@@ -22,7 +22,7 @@ class Consumer:
     """One subscription: of a connection (`peer` and `stats`), kept as a durable one (`kept`), or both."""
 
     destinations: tuple[Destination, ...]
-    peer: Peer | None = None
+    peer: ConnectionView | None = None
     stats: ConsumerStats | None = None
     kept: SubscriptionStats | None = None
 
@@ -95,11 +95,11 @@ class Consumer:
         return getattr(self.stats, field) if self.stats else default
 
 
-def consumers(peers: Iterable[Peer], durables: Iterable[SubscriptionStats]) -> list[Consumer]:
+def consumers(peers: Iterable[ConnectionView], durables: Iterable[SubscriptionStats]) -> list[Consumer]:
     """All of them: those of connections, then the durable ones in their order."""
     durables = list(durables)
     kept = {str(each.numbers.destination) for each in durables}
-    there: dict[str, tuple[Peer, ConsumerStats]] = {}
+    there: dict[str, tuple[ConnectionView, ConsumerStats]] = {}
     found = []
     for peer in peers:
         for stats in peer.consumers:

@@ -1,6 +1,6 @@
-"""Dead letters: all that one may browse, in groups that failed alike, and how far sending them again would reach.
+"""REST operations on dead letters, grouped by cause, and on the impact of resubmitting them.
 
-A group is sent again by a job with its queue and its selector.
+A group is resubmitted by a job with its queue and its selector.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from console.access.roles import Verb
 from console.api.common.inputs import Count
 from console.api.common.operations import operation
 from console.api.common.paging import PageQuery, page_of
-from console.destinations.api import of_address
-from console.messages.dead_letter_survey import survey_for
+from console.destinations.api import addressed_destination
+from console.messages.dead_letter_survey import survey_visible
 from console.messages.jobs import requests
-from console.messages.jobs.spec import Wish
+from console.messages.jobs.spec import JobSpec
 
 router = Router(tags=["messages"])
 
 
-class GroupOut(Schema):
-    """Messages that failed alike. The times are of those that say when they failed."""
+class DeadLetterGroupOut(Schema):
+    """Dead letters with the same cause and original destination. Times are of those with a recorded failure time."""
 
     cause: str
-    origin: str = Field(description="Where they failed")
+    origin: str = Field(description="Original destination")
     queue: str
     count: int
     first: datetime | None
     last: datetime | None
-    resubmitted: int = Field(description="How many of them were sent again before")
-    claimed: int = Field(description="How many came there as they are: they say themselves why they failed")
-    selector: str = Field(description="Finds them in their queue")
+    resubmitted: int = Field(description="Number of messages that were resubmitted before")
+    claimed: int = Field(description="Number of messages whose failure was reported by their sender")
+    selector: str = Field(description="Selector that matches them in their queue")
 
 
-class GroupPage(Schema):
-    """A page of groups, the latest failure first. `read` of `dead` messages were looked at."""
+class DeadLetterGroupPage(Schema):
+    """A page of groups, the latest failure first. `read` of `dead` messages were scanned."""
 
-    items: list[GroupOut]
+    items: list[DeadLetterGroupOut]
     total: int
     page: int
     pages: int
@@ -50,44 +50,44 @@ class GroupPage(Schema):
     dead: int
 
 
-class GroupQuery(PageQuery):
-    """Which ones: those whose cause, origin or queue has this in it."""
+class DeadLetterQuery(PageQuery):
+    """Filter by text in cause, original destination or queue."""
 
     q: str = ""
 
 
-class ReachOut(Schema):
-    """A queue that messages would come to, and how many of them were processed there before."""
+class ImpactTargetOut(Schema):
+    """A queue that messages would reach, and how many of them were processed there before."""
 
     queue: str
     processed: int
     warning: str
 
 
-class BlastOut(Schema):
-    """Messages that would take the same way."""
+class ImpactGroupOut(Schema):
+    """Messages that would reach the same targets."""
 
     target: str | None
     count: int
     sentence: str
     is_safe: bool
-    reaches: list[ReachOut]
-    unnamed: int = Field(description="Queues and topics beside these, which you may not see")
+    reaches: list[ImpactTargetOut]
+    unnamed: int = Field(description="Number of queues and topics hidden by missing permission")
 
 
-class RadiusOut(Schema):
-    """All ways of the messages that were chosen. `looked_at` of `of` were followed."""
+class ImpactOut(Schema):
+    """Impact of the selected messages. `looked_at` of `of` messages were routed."""
 
-    blasts: list[BlastOut]
+    blasts: list[ImpactGroupOut]
     looked_at: int
     of: int
     notes: list[str]
     is_safe: bool
-    traced: bool = Field(description="Whether the trace says where they were processed")
+    traced: bool = Field(description="Whether the trace has where they were processed")
 
 
-class RadiusQuery(Schema):
-    """What would be done to which messages: those of `seq`, else those that match `selector`, else all."""
+class ImpactQuery(Schema):
+    """Action and messages: those of `seq`, else those that match `selector`, else all."""
 
     action: Literal["retry", "move", "copy"] = "retry"
     target: str = ""
@@ -95,39 +95,41 @@ class RadiusQuery(Schema):
     selector: str = ""
 
 
-@operation(router, "GET", "", Verb.BROWSE, response=GroupPage)
-def list_dead_letters(request: HttpRequest, query: Annotated[GroupQuery, Query()]) -> Any:
-    """List dead letters in groups that failed alike."""
-    found = survey_for(request.user)
-    groups = [_shown(each) for each in found.matching(query.q)]
+@operation(router, "GET", "", Verb.BROWSE, response=DeadLetterGroupPage)
+def list_dead_letters(request: HttpRequest, query: Annotated[DeadLetterQuery, Query()]) -> Any:
+    """List dead letters grouped by cause and original destination."""
+    found = survey_visible(request.user)
+    groups = [_group_out(each) for each in found.matching(query.q)]
     return page_of(groups, query) | {"read": found.read, "dead": found.total}
 
 
-@operation(router, "GET", "/{name:name}/radius", Verb.BROWSE, of_address, response=RadiusOut)
-def get_radius(request: HttpRequest, name: str, query: Annotated[RadiusQuery, Query()]) -> Any:
-    """Where messages of a queue would come if they were sent again now; nothing is sent."""
+@operation(router, "GET", "/{name:name}/radius", Verb.BROWSE, addressed_destination, response=ImpactOut)
+def get_radius(request: HttpRequest, name: str, query: Annotated[ImpactQuery, Query()]) -> Any:
+    """Assess which destinations messages of a queue would reach if sent now. Nothing is sent."""
     target = Destination.parse(query.target) if query.target else None
-    wish = Wish(query.action, Destination.queue(name), target, tuple(query.seq), query.selector, 0, "asked", "")
-    wish.check()
-    requests.check(request, wish)
-    found = requests.blast_radius(request, wish, requests.chosen(wish))
+    spec = JobSpec(query.action, Destination.queue(name), target, tuple(query.seq), query.selector, 0, "asked", "")
+    spec.check()
+    requests.check_request(request, spec)
+    found = requests.impact_of(request, spec, requests.choose_messages(spec))
     return {
-        "blasts": [_blast(each) for each in found.blasts], "looked_at": found.looked_at, "of": found.of,
+        "blasts": [_impact_group_out(each) for each in found.groups], "looked_at": found.checked, "of": found.total,
         "notes": found.notes, "is_safe": found.is_safe, "traced": found.traced,
     }  # fmt: skip
 
 
-def _shown(cluster: Any) -> dict[str, Any]:
+def _group_out(group: Any) -> dict[str, Any]:
     return {
-        "cause": cluster.pattern, "origin": cluster.origin, "queue": str(cluster.queue), "count": cluster.count,
-        "first": cluster.first, "last": cluster.last, "resubmitted": cluster.resubmitted, "claimed": cluster.claimed,
-        "selector": cluster.selector,
+        "cause": group.pattern, "origin": group.origin, "queue": str(group.queue), "count": group.count,
+        "first": group.first, "last": group.last, "resubmitted": group.resubmitted, "claimed": group.claimed,
+        "selector": group.selector,
     }  # fmt: skip
 
 
-def _blast(blast: Any) -> dict[str, Any]:
-    reaches = [{"queue": str(e.destination), "processed": e.processed, "warning": e.warning} for e in blast.named]
+def _impact_group_out(group: Any) -> dict[str, Any]:
+    reaches = [
+        {"queue": str(e.destination), "processed": e.processed, "warning": e.warning} for e in group.visible_queues
+    ]
     return {
-        "target": str(blast.target) if blast.target else None, "count": blast.count, "sentence": blast.sentence,
-        "is_safe": blast.is_safe, "reaches": reaches, "unnamed": blast.unnamed,
+        "target": str(group.target) if group.target else None, "count": group.count, "sentence": group.sentence,
+        "is_safe": group.is_safe, "reaches": reaches, "unnamed": group.hidden_count,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Jobs: messages moved, copied, retried, edited and deleted in the background, with an outcome for each."""
+"""REST operations on jobs, which move, copy, resubmit, edit and delete messages in the background."""
 
 from __future__ import annotations
 
@@ -23,99 +23,100 @@ from console.api.common.operations import operation
 from console.api.common.paging import Paged, PageQuery, page_of
 from console.broker.gateway import gateway
 from console.messages.jobs import failed_again, job_service, requests
-from console.messages.jobs.edit_input import as_texts
+from console.messages.jobs.edit_input import to_stomp_values
 from console.messages.jobs.models import Job
-from console.messages.jobs.spec import MAX_RATE, MAX_SELECTION, Wish
+from console.messages.jobs.spec import MAX_RATE, MAX_SELECTION, JobSpec
 
 router = Router(tags=["jobs"])
 
 
-class EditIn(RequestBody):
-    """What is changed of each message; all else of it stays as it is."""
+class JobEditIn(RequestBody):
+    """Changes to each message; everything else is kept."""
 
     set: dict[str, StrictBool | StrictInt | StrictFloat | str] = Field(
         {}, description=f"Properties, and of the headers {', '.join(EDITABLE)}, with their values"
     )
-    remove: list[str] = Field([], description="The same, to be there no more")
+    remove: list[str] = Field([], description="Properties and headers to remove")
     persistent: bool | None = None
     priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] | None = None
-    lives: Annotated[int, Field(ge=0, le=MAX_LIFE, description="Seconds from when it is sent; 0: for ever")] | None = (
+    lives: Annotated[int, Field(ge=0, le=MAX_LIFE, description="Time to live in seconds; 0 = never expires")] | None = (
         None
     )
-    body: str | None = Field(None, description="In place of each message's own; null: the same bytes")
+    body: str | None = Field(None, description="New body of each message; null = unchanged")
     encoding: Literal["text", "base64"] = "text"
-    keeps: bool = Field(False, description="Whether the originals stay where they are")
+    keeps: bool = Field(False, description="Whether the originals are kept")
 
-    def edit(self) -> MessageEdit:
-        """As the broker takes it. Raises RequestRefused."""
+    def to_edit(self) -> MessageEdit:
+        """Convert to an edit. Raises RequestRefused."""
         body = None if self.body is None else body_of(self.body, self.encoding)
         found = MessageEdit(
-            as_texts(self.set), tuple(self.remove), self.persistent, self.priority, self.lives, body,
+            to_stomp_values(self.set), tuple(self.remove), self.persistent, self.priority, self.lives, body,
             self.encoding == "base64", self.keeps,
         )  # fmt: skip
         found.check()
         return found
 
 
-class NewJob(RequestBody):
-    """What shall be done to the messages `seqs`, or to all that match `selector` (empty: all)."""
+class JobIn(RequestBody):
+    """Action on the messages `seqs`, or on all that match `selector` (empty: all)."""
 
     action: Literal["move", "copy", "retry", "remove", "edit"]
     queue: str
     target: str = Field(
-        "", description="Of a move or copy; of an edit, else dead letters go to where they failed, others to this queue"
+        "",
+        description="Of a move, copy or edit. Default of an edit: original destination of a dead letter, or same queue",
     )
-    edit: EditIn | None = Field(None, description="Of an edit")
+    edit: JobEditIn | None = Field(None, description="Changes of an edit")
     seqs: Annotated[list[Count], Field(max_length=MAX_SELECTION)] = []
     selector: str = ""
-    rate: Annotated[int, Field(ge=0, le=MAX_RATE, description="Messages a second; 0: as fast as it goes")] = 0
-    reason: str = Field("", description="Needed for a retry and an edit")
+    rate: Annotated[int, Field(ge=0, le=MAX_RATE, description="Messages/s; 0 = no limit")] = 0
+    reason: str = Field("", description="Required for a retry and an edit")
     name: str = ""
 
-    def wish(self) -> Wish:
-        """The same as jobs are asked for. Raises RequestRefused, SelectorSyntaxError."""
+    def to_spec(self) -> JobSpec:
+        """Convert to a job specification. Raises RequestRefused, SelectorSyntaxError."""
         if self.edit is not None and self.action != "edit":
-            raise RequestRefused(f"to {self.action} messages takes no edit")
+            raise RequestRefused(f"edit: not allowed for action {self.action}")
         fields = self.model_dump(include={"action", "selector", "rate", "reason", "name"})
-        return Wish(
+        return JobSpec(
             queue=Destination.queue(Destination.parse(self.queue).name),
             target=Destination.parse(self.target) if self.target else None,
             seqs=tuple(self.seqs),
-            edit=self.edit.edit() if self.edit is not None else None,
+            edit=self.edit.to_edit() if self.edit is not None else None,
             **fields,
         )
 
 
-class ChangeOut(Schema):
-    """One thing a message says, before and after; null: it is not there."""
+class EditChangeOut(Schema):
+    """A header or body before and after an edit; null = absent."""
 
     name: str
     before: str | None
     after: str | None
 
 
-class PreviewOut(Schema):
-    """How many messages were chosen, and the first of them before and after."""
+class EditPreviewOut(Schema):
+    """Number of matching messages, and the first of them before and after the edit."""
 
     count: int
-    is_whole: bool = Field(description="Whether these are all; else at least so many")
-    looked_at: int = Field(0, description="Messages that were looked at, where these are not all")
-    of: int = Field(0, description="Messages in the queue, where these are not all")
+    is_whole: bool = Field(description="Whether the count is exact (otherwise a lower bound)")
+    looked_at: int = Field(0, description="Messages scanned, if the count is not exact")
+    of: int = Field(0, description="Messages in the queue, if the count is not exact")
     seq: int | None = None
     id: str = ""
-    is_hidden: bool = Field(False, description="Parts of it are masked for this caller: it would be left alone")
-    changes: list[ChangeOut] = []
+    is_hidden: bool = Field(False, description="Whether it is masked for the caller; such messages are not edited")
+    changes: list[EditChangeOut] = []
 
 
-class EditOut(Schema):
-    """What a job changes of each message, as far as this caller may see it; of a body, its size."""
+class JobEditOut(Schema):
+    """A change to each message, masked for the caller; of a body, its size."""
 
     name: str
     value: str
 
 
 class JobOut(Schema):
-    """How a job stands."""
+    """State and progress of a job."""
 
     id: UUID
     name: str
@@ -123,7 +124,7 @@ class JobOut(Schema):
     queue: str
     target: str
     selector: str
-    edit: list[EditOut]
+    edit: list[JobEditOut]
     reason: str
     asked_by: str
     approved_by: str
@@ -138,7 +139,7 @@ class JobOut(Schema):
     started: datetime | None
     finished: datetime | None
     came_back: int | None = Field(
-        None, description="Of one job that sends messages again: how many failed again so far, or at least so many"
+        None, description="Resubmitted messages that failed again so far, or a lower bound; only for a single job"
     )
 
 
@@ -151,24 +152,24 @@ class JobPage(Schema):
     pages: int
 
 
-class JobRate(RequestBody):
-    """Messages a second; 0: as fast as it goes."""
+class JobRateIn(RequestBody):
+    """Rate in messages/s; 0 = no limit."""
 
     rate: Annotated[int, Field(ge=0, le=MAX_RATE)]
 
 
 class OutcomeOut(Schema):
-    """What became of one message."""
+    """Outcome of a job for one message."""
 
     seq: int
     message_id: str
-    new_id: str = Field(description="Of the message sent in its place, when it was edited")
+    new_id: str = Field(description="Id of the message that replaced it in an edit")
     outcome: str
     detail: str
 
 
 class OutcomePage(Schema):
-    """A page of outcomes."""
+    """A page of outcomes of a job."""
 
     items: list[OutcomeOut]
     total: int
@@ -177,7 +178,7 @@ class OutcomePage(Schema):
 
 
 class OutcomeQuery(PageQuery):
-    """Which outcomes."""
+    """Filter of outcomes by state."""
 
     outcome: str = ""
 
@@ -186,33 +187,33 @@ class OutcomeQuery(PageQuery):
 def list_jobs(request: HttpRequest, query: Paged) -> Any:
     """List jobs, newest first."""
     sees = visible(request.user, Verb.BROWSE)
-    page = page_of([job for job in job_service.listed(Job.objects.all())[:10_000] if sees(job.source)], query)
-    return page | {"items": [_shown(request, job) for job in page["items"]]}
+    page = page_of([job for job in job_service.without_edits(Job.objects.all())[:10_000] if sees(job.source)], query)
+    return page | {"items": [_job_out(request, job) for job in page["items"]]}
 
 
 @operation(router, "POST", "", Verb.RESUBMIT, response={201: JobOut})
-def start_job(request: HttpRequest, wanted: NewJob) -> Any:
-    """Start a job, or ask for approval of it where the right to do it is missing."""
-    wish = wanted.wish()
-    wish.check()
-    gateway().depth(wish.queue)
-    requests.check(request, wish)
-    return Status(201, _shown(request, requests.ask(request, wish)))
+def start_job(request: HttpRequest, wanted: JobIn) -> Any:
+    """Start a job, or request approval if the caller's limit is exceeded."""
+    spec = wanted.to_spec()
+    spec.check()
+    gateway().depth(spec.queue)
+    requests.check_request(request, spec)
+    return Status(201, _job_out(request, requests.submit(request, spec)))
 
 
-@operation(router, "POST", "/preview", Verb.EDIT, response=PreviewOut)
-def preview_edit(request: HttpRequest, wanted: NewJob) -> Any:
-    """What an edit would make of the first message, and of how many; nothing is sent."""
-    wish = replace(wanted.wish(), reason="asked")
-    if wish.edit is None:
-        raise RequestRefused("edit: say what is to be changed")
-    wish.check()
-    gateway().depth(wish.queue)
-    requests.check(request, wish)
-    requests.at_once(request, wish)
-    chosen = requests.chosen(wish)
+@operation(router, "POST", "/preview", Verb.EDIT, response=EditPreviewOut)
+def preview_edit(request: HttpRequest, wanted: JobIn) -> Any:
+    """Preview an edit: the first message before and after, and the number of messages. Nothing is sent."""
+    spec = replace(wanted.to_spec(), reason="asked")
+    if spec.edit is None:
+        raise RequestRefused("edit: enter at least one change")
+    spec.check()
+    gateway().depth(spec.queue)
+    requests.check_request(request, spec)
+    requests.runs_immediately(request, spec)
+    chosen = requests.choose_messages(spec)
     shown = asdict(chosen.tally)
-    if (first := requests.preview_of(request, wish, chosen)) is None:
+    if (first := requests.first_preview(request, spec, chosen)) is None:
         return shown
     changed = [*first.rows, *([first.body] if first.body else [])]
     return shown | {
@@ -223,46 +224,46 @@ def preview_edit(request: HttpRequest, wanted: NewJob) -> Any:
 
 @operation(router, "GET", "/{uuid:job_id}", Verb.BROWSE, response=JobOut)
 def get_job(request: HttpRequest, job_id: UUID) -> Any:
-    """One job."""
-    job = _existing(request, job_id)
-    found = failed_again.came_back(job)
-    return _shown(request, job) | {"came_back": found and found.count}
+    """Return one job."""
+    job = _get_job(request, job_id)
+    found = failed_again.count_failed_again(job)
+    return _job_out(request, job) | {"came_back": found and found.count}
 
 
 @operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=OutcomePage)
 def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQuery, Query()]) -> Any:
-    """What became of each message of a job."""
-    found, sees = _existing(request, job_id).outcomes.all(), visible(request.user)
+    """List the outcome of each message of a job."""
+    found, sees = _get_job(request, job_id).outcomes.all(), visible(request.user)
     page = page_of(found.filter(outcome=query.outcome) if query.outcome else found, query)
     for row in page["items"]:
-        row.detail = job_service.detail_of(row, sees)
+        row.detail = job_service.visible_detail(row, sees)
     return page
 
 
 @operation(router, "PUT", "/{uuid:job_id}/rate", Verb.RESUBMIT, response=JobOut)
-def set_job_rate(request: HttpRequest, job_id: UUID, wanted: JobRate) -> Any:
-    """Have a job go slower, or faster, from its next step on."""
-    return _shown(request, requests.control(request, _existing(request, job_id), "rate", wanted.rate)[0])
+def set_job_rate(request: HttpRequest, job_id: UUID, wanted: JobRateIn) -> Any:
+    """Set the rate of a job from its next step on."""
+    return _job_out(request, requests.control(request, _get_job(request, job_id), "rate", wanted.rate)[0])
 
 
 @operation(router, "POST", "/{uuid:job_id}/{action}", Verb.RESUBMIT, response=JobOut)
 def control_job(
     request: HttpRequest, job_id: UUID, action: Literal["approve", "pause", "resume", "cancel", "retry-failed"]
 ) -> Any:
-    """Approve, pause, resume or cancel a job, or start another one for what failed in it."""
+    """Approve, pause, resume or cancel a job, or retry its failed messages in a new job."""
     step = "retry" if action == "retry-failed" else action
-    return _shown(request, requests.control(request, _existing(request, job_id), step)[0])
+    return _job_out(request, requests.control(request, _get_job(request, job_id), step)[0])
 
 
-def _shown(request: HttpRequest, job: Job) -> dict[str, Any]:
-    """The job, with what it changes as far as the caller may see it."""
-    told = [{"name": name, "value": value} for name, value in job_service.edit_told(job, request.user)]
+def _job_out(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """Return the fields of a job with its edit masked for the caller."""
+    told = [{"name": name, "value": value} for name, value in job_service.describe_edit(job, request.user)]
     plain = JobOut.model_fields.keys() - {"edit", "came_back"}
     return {name: getattr(job, name) for name in plain} | {"edit": told}
 
 
-def _existing(request: HttpRequest, job_id: UUID) -> Job:
+def _get_job(request: HttpRequest, job_id: UUID) -> Job:
     job = get_object_or_404(Job, id=job_id)
     if not has_permission(request.user, Verb.BROWSE, job.source):
-        raise Http404("There is no such job.")
+        raise Http404("Job not found. It may have been deleted.")
     return job

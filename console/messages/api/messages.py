@@ -1,4 +1,4 @@
-"""Messages of queues, browsed without consuming them, and sending."""
+"""REST operations that browse, edit and send messages."""
 
 from __future__ import annotations
 
@@ -22,57 +22,57 @@ from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.audit import trail
 from console.broker.gateway import gateway
-from console.destinations.api import of_address
+from console.destinations.api import addressed_destination
 from console.messages.jobs import edit_message as editing
 
-UNNAMED = "How many there are beside these, which you may not see"
+HIDDEN = "Number of destinations hidden by missing permission"
 
 router = Router(tags=["messages"])
-sending = Router(tags=["messages"])  #: what is not about one queue
+sending = Router(tags=["messages"])  #: operations without a queue in their path
 #: Messages of one page.
-MOST = 500
+MAX_PAGE = 500
 
 
-class BrowsedOut(Schema):
-    """A message as this caller may see it."""
+class BrowsedMessageOut(Schema):
+    """A message, masked for the caller."""
 
-    seq: int = Field(description="Its number: grows with time of arrival, unique in the broker")
+    seq: int = Field(description="Message number: increases in order of arrival, unique in the broker")
     id: str
     destination: str
     original_destination: str | None
     headers: dict[str, str]
     size: int = Field(description="Bytes of the whole body")
-    body: str | None = Field(description="As text, or in base64; null when it is withheld")
+    body: str | None = Field(description="Text or base64; null if withheld")
     encoding: Literal["text", "base64"]
-    withheld: str = Field(description="Why the body is not shown")
-    masked: list[str] = Field(description="What was covered")
+    withheld: str = Field(description="Reason why the body is withheld")
+    masked: list[str] = Field(description="Names of masked parts")
 
 
 class BrowsePageOut(Schema):
-    """Part of a queue, in order. Ask on with `after=next` (of the newest: `before=next`), which is null at the end."""
+    """A page of a queue in order. Continue with `after=next` (newest: `before=next`); null at the end."""
 
-    items: list[BrowsedOut]
-    scanned: int = Field(description="Messages looked at for this page")
+    items: list[BrowsedMessageOut]
+    scanned: int = Field(description="Messages scanned for this page")
     next: int | None
 
 
 class BrowseQuery(Schema):
-    """Which messages."""
+    """Position, page size and selector."""
 
     after: Count = 0
-    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     selector: str = ""
 
 
-class QueueQuery(BrowseQuery):
-    """The same, or from the end back."""
+class QueueBrowseQuery(BrowseQuery):
+    """Position, page size and selector, optionally from the newest message back."""
 
-    newest: bool = Field(False, description="The last ones, in order; ask on with `before=next`")
-    before: Count = Field(0, description="0: from the end")
+    newest: bool = Field(False, description="Return the newest messages, in order; continue with `before=next`")
+    before: Count = Field(0, description="Message number to end before; 0 = from the newest")
 
 
-class Written(RequestBody):
-    """A message as a caller writes it."""
+class MessageIn(RequestBody):
+    """A message to send."""
 
     destination: str = Field(description="`/queue/NAME`, `/topic/NAME`, or in native form")
     body: str = ""
@@ -80,47 +80,47 @@ class Written(RequestBody):
     properties: dict[str, str] = {}
     persistent: bool = True
     priority: Annotated[int, Field(ge=0, le=9)] = 4
-    expires: Count = Field(0, description="Milliseconds since the epoch; 0: never")
+    expires: Count = Field(0, description="Unix time in milliseconds; 0 = never expires")
 
-    def message(self) -> OperatorMessage:
-        """As the broker takes it. Raises RequestRefused."""
+    def to_message(self) -> OperatorMessage:
+        """Convert to a message of the broker. Raises RequestRefused."""
         body, is_bytes = check_size(body_of(self.body, self.encoding)), self.encoding == "base64"
         return OperatorMessage(
             self.destination, self.properties, body, self.persistent, self.priority, self.expires, is_bytes
         )  # fmt: skip
 
 
-class Outgoing(Written):
-    """Messages alike to send. Properties AMQ_SCHEDULED_DELAY and the like have them wait."""
+class SendIn(MessageIn):
+    """One or more identical messages to send. Properties such as AMQ_SCHEDULED_DELAY schedule them."""
 
     count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
 
 
-class Changed(Written):
-    """A message to send in place of another."""
+class EditIn(MessageIn):
+    """A message that replaces a stored one."""
 
-    reason: str = Field(description="It stands in the record of the message")
+    reason: str = Field(description="Recorded in the audit log and the journey")
 
 
-class Sent(Schema):
-    """What became of it."""
+class SentOut(Schema):
+    """Result of sending: id of the first message and the queues reached."""
 
-    id: str = Field(description="message-id of the first")
+    id: str = Field(description="Message id of the first message")
     count: int
-    queues: list[str] = Field(description="That messages like it come to now")
-    unnamed: int = Field(description=UNNAMED)
+    queues: list[str] = Field(description="Queues that the message was routed to")
+    unnamed: int = Field(description=HIDDEN)
 
 
-class Edited(Schema):
-    """What became of an edited message."""
+class EditedOut(Schema):
+    """Result of an edit: id and destinations of the new message."""
 
     id: str
     places: list[str]
-    unnamed: int = Field(description=UNNAMED)
+    unnamed: int = Field(description=HIDDEN)
 
 
-@operation(router, "GET", "/{name:name}/messages", Verb.BROWSE, of_address, response=BrowsePageOut)
-def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery, Query()]) -> Any:
+@operation(router, "GET", "/{name:name}/messages", Verb.BROWSE, addressed_destination, response=BrowsePageOut)
+def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueBrowseQuery, Query()]) -> Any:
     """Browse a queue without consuming it."""
     queue = Destination.queue(name)
     if query.selector:
@@ -129,34 +129,38 @@ def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueQuery
     if query.newest:
         browse, start = gateway().browse_back, query.before or END_OF_LOG
     page = browse(queue, start, query.limit, query.selector or None)
-    items = [shown(mask_message(request.user, each, queue)) for each in page.messages]
+    items = [message_out(mask_message(request.user, each, queue)) for each in page.messages]
     return {"items": items, "scanned": page.scanned, "next": page.next}
 
 
-@operation(router, "GET", "/{name:name}/messages/{int:seq}", Verb.BROWSE, of_address, response=BrowsedOut)
+@operation(
+    router, "GET", "/{name:name}/messages/{int:seq}", Verb.BROWSE, addressed_destination, response=BrowsedMessageOut
+)
 def get_message(request: HttpRequest, name: str, seq: Count) -> Any:
-    """One message of a queue."""
+    """Return one message of a queue."""
     queue = Destination.queue(name)
     found = gateway().message(queue, seq).messages
     if not found:
-        raise Http404(f"There is no message {seq} in {queue}: it was consumed, it expired, or somebody removed it.")
-    return shown(mask_message(request.user, found[0], queue))
+        raise Http404(f"Message {seq} not found in {queue}. It was consumed, deleted or has expired.")
+    return message_out(mask_message(request.user, found[0], queue))
 
 
-@operation(router, "POST", "/{name:name}/messages/{int:seq}/edited", Verb.EDIT, of_address, response=Edited)
-def edit_message(request: HttpRequest, name: str, seq: Count, wanted: Changed) -> Any:
-    """Send a message in place of one, which goes in the same moment."""
+@operation(
+    router, "POST", "/{name:name}/messages/{int:seq}/edited", Verb.EDIT, addressed_destination, response=EditedOut
+)
+def edit_message(request: HttpRequest, name: str, seq: Count, wanted: EditIn) -> Any:
+    """Replace a message atomically by an edited one."""
     queue = Destination.queue(name)
-    answer = editing.send_instead(
-        request, queue, editing.to_edit(request, queue, seq), wanted.message(), wanted.reason.strip()
+    answer = editing.replace_message(
+        request, queue, editing.get_editable(request, queue, seq), wanted.to_message(), wanted.reason.strip()
     )
-    return {"id": answer["id"], **_places(request, answer["places"], "places")}
+    return {"id": answer["id"], **_visible_destinations(request, answer["places"], "places")}
 
 
-@operation(sending, "POST", "/messages", Verb.SEND, response={201: Sent})
-def send_messages(request: HttpRequest, wanted: Outgoing) -> Any:
-    """Send messages as a client would."""
-    message = wanted.message()
+@operation(sending, "POST", "/messages", Verb.SEND, response={201: SentOut})
+def send_messages(request: HttpRequest, wanted: SendIn) -> Any:
+    """Send messages to a destination; they are routed like any client's."""
+    message = wanted.to_message()
     targets = Destination.parse_list(message.destination)
     for each in targets:
         require(request, Verb.SEND, each)
@@ -164,19 +168,19 @@ def send_messages(request: HttpRequest, wanted: Outgoing) -> Any:
     with trail.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), wanted.count, request.user.get_username())
         change.after = {"first": answer["id"], "queues": answer["queues"]}
-    sent = {"id": answer["id"], "count": answer["count"], **_places(request, answer["queues"], "queues")}
+    sent = {"id": answer["id"], "count": answer["count"], **_visible_destinations(request, answer["queues"], "queues")}
     return Status(201, sent)
 
 
-def _places(request: HttpRequest, places: list[str], name: str) -> dict[str, Any]:
-    """Those one may know of under this name, and how many more there are."""
+def _visible_destinations(request: HttpRequest, places: list[str], name: str) -> dict[str, Any]:
+    """Return the visible destinations under a name, and the number of hidden ones."""
     sees = visible(request.user)
     named = [each for each in places if sees(Destination.parse(each))]
     return {name: named, "unnamed": len(places) - len(named)}
 
 
-def shown(message: MaskedMessage) -> dict[str, Any]:
-    """A message as an answer has it."""
+def message_out(message: MaskedMessage) -> dict[str, Any]:
+    """Return the fields of a message for a response."""
     fields = ("seq", "id", "destination", "original_destination", "headers", "size", "withheld")
     told = {name: getattr(message, name) for name in fields} | {"masked": list(message.masked)}
     if message.withheld:

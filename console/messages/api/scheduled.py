@@ -1,4 +1,4 @@
-"""Messages that wait until they are due."""
+"""REST operations on scheduled messages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from console.messages import scheduled
 router = Router(tags=["scheduled"])
 
 
-class WaitingOut(Schema):
-    """A message that waits."""
+class ScheduledMessageOut(Schema):
+    """A scheduled message."""
 
     job: str
     due_ms: int
@@ -27,24 +27,24 @@ class WaitingOut(Schema):
     size: int
 
 
-class WaitingPage(Schema):
-    """Those due first. `total` counts all that wait, those that this caller may not see too."""
+class ScheduledMessagePage(Schema):
+    """A page of scheduled messages, next delivery first. `total` includes hidden ones."""
 
-    items: list[WaitingOut]
+    items: list[ScheduledMessageOut]
     total: int
     page: int
 
 
-@operation(router, "GET", "", Verb.BROWSE, response=WaitingPage)
+@operation(router, "GET", "", Verb.BROWSE, response=ScheduledMessagePage)
 def list_scheduled(request: HttpRequest, query: Paged) -> Any:
-    """List messages that wait until they are due, in order of time."""
+    """List scheduled messages in order of their next delivery."""
     sees = visible(request.user, Verb.BROWSE)
     total, found = gateway().waiting((query.page - 1) * query.size, query.size)
-    return {"items": [each for each in found if scheduled.is_seen(each, sees)], "total": total, "page": query.page}
+    return {"items": [each for each in found if scheduled.is_visible(each, sees)], "total": total, "page": query.page}
 
 
 @operation(router, "DELETE", "/{job}", Verb.REMOVE, response={204: None})
 def forget_scheduled(request: HttpRequest, job: str) -> Any:
-    """Let a message that waits be delivered no more."""
-    scheduled.forget(request, job)
+    """Cancel a scheduled message."""
+    scheduled.cancel(request, job)
     return Status(204, None)

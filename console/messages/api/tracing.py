@@ -1,4 +1,4 @@
-"""Finding messages, and what became of one."""
+"""REST operations that search messages and return the journey of one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from console.api.common.operations import operation
 from console.audit import trail
 from console.broker.mirror import mirror
 from console.messages.journey.journey_service import journey_of
-from console.messages.search.lookup import Hit, search
+from console.messages.search.lookup import MessageHit, search
 
 router = Router(tags=["messages"])
 
 
-class HitOut(Schema):
-    """A message in one place, and where else copies of it are."""
+class SearchHitOut(Schema):
+    """A message found in one destination, and its other copies."""
 
     id: str
     place: str
@@ -36,25 +36,25 @@ class HitOut(Schema):
     others: list[tuple[str, str]]
 
     @staticmethod
-    def resolve_place(hit: Hit) -> str:
-        """In native form."""
-        return str(hit.place)
+    def resolve_place(hit: MessageHit) -> str:
+        """Return the destination in native form."""
+        return str(hit.destination)
 
     @staticmethod
-    def resolve_others(hit: Hit) -> list[tuple[str, str]]:
-        """State and place of each."""
+    def resolve_others(hit: MessageHit) -> list[tuple[str, str]]:
+        """Return state and destination of each further copy."""
         return [(state, str(place)) for state, place in hit.others]
 
 
-class FoundOut(Schema):
-    """What a search found; `complete` says whether all was looked at within its time."""
+class SearchResultOut(Schema):
+    """Results of a quick search; `complete` is false if the time limit was reached."""
 
-    hits: list[HitOut]
+    hits: list[SearchHitOut]
     complete: bool
 
 
 class JourneyStepOut(Schema):
-    """One thing that happened; `place` in native form, where it was at one."""
+    """A step of a journey; `place` is its destination in native form, if any."""
 
     time: datetime
     kind: str
@@ -63,8 +63,8 @@ class JourneyStepOut(Schema):
     detail: str
 
 
-class CopyOut(Schema):
-    """Where a copy stands, as far as it was recorded."""
+class CopyLocationOut(Schema):
+    """Recorded state of one copy of the message."""
 
     place: str
     state: str
@@ -73,23 +73,23 @@ class CopyOut(Schema):
 
 
 class JourneyOut(Schema):
-    """What became of a message, at places one may browse."""
+    """Journey of a message, limited to destinations the caller may browse."""
 
     id: str
     steps: list[JourneyStepOut]
-    copies: list[CopyOut]
+    copies: list[CopyLocationOut]
     complete: bool
 
 
-class Sought(Schema):
-    """What is looked for: a message id, a correlation id, or the value of an indexed property (`order:4711`)."""
+class MessageSearchIn(Schema):
+    """Query: a message id, a correlation id, or the value of an indexed property (`order:4711`)."""
 
     q: str = Field(min_length=1, max_length=300)
 
 
-@operation(router, "GET", "/search", Verb.BROWSE, response=FoundOut)
-def search_messages(request: HttpRequest, sought: Annotated[Sought, Query()]) -> Any:
-    """Find messages, waiting or recorded."""
+@operation(router, "GET", "/search", Verb.BROWSE, response=SearchResultOut)
+def search_messages(request: HttpRequest, sought: Annotated[MessageSearchIn, Query()]) -> Any:
+    """Search stored and recorded messages, within a time limit."""
     sees, user = visible(request.user, Verb.BROWSE), request.user
     stats = list(mirror().current().stats.values())
     return search(sought.q.strip(), stats, sees, lambda message, place: mask_message(user, message, place))
@@ -97,23 +97,23 @@ def search_messages(request: HttpRequest, sought: Annotated[Sought, Query()]) ->
 
 @operation(router, "GET", "/messages/{name:message_id}/journey", Verb.BROWSE, response=JourneyOut)
 def get_journey(request: HttpRequest, message_id: str) -> Any:
-    """What became of a message."""
+    """Return the journey of a message."""
     found, sees = journey_of(message_id, pattern_filter(request.user)), visible(request.user, Verb.BROWSE)
-    places = {step.place for step in found.steps if step.place}
+    places = {step.destination for step in found.steps if step.destination}
     if not found.steps:
-        raise Http404("Nothing was recorded of this message.")
+        raise Http404("Message not found: no trace is recorded.")
     if places and not any(map(sees, places)):
         reason = missing_permission_message(request.user, Verb.BROWSE)
         trail.denied(request, "browse", message_id, reason)
         raise PermissionDenied(reason)
-    found = found.seen_by(sees)
+    found = found.visible_to(sees)
     steps = [
-        {"time": each.time, "kind": each.kind, "words": each.words, "detail": each.detail,
-         "place": str(each.place) if each.place else None}
+        {"time": each.time, "kind": each.kind, "words": each.label, "detail": each.detail,
+         "place": str(each.destination) if each.destination else None}
         for each in found.steps
     ]  # fmt: skip
     copies = [
-        {"place": str(each.place), "state": each.state, "since": each.since, "detail": each.detail}
+        {"place": str(each.destination), "state": each.state, "since": each.since, "detail": each.detail}
         for each in found.copies
     ]  # fmt: skip
     return {"id": found.id, "steps": steps, "copies": copies, "complete": found.complete}

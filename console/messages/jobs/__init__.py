@@ -1,1 +1,1 @@
-"""Repair: what people do to messages. Named jobs in the background, templates, saved selectors."""
+"""Jobs that move, copy, resubmit, edit or delete messages in the background; message templates; saved selectors."""

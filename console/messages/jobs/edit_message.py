@@ -1,4 +1,4 @@
-"""Editing a message that is there: it is sent changed, and the old one goes in the same moment. For page and API."""
+"""Replaces a stored message by an edited one atomically, for pages and the REST API."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ from console.messages.jobs import job_service
 from console.messages.jobs.models import Replacement
 
 
-def to_edit(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessage:
-    """The message, for somebody who may see all of it. Raises Http404, RequestRefused, PermissionDenied."""
+def get_editable(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessage:
+    """Return a message that the user may read unmasked. Raises Http404, RequestRefused, PermissionDenied."""
     require(request, Verb.READ, queue)
     found = gateway().message(queue, seq).messages
     if not found:
-        raise Http404(job_service.gone(queue, seq))
+        raise Http404(job_service.not_found_text(queue, seq))
     mask_message(request.user, found[0], queue).require_unmasked()
     return found[0]
 
 
-def send_instead(
+def replace_message(
     request: HttpRequest, queue: Destination, message: BrowsedMessage, changed: OperatorMessage, reason: str
 ) -> dict[str, Any]:
-    """Send `changed` in place of the message; the `id` of what was sent, and its `places`. Raises RequestRefused."""
+    """Send `changed` and delete the message atomically. Raises RequestRefused.
+
+    Returns the `id` of the new message and its destinations as `places`.
+    """
     if not reason:
-        raise RequestRefused("say why: the reason stands in the record of the message")
+        raise RequestRefused("Enter a reason. It is recorded in the audit log and the journey.")
     for each in Destination.parse_list(changed.destination):
         require(request, Verb.EDIT, each)
     user = request.user.get_username()

@@ -1,6 +1,6 @@
-"""The blast radius: where messages would come if they were sent again now, and what should be known before.
+"""Impact of sending messages: the destinations they would reach now, with warnings.
 
-By the routing in force, message by message; by the recorded trace as far as it says where a message was processed.
+Uses the active routing for each message, and the recorded trace for where it was processed before.
 """
 
 from __future__ import annotations
@@ -18,149 +18,149 @@ from console.access import redaction
 from console.access.roles import Sees, everything
 from console.ui.formatting.number_format import pluralize_count
 
-#: Messages whose ways are looked at; and of those whose trace is.
+#: Messages that are routed, and messages whose trace is read.
 MAX_ROUTED, MAX_TRACED = 100, 20
 
-#: Where a message would be sent (None: it does not say), and its headers then.
-Way = tuple[Destination | None, dict[str, str]]
+#: Destination of a message (None: not recorded) and its headers when sent.
+PlannedSend = tuple[Destination | None, dict[str, str]]
 
 
 @dataclass(slots=True)
-class Reach:
-    """One destination that messages come to."""
+class ImpactTarget:
+    """A queue that messages would reach."""
 
     destination: Destination
     stats: DestinationStats | None = None
-    is_named: bool = True  #: whether who looks may know of it; else it only counts
-    processed: int = 0  #: how many of the messages were acknowledged there before
+    is_visible: bool = True  #: whether the user may see it; otherwise it is only counted
+    processed: int = 0  #: number of the messages that were acknowledged there before
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing leaves it now."""
+        """Return whether its delivery is paused."""
         return self.stats is not None and self.stats.Paused
 
     @property
     def warning(self) -> str:
-        """What stands in the way there, or ""."""
+        """Return a reason why messages would not be consumed there, or ""."""
         if self.is_paused:
-            return f"is paused, with {pluralize_count(self.stats.QueueSize, 'message')}"
+            return f"is paused ({pluralize_count(self.stats.QueueSize, 'message')} stored)"
         if self.stats is None or not self.stats.ConsumerCount:
-            return "has no consumer now"
+            return "has no consumers"
         return ""
 
 
 @dataclass(slots=True)
-class Blast:
-    """Messages that take the same way."""
+class ImpactGroup:
+    """Messages with the same destination and the same targets."""
 
-    target: Destination | None  #: None: they do not say where they failed
+    target: Destination | None  #: None: the original destination is not recorded
     count: int = 0
-    reaches: list[Reach] = field(default_factory=list)
-    topics: list[tuple[Destination, int]] = field(default_factory=list)  #: with how many subscribers listen
-    unnamed_topics: int = 0  #: topics that only count
-    unnamed_listeners: int = 0  #: the subscribers of those
+    targets: list[ImpactTarget] = field(default_factory=list)
+    topics: list[tuple[Destination, int]] = field(default_factory=list)  #: with the number of subscribers
+    hidden_topic_count: int = 0  #: topics that the user may not see
+    hidden_subscriber_count: int = 0  #: subscribers of the hidden topics
     error: str = ""
 
     @property
-    def named(self) -> list[Reach]:
-        """The queues that who looks may know of."""
-        return [each for each in self.reaches if each.is_named]
+    def visible_queues(self) -> list[ImpactTarget]:
+        """Return the queues that the user may see."""
+        return [each for each in self.targets if each.is_visible]
 
     @property
-    def unnamed(self) -> int:
-        """How many queues and topics there are beside those that are named."""
-        return len(self.reaches) - len(self.named) + self.unnamed_topics
+    def hidden_count(self) -> int:
+        """Return the number of queues and topics that the user may not see."""
+        return len(self.targets) - len(self.visible_queues) + self.hidden_topic_count
 
     @property
     def sentence(self) -> str:
-        """What happens to each of them."""
+        """Describe what happens to each message."""
         if self.error:
             return f"cannot be sent: {self.error}"
-        queues, listeners = len(self.reaches), self.unnamed_listeners + sum(count for _, count in self.topics)
-        done = sum(bool(each.processed) for each in self.reaches)
+        queues, listeners = len(self.targets), self.hidden_subscriber_count + sum(count for _, count in self.topics)
+        done = sum(bool(each.processed) for each in self.targets)
         also = f" and to {pluralize_count(listeners, 'subscriber')} of a topic" if listeners else ""
         if queues == 1:
             before = ", where it was processed before" if done and self.count == 1 else ""
-            before = (
-                f", where {self.reaches[0].processed} of them were processed before" if done and not before else before
-            )
+            before = f", where {self.targets[0].processed} were processed before" if done and not before else before
             return f"goes to exactly one queue{before}{also}"
         if not queues:
-            return f"goes to no queue{also}: nothing keeps it"
-        processed = f", {done} of which processed {'it' if self.count == 1 else 'some'}" if done else ""
-        return f"fans out again to {pluralize_count(queues, 'queue')}{processed}{also}"
+            return f"matches no queue{also} and is not stored"
+        processed = f", {done} of which processed {'it' if self.count == 1 else 'some'} before" if done else ""
+        return f"fans out to {pluralize_count(queues, 'queue')}{processed}{also}"
 
     @property
     def is_safe(self) -> bool:
-        """Whether each message goes to one queue, which has not had it, and where somebody waits for it."""
+        """Return whether each message reaches exactly one queue, with consumers, that has not processed it before."""
         return (
-            len(self.reaches) == 1 and not self.error and not self.reaches[0].processed and not self.reaches[0].warning
+            len(self.targets) == 1 and not self.error and not self.targets[0].processed and not self.targets[0].warning
         )
 
 
 @dataclass(slots=True)
-class Radius:
-    """All ways of the messages somebody chose, and what should be known about them."""
+class ImpactReport:
+    """The impact of sending a set of messages, with warnings. `checked` of `total` messages were routed."""
 
-    blasts: list[Blast]
-    looked_at: int
-    of: int
+    groups: list[ImpactGroup]
+    checked: int
+    total: int
     notes: list[str] = field(default_factory=list)
-    traced: bool = True  #: whether the trace says where they were processed
+    traced: bool = True  #: whether the trace has where they were processed
 
     @property
     def is_safe(self) -> bool:
-        """Whether nothing needs a second thought."""
-        return all(each.is_safe for each in self.blasts) and not self.notes
+        """Return whether there is no warning at all."""
+        return all(each.is_safe for each in self.groups) and not self.notes
 
 
-Router = Callable[[Sequence[tuple[Destination, dict[str, str]]]], list[dict]]
-#: For message ids, where each was acknowledged; None when the trace cannot tell.
-Processed = Callable[[Sequence[str]], dict[str, set[str]] | None]
+RouteLookup = Callable[[Sequence[tuple[Destination, dict[str, str]]]], list[dict]]
+#: For message ids, where each was acknowledged; None if the trace has none of them.
+AcknowledgedLookup = Callable[[Sequence[str]], dict[str, set[str]] | None]
 
 
-def radius(
-    messages: Sequence[BrowsedMessage], ways: Sequence[Way], of: int,
-    router: Router, processed: Processed, stats: Callable[[Destination], DestinationStats | None],
+def assess_impact(
+    messages: Sequence[BrowsedMessage], sends: Sequence[PlannedSend], of: int,
+    router: RouteLookup, processed: AcknowledgedLookup, stats: Callable[[Destination], DestinationStats | None],
     sees: Sees = everything, shown: Callable[[BrowsedMessage], Mapping[str, str]] = attrgetter("headers"),
-) -> Radius:  # fmt: skip
-    """What becomes of these messages, of `of` that were chosen, when each goes its way.
+) -> ImpactReport:  # fmt: skip
+    """Assess the impact of sending these messages, a sample of `of`.
 
-    What who looks may not know of (`sees`) is counted and not named; of headers they are told what is `shown` to them.
+    Destinations that the user may not see (`sees`) are counted without their names; `shown` returns masked headers.
     """
-    looked_at = messages[:MAX_ROUTED]
-    targets = [to for to, _ in ways[:MAX_ROUTED]]
-    asked = [(to, headers) for to, headers in ways[:MAX_ROUTED] if to]
+    checked = messages[:MAX_ROUTED]
+    targets = [to for to, _ in sends[:MAX_ROUTED]]
+    asked = [(to, headers) for to, headers in sends[:MAX_ROUTED] if to]
     answers = iter(router(asked) if asked else ())
-    done = processed([message.id for message in looked_at[:MAX_TRACED]])
-    blasts: dict[tuple, Blast] = {}
-    for message, to in zip(looked_at, targets, strict=True):
-        route = next(answers) if to else {"queues": [], "topics": [], "error": "it does not say where it failed"}
+    done = processed([message.id for message in checked[:MAX_TRACED]])
+    groups: dict[tuple, ImpactGroup] = {}
+    for message, to in zip(checked, targets, strict=True):
+        route = (
+            next(answers) if to else {"queues": [], "topics": [], "error": "its original destination is not recorded"}
+        )
         key = (to, tuple(route["queues"]), route.get("error", ""))
-        if key not in blasts:
-            blasts[key] = _blast(to, route, stats, sees)
-        blast = blasts[key]
-        blast.count += 1
-        for reach in blast.reaches:
-            reach.processed += str(reach.destination) in (done or {}).get(message.id, ())
-    ordered = sorted(blasts.values(), key=lambda each: -each.count)
-    return Radius(ordered, len(looked_at), of, list(_notes(map(shown, looked_at))), done is not None)
+        if key not in groups:
+            groups[key] = _impact_group(to, route, stats, sees)
+        group = groups[key]
+        group.count += 1
+        for target in group.targets:
+            target.processed += str(target.destination) in (done or {}).get(message.id, ())
+    ordered = sorted(groups.values(), key=lambda each: -each.count)
+    return ImpactReport(ordered, len(checked), of, list(_notes(map(shown, checked))), done is not None)
 
 
-def _blast(
+def _impact_group(
     to: Destination | None, route: dict, stats: Callable[[Destination], DestinationStats | None], sees: Sees
-) -> Blast:
-    reaches = [Reach(each, stats(each), sees(each)) for each in map(Destination.parse, route["queues"])]
+) -> ImpactGroup:
+    targets = [ImpactTarget(each, stats(each), sees(each)) for each in map(Destination.parse, route["queues"])]
     topics = [(Destination.parse(name), count) for name, count in route["topics"]]
     named = [(topic, count) for topic, count in topics if sees(topic)]
     unnamed = [count for topic, count in topics if not sees(topic)]
-    return Blast(
-        to, 0, reaches, named, len(unnamed), sum(unnamed), redaction.redact_sentence(route.get("error", ""), sees)
+    return ImpactGroup(
+        to, 0, targets, named, len(unnamed), sum(unnamed), redaction.redact_sentence(route.get("error", ""), sees)
     )  # fmt: skip
 
 
 def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
-    """What should be known of messages with these headers."""
+    """Return warnings about messages with these headers."""
     now, expired, once, groups, again = time.time() * 1000, 0, 0, Counter(), 0
     for headers in messages:
         expired += 0 < _number(headers.get("expires", "0")) < now
@@ -171,20 +171,20 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
             groups[group] += 1
     if expired:
         said = pluralize_count(expired, "message")
-        yield f"{said} {_is(expired)} past the time to live, and would expire again at once."
+        yield f"{said} {_is(expired)} past the time to live and would expire again immediately."
     if once:
-        said = pluralize_count(once, "message")
-        yield f"{said} had a time to live that is over; sent again, {_it(once)} would not expire."
+        late = pluralize_count(once, "message")
+        yield f"{late} exceeded the original time to live. After resubmission {_it(once)} would never expire."
     if groups:
         named = ", ".join(list(groups)[:3]) + ("…" if len(groups) > 3 else "")
         count = sum(groups.values())
         yield (
-            f"{pluralize_count(count, 'message')} {'belongs' if count == 1 else 'belong'} to message groups ({named}): "
-            "later ones of the group may have been processed meanwhile, and what is sent again comes after them."
+            f"{pluralize_count(count, 'message')} {'belongs' if count == 1 else 'belong'} to message groups ({named}). "
+            "Later messages of these groups may already be processed; resubmitted ones come after them."
         )
     if again:
         said = pluralize_count(again, "message")
-        yield f"{said} {'was' if again == 1 else 'were'} sent again before, and failed again."
+        yield f"{said} {'was' if again == 1 else 'were'} resubmitted before and failed again."
 
 
 def _number(text: str) -> int:

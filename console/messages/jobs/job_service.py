@@ -1,4 +1,4 @@
-"""Jobs on messages as people handle them: ask, approve, pause, go on, cancel, retry what failed; and how one stands."""
+"""Creates, approves, pauses, resumes and cancels jobs on messages, and reports their progress."""
 
 from __future__ import annotations
 
@@ -22,76 +22,76 @@ from console.analyses.run_service import notify
 from console.broker.gateway import gateway
 from console.broker.task_queue import enqueue
 from console.messages.jobs.models import Job, JobOutcome
-from console.messages.jobs.spec import FEW, MAX_RATE, NEEDS, Wish, verbs_for
+from console.messages.jobs.spec import MAX_RATE, PERMISSIONS, SMALL_JOB, JobSpec, verbs_for
 from console.ui.formatting import number_format
 from console.ui.formatting.uuids import valid_ids
 
 State, Action, Outcome = Job.State, Job.Action, JobOutcome.Outcome
 
-#: Of messages chosen one by one, how many are looked at to know where they would go.
-MAX_LOOKED_AT = 200
-#: Rows written at once: SQLite takes so many values in one statement.
-ROWS = 500
-#: Jobs that are over are kept so long, with their outcomes.
-KEPT = timedelta(days=30)
+#: Individually selected messages that are read to find their targets.
+MAX_CHECKED = 200
+#: Rows written at once: the limit of values in one SQLite statement.
+BATCH_ROWS = 500
+#: How long finished jobs and their outcomes are kept.
+RETENTION = timedelta(days=30)
 
-#: Actions by which messages leave their queue, and what somebody did who took one, in words.
-LEAVING: dict[str, str] = {
+#: Actions that remove messages from their queue, with their participles.
+REMOVING: dict[str, str] = {
     Action.MOVE: "moved", Action.RETRY: "resubmitted", Action.REMOVE: "deleted", Action.EDIT: "edited",
 }  # fmt: skip
 
 
-def start(wish: Wish, asked_by: str, needs_approval: bool = False, call: bool = True) -> Job:
-    """Let a worker do it, or wait for somebody with the right. Raises RequestRefused, SelectorSyntaxError.
+def start(spec: JobSpec, asked_by: str, needs_approval: bool = False, wake: bool = True) -> Job:
+    """Create a job, queued or awaiting approval. Raises RequestRefused, SelectorSyntaxError.
 
-    Without a `call` for a worker whoever asks does the work.
+    Without `wake` no worker is called: the caller runs the job itself.
     """
-    wish.check()
-    newest, depth = gateway().last(wish.queue), len(wish.seqs) or gateway().depth(wish.queue)
+    spec.check()
+    newest, depth = gateway().last(spec.queue), len(spec.seqs) or gateway().depth(spec.queue)
     job = Job(
-        name=wish.name.strip()[:200] or wish.title, action=wish.action, queue=str(wish.queue),
-        target=str(wish.target) if wish.target else "", selector=wish.selector, is_selection=bool(wish.seqs),
-        upto=min(wish.upto or newest, newest), rate=wish.rate, reason=wish.reason.strip(), asked_by=asked_by,
+        name=spec.name.strip()[:200] or spec.default_name, action=spec.action, queue=str(spec.queue),
+        target=str(spec.target) if spec.target else "", selector=spec.selector, is_selection=bool(spec.seqs),
+        upto=min(spec.upto or newest, newest), rate=spec.rate, reason=spec.reason.strip(), asked_by=asked_by,
         expected=depth,
         state=State.ASKED if needs_approval else State.QUEUED,
-        edit=wish.edit.to_json() if wish.edit else None,
+        edit=spec.edit.to_json() if spec.edit else None,
     )  # fmt: skip
     with transaction.atomic():
         job.save(force_insert=True)
-        JobOutcome.objects.bulk_create([JobOutcome(job=job, seq=seq) for seq in sorted(set(wish.seqs))], ROWS)
-    if call and not needs_approval:
-        rouse(job)
+        JobOutcome.objects.bulk_create([JobOutcome(job=job, seq=seq) for seq in sorted(set(spec.seqs))], BATCH_ROWS)
+    if wake and not needs_approval:
+        wake_worker(job)
     return job
 
 
 def verbs_of(job: Job) -> tuple[Verb, ...]:
-    """The rights that work like this job's needs, the one that says what it is first."""
-    return verbs_for(job.action, job.is_selection and job.expected <= FEW)
+    """Return the permissions that a job requires, the most specific first."""
+    return verbs_for(job.action, job.is_selection and job.expected <= SMALL_JOB)
 
 
 def verbs_to(action: str, job: Job) -> tuple[Verb, ...]:
-    """The rights it takes to do this to the job."""
-    return NEEDS[job.action] if action == "approve" else verbs_of(job)
+    """Return the permissions required to control a job by this action."""
+    return PERMISSIONS[job.action] if action == "approve" else verbs_of(job)
 
 
-def places(job: Job) -> list[Destination]:
-    """Where the right to do something to a job must be had: where its messages are, and where they go."""
+def affected_destinations(job: Job) -> list[Destination]:
+    """Return the destinations for which permission is required: source and target of a job."""
     return [job.source, *([job.goal] if job.goal else [])]
 
 
-def targets(wish: Wish) -> set[Destination]:
-    """Where messages chosen one by one go: who may send them there must have the right there too."""
-    if wish.target is not None:
-        return {wish.target}
-    if not wish.returns:
+def selected_targets(spec: JobSpec) -> set[Destination]:
+    """Return the targets of individually selected messages; the permission is required there, too."""
+    if spec.target is not None:
+        return {spec.target}
+    if not spec.varies_by_message:
         return set()
-    chosen = (gateway().message(wish.queue, seq).messages for seq in wish.seqs[:MAX_LOOKED_AT])
-    homes = (home(wish.action, message, wish.queue) for found in chosen for message in found)
+    chosen = (gateway().message(spec.queue, seq).messages for seq in spec.seqs[:MAX_CHECKED])
+    homes = (target_of(spec.action, message, spec.queue) for found in chosen for message in found)
     return {each for each in homes if each is not None}
 
 
-def home(action: str, message: BrowsedMessage, queue: Destination) -> Destination | None:
-    """Where a message goes by itself, resubmitted or edited; None: it does not say. As the node decides it.
+def target_of(action: str, message: BrowsedMessage, queue: Destination) -> Destination | None:
+    """Return the target of a resubmitted or edited message, as the node decides it; None: not recorded.
 
     Raises InvalidDestination.
     """
@@ -101,44 +101,44 @@ def home(action: str, message: BrowsedMessage, queue: Destination) -> Destinatio
 
 
 def approve(job: Job, by: str) -> bool:
-    """Let a job that was asked for be done; whether it still waited for that."""
+    """Approve a job; return whether it was still awaiting approval."""
     return _change(job, {State.ASKED}, state=State.QUEUED, approved_by=by)
 
 
 def pause(job: Job, by: str) -> bool:
-    """Let it rest after the step under way."""
+    """Pause a job after its current step; return whether it was running."""
     return _change(job, {State.QUEUED, State.RUNNING}, state=State.PAUSED, note=f"Paused by {by}.")
 
 
-def go_on(job: Job) -> bool:
-    """Go on with a job that paused, at its place."""
+def resume(job: Job) -> bool:
+    """Resume a paused job where it stopped; return whether it was paused."""
     return _change(job, {State.PAUSED}, state=State.QUEUED, note="")
 
 
 def cancel(job: Job, by: str) -> bool:
-    """End it after the step under way. What is done stays done."""
+    """Cancel a job after its current step; finished messages are not reverted."""
     unfinished = frozenset(State) - Job.FINAL
     return _change(job, unfinished, state=State.CANCELLED, note=f"Cancelled by {by}.", finished=timezone.now())
 
 
-def slow_down(job: Job, rate: int) -> bool:
-    """Choose another rate, from the next step on."""
+def set_rate(job: Job, rate: int) -> bool:
+    """Set the rate of a job in messages/s from its next step on; 0: no limit."""
     if not 0 <= rate <= MAX_RATE:
-        raise RequestRefused(f"{rate} messages a second is none of 0 (no limit) to {MAX_RATE}")
+        raise RequestRefused(f"rate must be a whole number from 0 (no limit) to {MAX_RATE} messages/s")
     return _change(job, frozenset(State) - Job.FINAL, rate=rate)
 
 
 def _change(job: Job, before: frozenset[str] | set[str], **fields: Any) -> bool:
-    """The condition is in the update itself: a worker may end the job in this very moment."""
+    """Update a job if it is in one of these states; one statement, because a worker may finish it meanwhile."""
     changed = Job.objects.filter(id=job.id, state__in=before).update(**fields) == 1
     job.refresh_from_db()
     if changed:
-        rouse(job)
+        wake_worker(job)
     return changed
 
 
-def rouse(job: Job) -> None:
-    """Call a worker to a job that waits for one. A worker that is not there now finds it when it starts."""
+def wake_worker(job: Job) -> None:
+    """Queue a task for a job and update its open pages. A worker that starts later finds queued jobs itself."""
     notify(str(job.id))
     if job.state == State.QUEUED:
         try:
@@ -148,56 +148,56 @@ def rouse(job: Job) -> None:
 
 
 def retry_failed(job: Job, by: str) -> Job:
-    """A new job for what failed in this one."""
+    """Create a new job for the failed messages of a job."""
     failed = JobOutcome.objects.filter(job=job, outcome__in=JobOutcome.FAILED)
     again = Job(
-        name=f"{job.name}: what failed"[:200], action=job.action, queue=job.queue, target=job.target,
+        name=f"{job.name} (failed messages)"[:200], action=job.action, queue=job.queue, target=job.target,
         is_selection=True, upto=job.upto, rate=job.rate, reason=job.reason, asked_by=by, part_of=job,
         expected=failed.count(), edit=job.edit,
     )  # fmt: skip
     with transaction.atomic():
         again.save(force_insert=True)
-        rows = failed.values_list("seq", "message_id").iterator(ROWS)
-        JobOutcome.objects.bulk_create((JobOutcome(job=again, seq=seq, message_id=id) for seq, id in rows), ROWS)
-    rouse(again)
+        rows = failed.values_list("seq", "message_id").iterator(BATCH_ROWS)
+        JobOutcome.objects.bulk_create((JobOutcome(job=again, seq=seq, message_id=id) for seq, id in rows), BATCH_ROWS)
+    wake_worker(again)
     return again
 
 
-def forget_old() -> int:
-    """Forget jobs that ended long ago; how many."""
-    old = Job.objects.filter(state__in=Job.FINAL, finished__lt=timezone.now() - KEPT)
+def purge_old() -> int:
+    """Delete jobs that finished before the retention period; return how many."""
+    old = Job.objects.filter(state__in=Job.FINAL, finished__lt=timezone.now() - RETENTION)
     return old.delete()[1].get("console.Job", 0)
 
 
-# -- how jobs stand
+# -- progress and outcomes
 
 
-def edit_told(job: Job, user: AnyUser) -> list[tuple[str, str]]:
-    """What a job changes of each message: its values as this user would see them on such a message."""
+def describe_edit(job: Job, user: AnyUser) -> list[tuple[str, str]]:
+    """Return the changes of an edit job, with values masked for the user."""
     edit = job.change
     return edit.told(mask_values(user, edit.set, job.source)) if edit is not None else []
 
 
-def taken_by(queue: Destination, seq: int) -> str:
-    """Who took a message out of its queue, how and when, in words; "" where no operator did by a job."""
-    found = JobOutcome.objects.filter(job__queue=str(queue), job__action__in=LEAVING, seq=seq, outcome=Outcome.DONE)
+def removed_by(queue: Destination, seq: int) -> str:
+    """Describe which operator's job removed a message from its queue; "" if none did."""
+    found = JobOutcome.objects.filter(job__queue=str(queue), job__action__in=REMOVING, seq=seq, outcome=Outcome.DONE)
     found = found.exclude(job__edit__keeps=True)
     row = found.select_related("job").order_by("-time").first()
     if row is None:
         return ""
-    return f"{row.job.asked_by} {LEAVING[row.job.action]} it {number_format.format_relative(row.time)}"
+    return f"{REMOVING[row.job.action].capitalize()} by {row.job.asked_by} {number_format.format_relative(row.time)}"
 
 
-def gone(queue: Destination, seq: int) -> str:
-    """The sentence on a message that is not in its queue any more."""
-    who = taken_by(queue, seq)
-    return f"This message is gone: {who or 'it was consumed, it expired, or somebody removed it'}."
+def not_found_text(queue: Destination, seq: int) -> str:
+    """Return the text for a message that is no longer in its queue."""
+    who = removed_by(queue, seq)
+    return f"Message not found. {who or 'It was consumed, deleted or has expired'}."
 
 
-def detail_of(row: JobOutcome, sees: Sees) -> str:
-    """Where a message came to, or why not, as far as somebody may know."""
+def visible_detail(row: JobOutcome, sees: Sees) -> str:
+    """Return the target of a message or the error, without hidden names."""
     if row.outcome == Outcome.GONE:
-        return taken_by(row.job.source, row.seq) or "a consumer took it, or it expired"
+        return removed_by(row.job.source, row.seq) or "consumed or expired"
     return (
         redaction.redact_list(row.detail, sees)
         if row.outcome == Outcome.DONE
@@ -205,26 +205,26 @@ def detail_of(row: JobOutcome, sees: Sees) -> str:
     )
 
 
-def find(ids: Sequence[str]) -> QuerySet[Job]:
-    """The jobs of these ids, those that are ids."""
-    return listed(Job.objects.filter(id__in=valid_ids(ids)))
+def find_jobs(ids: Sequence[str]) -> QuerySet[Job]:
+    """Return the jobs with these ids; invalid ids are ignored."""
+    return without_edits(Job.objects.filter(id__in=valid_ids(ids)))
 
 
-def listed(found: QuerySet[Job]) -> QuerySet[Job]:
-    """Jobs for a list: what each changes of messages, a megabyte perhaps, is read where it is asked for."""
+def without_edits(found: QuerySet[Job]) -> QuerySet[Job]:
+    """Defer the edit of each job, which may have a megabyte and is not needed in lists."""
     return found.defer("edit")
 
 
-def cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool]) -> dict[str, Any]:
-    """The live cells of one job (by id), or of the rows of the list of jobs; those of queues that one sees."""
-    found = [job for job in find([argument] if argument else rows) if sees(job.source)]
+def live_cells(argument: str, rows: Sequence[str], sees: Callable[[Destination], bool]) -> dict[str, Any]:
+    """Return the live cells of one job, or of the rows of the job list, for visible queues."""
+    found = [job for job in find_jobs([argument] if argument else rows) if sees(job.source)]
     if argument:
-        return {name: text for job in found for name, text in cells_of(job).items()}
-    return {f"{job.id}#{name}": text for job in found for name, text in cells_of(job).items()}
+        return {name: text for job in found for name, text in job_cells(job).items()}
+    return {f"{job.id}#{name}": text for job in found for name, text in job_cells(job).items()}
 
 
-def _share(job: Job) -> float:
-    """How much of it is done with, 0 to 1: what was looked at and is not wanted, and what is dealt with."""
+def _progress(job: Job) -> float:
+    """Return the share of messages that are scanned or finished, from 0 to 1."""
     if job.state == State.DONE:
         return 1.0
     if job.is_selection:
@@ -234,9 +234,9 @@ def _share(job: Job) -> float:
     return max(0.0, min(1.0, seen / job.expected)) if job.expected else 0.0
 
 
-def cells_of(job: Job) -> dict[str, Any]:
-    """How one job stands, in texts."""
-    dealt, share = job.done + job.failed, _share(job)
+def job_cells(job: Job) -> dict[str, Any]:
+    """Return the state and progress of a job as texts of its cells."""
+    dealt, share = job.done + job.failed, _progress(job)
     seconds = ((job.finished or timezone.now()) - job.started).total_seconds() if job.started else 0.0
     is_moving = job.state in (State.QUEUED, State.RUNNING) and seconds >= 1 and 0 < share < 1
     return {
@@ -250,7 +250,7 @@ def cells_of(job: Job) -> dict[str, Any]:
         "has_failed": bool(job.failed),
         "speed": number_format.format_rate(dealt / seconds) if seconds >= 1 and not job.is_final else "–",
         "took": number_format.format_duration(seconds),
-        "left": f"about {number_format.format_duration(seconds / share * (1 - share))} to go" if is_moving else "",
+        "left": f"about {number_format.format_duration(seconds / share * (1 - share))} left" if is_moving else "",
         "note": job.note,
         "final": job.is_final,
     }

@@ -1,4 +1,4 @@
-"""What the console keeps of work on messages: jobs with an outcome for each message, templates, saved selectors."""
+"""Models of jobs with an outcome for each message, of replaced messages, templates and saved selectors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Job(models.Model):
-    """Work on messages of one queue: asked for by a person, done by a worker in steps."""
+    """A bulk operation on messages of one queue, requested by a user and run by a worker in steps."""
 
     class Action(models.TextChoices):
-        """What is done to each message; the words of BrokerAdmin.step."""
+        """The operation on each message; the values are those of BrokerAdmin.step."""
 
         MOVE = "move", "Move"
         COPY = "copy", "Copy"
@@ -27,10 +27,10 @@ class Job(models.Model):
         EDIT = "edit", "Edit"
 
     class State(models.TextChoices):
-        """Where a job stands; the last three are final."""
+        """State of a job; the last three are final."""
 
-        ASKED = "asked", "Waits for approval"
-        QUEUED = "queued", "Waits for a worker"
+        ASKED = "asked", "Awaiting approval"
+        QUEUED = "queued", "Queued"
         RUNNING = "running", "Running"
         PAUSED = "paused", "Paused"
         DONE = "done", "Done"
@@ -43,29 +43,35 @@ class Job(models.Model):
     name = models.CharField(max_length=200)
     action = models.CharField(max_length=16, choices=Action)
     queue = models.CharField(max_length=500)  #: native form
-    target = models.CharField(max_length=500, blank=True)  #: native form; "": to where each one failed or, edited, is
-    edit = models.JSONField(null=True)  #: what is changed of each message, as `Edit` writes it
-    selector = models.TextField(blank=True)  #: which messages, when they were not chosen one by one
-    is_selection = models.BooleanField(default=False)  #: its outcomes were planned when it was asked for
-    after = models.BigIntegerField(default=0)  #: number of the last message looked at
-    upto = models.BigIntegerField(default=0)  #: number of the newest message when it was asked for: later ones stay
-    rate = models.PositiveIntegerField(default=0)  #: messages a second; 0: as fast as it goes
-    reason = models.TextField(blank=True)  #: why somebody wants it
+    target = models.CharField(
+        max_length=500, blank=True
+    )  #: native form; "": original destination or, for an edit, the queue itself
+    edit = models.JSONField(null=True)  #: the edit of each message, as `Edit.to_json` writes it
+    selector = models.TextField(blank=True)  #: which messages, unless they were selected individually
+    is_selection = models.BooleanField(
+        default=False
+    )  #: messages were selected individually; outcomes exist from the start
+    after = models.BigIntegerField(default=0)  #: number of the last message scanned
+    upto = models.BigIntegerField(default=0)  #: number of the newest message when the job was created: later ones stay
+    rate = models.PositiveIntegerField(default=0)  #: messages/s; 0: no limit
+    reason = models.TextField(blank=True)  #: given by the user
     asked_by = models.CharField(max_length=150)
     approved_by = models.CharField(max_length=150, blank=True)
-    part_of = models.ForeignKey("self", models.SET_NULL, null=True, related_name="parts")  #: whose failed part it is
+    part_of = models.ForeignKey(
+        "self", models.SET_NULL, null=True, related_name="parts"
+    )  #: the job whose failed messages this one retries
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     note = models.TextField(blank=True)  #: why it paused, failed or was cancelled
-    expected = models.PositiveIntegerField(default=0)  #: messages to look at, as far as known when it was asked for
+    expected = models.PositiveIntegerField(default=0)  #: messages to scan, as far as known when the job was created
     scanned = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
-    #: Of the resubmitted messages, the most that were seen to have failed again; None: nobody looked.
+    #: Highest number of resubmitted messages seen to have failed again; None: never counted.
     returned = models.PositiveIntegerField(null=True)
     created = models.DateTimeField(auto_now_add=True)
     started = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)
-    lease = models.DateTimeField(null=True)  #: until when a worker has it to itself
+    lease = models.DateTimeField(null=True)  #: until when one worker owns it exclusively
 
     class Meta:
         ordering = ["-created"]
@@ -73,57 +79,57 @@ class Job(models.Model):
 
     @property
     def is_final(self) -> bool:
-        """Whether it is over."""
+        """Return whether the state is final."""
         return self.state in self.FINAL
 
     @property
     def source(self) -> Destination:
-        """Where the messages are."""
+        """Return the queue that holds the messages."""
         return Destination.parse(self.queue)
 
     @property
     def goal(self) -> Destination | None:
-        """Where they go; None: to where each failed or is, or nowhere."""
+        """Return the target; None: each message's own, or none at all."""
         return Destination.parse(self.target) if self.target else None
 
     @property
     def change(self) -> MessageEdit | None:
-        """What is changed of each message; None: nothing."""
-        # It brings the whole broker, without which commands that only need Django start in half the time.
+        """Return the edit of each message; None for other actions."""
+        # Importing it loads the whole broker, which doubles the start time of commands that only need Django.
         from brokerapp.engine.editing.message_edit import MessageEdit
 
         return MessageEdit.from_json(self.edit) if self.edit is not None else None
 
     @property
     def leaves_no_trace(self) -> bool:
-        """Whether what it did to a message cannot be told from the queue: the message is still there."""
+        """Return whether the message stays in its queue, so that the queue does not show whether a step was done."""
         return self.action == self.Action.COPY or bool(self.edit and self.edit["keeps"])
 
 
 class JobOutcome(models.Model):
-    """What became of one message of a job."""
+    """The outcome of a job for one message."""
 
     class Outcome(models.TextChoices):
-        """How it stands: the first two are on the way."""
+        """State of one message; the first two are not final."""
 
         PLANNED = "planned", "Planned"
-        UNDER_WAY = "under way", "Under way"
+        UNDER_WAY = "under way", "Running"
         DONE = "done", "Done"
-        HELD = "held", "Held by a consumer"
-        GONE = "gone", "No longer there"
+        HELD = "held", "In flight"
+        GONE = "gone", "Not found"
         REFUSED = "refused", "Refused"
-        UNKNOWN = "unknown", "Not known"
+        UNKNOWN = "unknown", "Unknown"
 
-    #: What is not over yet; what may be tried again.
+    #: Outcomes that are not final, and those that can be retried.
     WAITING = frozenset({Outcome.PLANNED, Outcome.UNDER_WAY})
     FAILED = frozenset({Outcome.HELD, Outcome.GONE, Outcome.REFUSED, Outcome.UNKNOWN})
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="outcomes")
     seq = models.BigIntegerField()  #: number of the message in its queue
     message_id = models.CharField(max_length=300, blank=True, db_index=True)
-    new_id = models.CharField(max_length=300, blank=True, default="", db_index=True)  #: of what an edit made of it
+    new_id = models.CharField(max_length=300, blank=True, default="", db_index=True)  #: of the edited message
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.PLANNED)
-    detail = models.TextField(blank=True)  #: where it came to, or why not
+    detail = models.TextField(blank=True)  #: target, or error
     time = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -133,12 +139,12 @@ class JobOutcome(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is known what became of it."""
+        """Return whether the outcome is final."""
         return self.outcome not in self.WAITING
 
 
 class Replacement(models.Model):
-    """One message in the place of which somebody sent another one that they wrote: edited, one by one."""
+    """A message that a user edited individually, and the message that replaced it."""
 
     time = models.DateTimeField(auto_now_add=True)
     queue = models.CharField(max_length=500)
@@ -150,11 +156,11 @@ class Replacement(models.Model):
 
 
 class Template(models.Model):
-    """A test message to send again: what the form of the send page held."""
+    """A message template: the saved values of the send form."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="templates")
     name = models.CharField(max_length=100)
-    shared = models.BooleanField(default=False)  #: whether everybody who may send sees it
+    shared = models.BooleanField(default=False)  #: whether all users who may send see it
     form = models.JSONField()
 
     class Meta:
@@ -163,13 +169,13 @@ class Template(models.Model):
 
 
 class SavedSelector(models.Model):
-    """A selector somebody will want again; of one queue, or of all."""
+    """A selector saved by a user, for one queue or for all."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="selectors")
     name = models.CharField(max_length=100)
     text = models.TextField()
     queue = models.CharField(max_length=500, blank=True)  #: name of the queue it is for; "": of all
-    shared = models.BooleanField(default=False)  #: whether others see it
+    shared = models.BooleanField(default=False)  #: whether other users see it
 
     class Meta:
         ordering = ["name"]

@@ -1,4 +1,4 @@
-"""What becomes of a message, told before it is done: its way, and what an edit makes of it. Pure."""
+"""Previews of what a job does to a message: its target, and the result of an edit. No I/O."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.policy.broker_headers import FAILURE, ORIGIN
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
-from console.messages.body_format import as_typed
+from console.messages.body_format import editable_text
 from console.messages.jobs import job_service
-from console.messages.jobs.impact import Way
+from console.messages.jobs.impact import PlannedSend
 from console.messages.jobs.models import Job
-from console.messages.jobs.spec import Wish
+from console.messages.jobs.spec import JobSpec
 
-#: Characters of a body that are shown.
-SHOWN = 2_000
+#: Characters of a body that a preview shows.
+MAX_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One thing a message says, before and after; None: it is not there."""
+class EditPreviewRow:
+    """A header or the body of a message before and after an edit; None: absent."""
 
     name: str
     before: str | None
@@ -32,70 +32,76 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """What becomes of it, in a word."""
+        """Return the kind of change in one word."""
         if self.before == self.after:
             return "same"
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """A message before and after. What is masked for who looks is not shown: it would be left alone."""
+class EditPreview:
+    """A message before and after an edit; hidden if it is masked for the user, because the edit would be refused."""
 
     seq: int
     id: str
-    rows: tuple[Row, ...] = ()
-    body: Row | None = None
+    rows: tuple[EditPreviewRow, ...] = ()
+    body: EditPreviewRow | None = None
     is_hidden: bool = False
 
 
-def made_of(message: BrowsedMessage, wish: Wish, now_ms: int | None = None) -> OperatorMessage:
-    """What would be sent in place of a message of this wish's queue. Raises InvalidDestination."""
-    home = wish.target or job_service.home(wish.action, message, wish.queue) or wish.queue
+def edited_message(message: BrowsedMessage, spec: JobSpec, now_ms: int | None = None) -> OperatorMessage:
+    """Return the message that would replace a message of the job's queue. Raises InvalidDestination."""
+    home = spec.target or job_service.target_of(spec.action, message, spec.queue) or spec.queue
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    return wish.edit.applied(message.headers, message.body, home.stomp, now_ms)
+    return spec.edit.applied(message.headers, message.body, home.stomp, now_ms)
 
 
-def way_of(message: BrowsedMessage, wish: Wish) -> Way:
-    """Where a message of this wish's queue would be sent, and what it would say there."""
-    if wish.edit is not None:
-        made = made_of(message, wish)
-        return Destination.parse(made.destination), headers_of(made)
-    again = wish.action == Job.Action.RETRY
+def planned_send(message: BrowsedMessage, spec: JobSpec) -> PlannedSend:
+    """Return the target of a message of the job's queue and its headers there."""
+    if spec.edit is not None:
+        made = edited_message(message, spec)
+        return Destination.parse(made.destination), routed_headers(made)
+    again = spec.action == Job.Action.RETRY
     kept = {name: text for name, text in message.headers.items() if not (again and name in FAILURE)}
-    to = wish.target or (job_service.home(wish.action, message, wish.queue) if again else None)
-    return to, {**kept, ORIGIN: wish.queue.stomp}
+    to = spec.target or (job_service.target_of(spec.action, message, spec.queue) if again else None)
+    return to, {**kept, ORIGIN: spec.queue.stomp}
 
 
-def preview(message: BrowsedMessage, wish: Wish, is_hidden: bool = False, now_ms: int | None = None) -> Preview:
-    """A message of this wish's queue before and after the edit."""
+def preview_edit(
+    message: BrowsedMessage, spec: JobSpec, is_hidden: bool = False, now_ms: int | None = None
+) -> EditPreview:
+    """Return a message of the job's queue before and after the edit."""
     if is_hidden:
-        return Preview(message.seq, message.id, is_hidden=True)
-    made = made_of(message, wish, now_ms)
-    rows = tuple(_rows({**message.headers, "destination": wish.queue.stomp}, headers_of(made)))
-    body = Row("body", _shown(message.body), _shown(made.body)) if message.body != made.body else None
-    return Preview(message.seq, message.id, rows, body)
+        return EditPreview(message.seq, message.id, is_hidden=True)
+    made = edited_message(message, spec, now_ms)
+    rows = tuple(_rows({**message.headers, "destination": spec.queue.stomp}, routed_headers(made)))
+    body = (
+        EditPreviewRow("body", _format_body(message.body), _format_body(made.body))
+        if message.body != made.body
+        else None
+    )
+    return EditPreview(message.seq, message.id, rows, body)
 
 
-def headers_of(made: OperatorMessage) -> dict[str, str]:
-    """What it would say, as the routing reads it."""
+def routed_headers(made: OperatorMessage) -> dict[str, str]:
+    """Return the headers of a message as the routing reads them."""
     standard = {"destination": made.destination, "expires": str(made.expires), "priority": str(made.priority)}
     return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {})}
 
 
-def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Row]:
-    yield Row("destination", before["destination"], after["destination"])
+def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[EditPreviewRow]:
+    yield EditPreviewRow("destination", before["destination"], after["destination"])
     for name in ("persistent", "priority", "expires"):
-        row = Row(name, _said(name, before.get(name)), _said(name, after.get(name)))
+        row = EditPreviewRow(name, _format_header(name, before.get(name)), _format_header(name, after.get(name)))
         if name == "persistent" or row.mark != "same" or row.after not in ("4", "never"):
             yield row
     own = {name for name in (*before, *after) if is_own(name)}
     for name in sorted(own, key=lambda each: (each not in EDITABLE, each)):
-        yield Row(name, before.get(name), after.get(name))
+        yield EditPreviewRow(name, before.get(name), after.get(name))
 
 
-def _said(name: str, value: str | None) -> str:
-    """A header that every message has, in words: without it, it has a value all the same."""
+def _format_header(name: str, value: str | None) -> str:
+    """Format a header that has a default value when it is absent."""
     if name == "persistent":
         return "yes" if value == "true" else "no"
     if name == "priority":
@@ -104,8 +110,8 @@ def _said(name: str, value: str | None) -> str:
     return f"{datetime.fromtimestamp(number / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if number else "never"
 
 
-def _shown(body: bytes) -> str:
-    text = as_typed(body)
+def _format_body(body: bytes) -> str:
+    text = editable_text(body)
     if text is None:
-        return f"{len(body):,} bytes that are no text"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(body):,} bytes)"
+        return f"{len(body):,} bytes, not text"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}… ({len(body):,} bytes)"

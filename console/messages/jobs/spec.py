@@ -1,4 +1,4 @@
-"""A wish: what somebody wants done to messages of a queue, with the rights it needs. Pure."""
+"""Specifications of jobs on messages of a queue, and the permissions they require. No I/O."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from console.messages.jobs.models import Job
 
 Action = Job.Action
 
-#: Messages that the right to resubmit is enough for; more need the right to do so in bulk.
-FEW = 10
-#: Messages that can be chosen one by one for one job.
+#: Messages of a job that requires no bulk permission.
+SMALL_JOB = 10
+#: Messages that can be selected individually for one job.
 MAX_SELECTION = 5_000
-#: The fastest rate that can be chosen; without one a job goes as fast as it can.
+#: Highest rate in messages/s; without a rate a job runs at full speed.
 MAX_RATE = 10_000
 
-#: What each action needs, where the messages are and where they go; the first says what it is.
-NEEDS: dict[str, tuple[Verb, ...]] = {
+#: Permissions of each action, required at the source and the target; the first is the most specific.
+PERMISSIONS: dict[str, tuple[Verb, ...]] = {
     Action.MOVE: (Verb.BULK,),
     Action.COPY: (Verb.BULK,),
     Action.RETRY: (Verb.BULK,),
     Action.REMOVE: (Verb.REMOVE,),
     Action.EDIT: (Verb.EDIT, Verb.BULK),
 }
-#: What is enough for a few; who has that may ask for more, which somebody with all the rights approves.
-NEEDS_FOR_FEW: dict[str, Verb] = {Action.RETRY: Verb.RESUBMIT, Action.EDIT: Verb.EDIT}
-#: Actions that send messages again, for which everybody wants to know why.
-SENDING_AGAIN = frozenset({Action.RETRY, Action.EDIT})
+#: Permissions for small jobs; larger ones can be requested with them and need approval.
+SMALL_JOB_PERMISSIONS: dict[str, Verb] = {Action.RETRY: Verb.RESUBMIT, Action.EDIT: Verb.EDIT}
+#: Actions that resend messages; they require a reason.
+RESENDING = frozenset({Action.RETRY, Action.EDIT})
 
 
 def verbs_for(action: str, is_few: bool) -> tuple[Verb, ...]:
-    """The rights that an action on few, or on many messages needs."""
-    return (NEEDS_FOR_FEW[action],) if is_few and action in NEEDS_FOR_FEW else NEEDS[action]
+    """Return the permissions that an action on few or many messages requires."""
+    return (SMALL_JOB_PERMISSIONS[action],) if is_few and action in SMALL_JOB_PERMISSIONS else PERMISSIONS[action]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody wants done: to the messages of `seqs`, or else to all that match the selector ("": all)."""
+class JobSpec:
+    """An action on the messages of `seqs`, or on all that match the selector ("": all)."""
 
     action: str
     queue: Destination
@@ -51,57 +51,59 @@ class Wish:
     rate: int = 0
     reason: str = ""
     name: str = ""
-    edit: MessageEdit | None = None  #: of the action of that name
+    edit: MessageEdit | None = None  #: of the action `edit`
     upto: int = 0  #: number of the newest message that was counted for the user; 0: the newest when the job is created
 
     @property
     def verbs(self) -> tuple[Verb, ...]:
-        """The rights it needs, the one that says what it is first."""
-        return verbs_for(self.action, 0 < len(self.seqs) <= FEW)
+        """Return the required permissions, the most specific first."""
+        return verbs_for(self.action, 0 < len(self.seqs) <= SMALL_JOB)
 
     @property
     def verb(self) -> Verb:
-        """The right that says what it is."""
+        """Return the most specific of the required permissions."""
         return self.verbs[0]
 
     @property
-    def returns(self) -> bool:
-        """Whether each message says itself where it goes: where it failed."""
+    def varies_by_message(self) -> bool:
+        """Return whether each message determines its own target, its original destination."""
         return self.action == Action.RETRY or (self.action == Action.EDIT and self.target is None)
 
     def check(self) -> None:
-        """Raise RequestRefused, SelectorSyntaxError when it makes no sense."""
-        if self.action not in NEEDS:
-            raise RequestRefused(f"{self.action!r} is none of {', '.join(NEEDS)}")
+        """Raise RequestRefused or SelectorSyntaxError if the specification is invalid."""
+        if self.action not in PERMISSIONS:
+            raise RequestRefused(f"action {self.action!r} must be one of {', '.join(PERMISSIONS)}")
         self._check_target()
         if self.action == Action.EDIT:
             self._check_edit()
-        if self.action in SENDING_AGAIN and not self.reason.strip():
-            raise RequestRefused("say why: the reason stands in the record of every message that is sent again")
+        if self.action in RESENDING and not self.reason.strip():
+            raise RequestRefused("Enter a reason. It is recorded in the audit log and the journey.")
         if len(self.seqs) > MAX_SELECTION:
-            raise RequestRefused(f"{len(self.seqs)} messages were chosen, {MAX_SELECTION} can be: use a selector")
+            raise RequestRefused(
+                f"{len(self.seqs)} messages selected; at most {MAX_SELECTION} are allowed. Use a selector instead"
+            )
         if not 0 <= self.rate <= MAX_RATE:
-            raise RequestRefused(f"{self.rate} messages a second is none of 0 (no limit) to {MAX_RATE}")
+            raise RequestRefused(f"rate must be a whole number from 0 (no limit) to {MAX_RATE} messages/s")
         if self.selector:
             compile_selector(self.selector)
 
     def _check_target(self) -> None:
         needs_one = self.action in (Action.MOVE, Action.COPY)
         if needs_one and self.target is None:
-            raise RequestRefused(f"to {self.action} messages needs a target")
+            raise RequestRefused(f"enter a target to {self.action} messages to")
         if self.target is not None and is_pattern(self.target.name):
-            raise RequestRefused(f"{self.target} is a pattern: name one destination")
+            raise RequestRefused(f"{self.target} is a pattern; enter one destination")
         if needs_one and self.target == self.queue:
-            raise RequestRefused(f"{self.target} is where the messages are already")
+            raise RequestRefused(f"the messages are already in {self.target}; enter another target")
 
     def _check_edit(self) -> None:
         if self.edit is None or not (self.edit.changes or self.target):
-            raise RequestRefused("say what is to be changed, or where the messages shall go")
+            raise RequestRefused("enter at least one change or a target")
         self.edit.check()
 
     @property
-    def title(self) -> str:
-        """A name for who gave it none."""
+    def default_name(self) -> str:
+        """Return the default name of the job."""
         what = f"{len(self.seqs)} of" if self.seqs else "messages of" if self.selector else "all of"
         to = f" to {self.target.name}" if self.target else ""
         return f"{Action(self.action).label} {what} {self.queue.name}{to}"[:200]

@@ -1,8 +1,8 @@
-"""A worker's part of a job: step after step, each planned in the database before the broker is asked and noted after.
+"""Runs jobs in a worker, step by step: each step is planned in the database, sent to the broker, then recorded.
 
-A worker may be killed anywhere. What it had planned and not noted stands as `under way`; who goes on asks the broker
-again, which does nothing twice: a message that is no longer there was taken by that very step. A copy, and an edit that
-keeps the original, leave no such trace: their outcome is then said to be unknown, and they are not repeated.
+A worker may be killed at any point. Messages that were sent and not recorded are `under way`; the next worker repeats
+the step, which has no effect twice: a message that is no longer in the queue was removed by that step. A copy, and an
+edit that keeps the original, cannot be recognized like this: their outcome becomes unknown, and they are not repeated.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.stats_records import MessageOperationOutcome
 from console.analyses.run_service import notify
 from console.broker.gateway import gateway
-from console.messages.jobs.job_service import ROWS, Outcome, State, rouse
+from console.messages.jobs.job_service import BATCH_ROWS, Outcome, State, wake_worker
 from console.messages.jobs.models import Job, JobOutcome
-from console.messages.jobs.permission_checks import refused_for
+from console.messages.jobs.permission_checks import refused_messages
 from console.ui.formatting.number_format import pluralize_count
 
 logger = logging.getLogger(__name__)
 
 #: Messages of one step.
-STEP = 200
-#: Messages looked at in one step, when few of them match.
+STEP_SIZE = 200
+#: Messages scanned in one step if few of them match.
 SCAN = 10_000
-#: Seconds after which a worker gives a job back, so that others have their turn.
-SLICE = 20.0
-#: For so long a job belongs to the worker that took it: longer than any step may take.
+#: Seconds after which a worker requeues a job, so that others get their turn.
+SLICE_SECONDS = 20.0
+#: How long a worker owns a job exclusively; longer than any step may take.
 LEASE = timedelta(seconds=150)
-#: How a message that was under way is told to have gone, after its step's answer was lost.
-CONFIRMED = "it had left the queue when the job went on after an interruption"
-LOST = "the answer was lost, and a copy leaves no trace in its queue: look at the target before it is copied again"
+#: Details of messages whose step was interrupted before its answer was recorded.
+CONFIRMED = "had left the queue when the job resumed after an interruption"
+LOST = "interrupted before the result was recorded; check the target before copying again"
 
 
-def work(job_id: str) -> str:
-    """Do a slice of a job's work; its state then. Somebody else's job is left alone."""
+def run_slice(job_id: str) -> str:
+    """Run a slice of a job and return its state; a job of another worker is skipped."""
     if not _claim(job_id):
         return "not mine"
     job = Job.objects.get(id=job_id)
     try:
         _slice(job)
     except StoreUnavailable as error:
-        Job.objects.filter(id=job.id, state=State.RUNNING).update(state=State.QUEUED, note=f"{error}: tried again soon")
+        Job.objects.filter(id=job.id, state=State.RUNNING).update(state=State.QUEUED, note=f"{error}. Retrying soon.")
     except BrokerError as error:
         _end(job, State.FAILED, str(error))
     else:
         if Job.objects.filter(id=job.id, state=State.RUNNING).update(state=State.QUEUED, lease=None):
             job.refresh_from_db()
-            rouse(job)
+            wake_worker(job)
     Job.objects.filter(id=job.id).update(lease=None)
     notify(str(job.id))
     return Job.objects.get(id=job.id).state
@@ -74,7 +74,7 @@ def _claim(job_id: str) -> bool:
 
 def _slice(job: Job) -> None:
     _reconcile(job)
-    until, told = time.monotonic() + SLICE, 0.0
+    until, told = time.monotonic() + SLICE_SECONDS, 0.0
     while time.monotonic() < until:
         job.refresh_from_db()
         if job.state != State.RUNNING:
@@ -85,7 +85,7 @@ def _slice(job: Job) -> None:
             count = _step(job, rows)
         elif not _plan(job):
             job.refresh_from_db()
-            _end(job, State.DONE, _doubts(job))
+            _end(job, State.DONE, _unknown_outcomes(job))
             return
         if time.monotonic() - told > 1:
             notify(str(job.id))
@@ -94,36 +94,36 @@ def _slice(job: Job) -> None:
             time.sleep(max(0.0, count / job.rate - (time.monotonic() - began)))
 
 
-def _doubts(job: Job) -> str:
-    """What of a job that is through is not known for certain, in words; "" when all is."""
+def _unknown_outcomes(job: Job) -> str:
+    """Describe the messages of a finished job with unknown outcome; "" without any."""
     lost = job.outcomes.filter(outcome=Outcome.UNKNOWN).count()
     if not lost:
         return ""
-    place = job.target or "where each goes"
+    place = job.target or "their targets"
     return (
-        f"{pluralize_count(job.done, 'message')} done for certain. "
-        f"A worker was lost while {pluralize_count(lost, 'message')} "
-        f"{'was' if lost == 1 else 'were'} under way: {'it' if lost == 1 else 'they'} may be at {place} already. "
-        "Look there first: to try them again may copy them a second time."
+        f"{pluralize_count(job.done, 'message')} done. "
+        f"The job was interrupted while {pluralize_count(lost, 'message')} "
+        f"{'was' if lost == 1 else 'were'} being processed; {'it' if lost == 1 else 'they'} may already be in {place}. "
+        "Check there first: a retry may create duplicates."
     )
 
 
 def _step_size(job: Job) -> int:
-    """About a second's worth of a rate, so that it flows evenly; few of what gets a large body."""
-    most = min(STEP, job.rate or STEP)
+    """Return the number of messages of one step: about one second of the rate, fewer for a large new body."""
+    most = min(STEP_SIZE, job.rate or STEP_SIZE)
     return job.change.portion(most) if job.change is not None else most
 
 
 def _plan(job: Job) -> bool:
-    """Find the next messages that match, and note them; whether there may be more."""
+    """Find and record the next matching messages; return whether there may be more."""
     if job.is_selection or job.after >= job.upto:
         return False
-    page = gateway().browse(job.source, job.after, STEP, job.selector or None, SCAN)
+    page = gateway().browse(job.source, job.after, STEP_SIZE, job.selector or None, SCAN)
     found = [each for each in page.messages if each.seq <= job.upto]
     after = page.next if page.next is not None and page.next < job.upto else job.upto
     with transaction.atomic():
         rows = [JobOutcome(job=job, seq=each.seq, message_id=each.id) for each in found]
-        JobOutcome.objects.bulk_create(rows, ROWS, ignore_conflicts=True)
+        JobOutcome.objects.bulk_create(rows, BATCH_ROWS, ignore_conflicts=True)
         Job.objects.filter(id=job.id).update(
             after=after, scanned=F("scanned") + page.scanned, lease=timezone.now() + LEASE
         )
@@ -131,49 +131,49 @@ def _plan(job: Job) -> bool:
 
 
 def _step(job: Job, rows: Sequence[JobOutcome]) -> int:
-    """Have the broker do it, and note how it ended for each message; how many."""
-    denied = refused_for(job, rows)
+    """Run one step in the broker and record the outcome of each message; return their number."""
+    denied = refused_messages(job, rows)
     rest = [row for row in rows if row.seq not in denied]
     JobOutcome.objects.filter(pk__in=[row.pk for row in rest]).update(outcome=Outcome.UNDER_WAY)
-    _note(job, rows, denied | (_ask(job, rest) if rest else {}))
+    _record_outcomes(job, rows, denied | (_execute(job, rest) if rest else {}))
     return len(rows)
 
 
-def _ask(job: Job, rows: Sequence[JobOutcome]) -> dict[int, MessageOperationOutcome]:
+def _execute(job: Job, rows: Sequence[JobOutcome]) -> dict[int, MessageOperationOutcome]:
     seqs = [row.seq for row in rows]
     found = gateway().step(job.action, job.source, seqs, job.goal, job.asked_by, job.edit)
     return {each.seq: each for each in found}
 
 
 def _reconcile(job: Job) -> None:
-    """What a worker that is gone had under way."""
+    """Resolve the messages that were under way when a previous worker stopped."""
     rows = list(job.outcomes.filter(outcome=Outcome.UNDER_WAY))
     if not rows:
         return
-    logger.info("job %s goes on after an interruption: %d messages were under way", job.id, len(rows))
+    logger.info("job %s resumes after an interruption: %d messages were being processed", job.id, len(rows))
     if job.leaves_no_trace:
-        _note(job, rows, {row.seq: MessageOperationOutcome(row.seq, Outcome.UNKNOWN, LOST) for row in rows})
+        _record_outcomes(job, rows, {row.seq: MessageOperationOutcome(row.seq, Outcome.UNKNOWN, LOST) for row in rows})
         return
-    found = _ask(job, rows)
+    found = _execute(job, rows)
     for seq, each in found.items():
         if each.outcome == Outcome.GONE:
             found[seq] = replace(each, outcome=Outcome.DONE, detail=CONFIRMED)
-    _note(job, rows, found)
+    _record_outcomes(job, rows, found)
 
 
-def _note(job: Job, rows: Sequence[JobOutcome], found: dict[int, MessageOperationOutcome]) -> None:
+def _record_outcomes(job: Job, rows: Sequence[JobOutcome], found: dict[int, MessageOperationOutcome]) -> None:
     now, alike, named = timezone.now(), defaultdict(list), []
     for row in rows:
-        each = found.get(row.seq, MessageOperationOutcome(row.seq, Outcome.UNKNOWN, "the broker said nothing of it"))
+        each = found.get(row.seq, MessageOperationOutcome(row.seq, Outcome.UNKNOWN, "the broker reported no outcome"))
         alike[each.outcome, each.detail].append(row.pk)
         if (each.id and each.id != row.message_id) or each.new_id:
             row.message_id, row.new_id = each.id or row.message_id, each.new_id
             named.append(row)
     done = sum(len(pks) for (outcome, _), pks in alike.items() if outcome == Outcome.DONE)
     with transaction.atomic():
-        for (outcome, detail), pks in alike.items():  # most end alike: one statement for all of them
+        for (outcome, detail), pks in alike.items():  # most have the same outcome: one statement each
             JobOutcome.objects.filter(pk__in=pks).update(outcome=outcome, detail=detail, time=now)
-        JobOutcome.objects.bulk_update(named, ["message_id", "new_id"], ROWS // 2)
+        JobOutcome.objects.bulk_update(named, ["message_id", "new_id"], BATCH_ROWS // 2)
         Job.objects.filter(id=job.id).update(
             done=F("done") + done, failed=F("failed") + len(rows) - done, lease=now + LEASE
         )
@@ -185,12 +185,12 @@ def _end(job: Job, state: str, note: str) -> None:
     )
 
 
-def rouse_lost() -> int:
-    """Call workers to jobs that wait for one, or whose worker is gone; how many."""
+def wake_lost_jobs() -> int:
+    """Queue tasks for jobs that wait for a worker or whose worker stopped; return their number."""
     now = timezone.now()
     lost = Job.objects.filter(Q(lease=None) | Q(lease__lt=now), state__in=(State.QUEUED, State.RUNNING))
     for job in lost:
         Job.objects.filter(id=job.id, state=State.RUNNING).update(state=State.QUEUED)
         job.refresh_from_db()
-        rouse(job)
+        wake_worker(job)
     return len(lost)

@@ -1,1 +1,1 @@
-"""Reconstructs the path of one message from the trace and the operators' actions."""
+"""Reconstructs the journey of a message from the trace and from operator actions."""

@@ -1,4 +1,4 @@
-"""The journey of one message, put together from the trace, the record of what operators did, and the routing."""
+"""Loads the journey of a message from the trace, the recorded jobs and edits, and the active routing."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 from console.broker.gateway import gateway
 from console.messages import trace_reader
-from console.messages.jobs.job_service import LEAVING
+from console.messages.jobs.job_service import REMOVING
 from console.messages.jobs.models import JobOutcome, Replacement
-from console.messages.journey.journey import Deed, Journey, journey
+from console.messages.journey.journey import Journey, OperatorAction, build_journey
 from console.routing.definitions.changes import definitions_by_id
 from console.routing.definitions.visibility import visible_definitions
 
-#: What was done by jobs, in words, and whether the message left its queue by it.
-DEEDS = {"copy": ("Copied", False)} | {action: (words.capitalize(), True) for action, words in LEAVING.items()}
+#: Labels of job actions, and whether the message leaves its queue.
+ACTION_LABELS = {"copy": ("Copied", False)} | {action: (words.capitalize(), True) for action, words in REMOVING.items()}
 
-#: What was done to a message that was made by editing another one.
-MADE = "Made from another message"
+#: Label of the creation of a message by an edit.
+CREATED_BY_EDIT = "Created by editing another message"
 
 
 def journey_of(id: str, sees: Sees = everything) -> Journey:
-    """All that is known of it, wherever it was: who asks may not know of all those places (see Journey.seen_by).
+    """Load the whole journey, hidden destinations included (see Journey.visible_to).
 
-    Of definitions, those that `sees` lets one know of are named.
+    Only definitions that `sees` makes visible are named.
     """
     seen = trace_reader.events_of([id])
     rules: dict[str, str] = {}
     sent = next((each for each in seen.events if each.kind == "enqueue"), None)
     if sent is not None:
         rules = _rules(sent.destination, sent.properties, sees)
-    return journey(id, seen.events, deeds_of([id])[id], rules, seen.complete)
+    return build_journey(id, seen.events, operator_actions([id])[id], rules, seen.complete)
 
 
 def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
-    """By place, the definition in force that copies there what is sent so."""
+    """Return by target the active definition that routes such a message there."""
     try:
         [route] = gateway().routes([(Destination.parse(sent_to), headers)])
         told = (
@@ -51,29 +51,31 @@ def _rules(sent_to: str, headers: dict[str, str], sees: Sees) -> dict[str, str]:
     return {target: f"{rule}, because {selector}" if selector else rule for target, rule, selector in rules}
 
 
-def deeds_of(ids: Collection[str]) -> dict[str, list[Deed]]:
-    """What operators did to each of these messages."""
-    found: dict[str, list[Deed]] = defaultdict(list)
+def operator_actions(ids: Collection[str]) -> dict[str, list[OperatorAction]]:
+    """Return the operator actions on each of these messages."""
+    found: dict[str, list[OperatorAction]] = defaultdict(list)
     done = JobOutcome.objects.filter(message_id__in=ids, outcome=JobOutcome.Outcome.DONE)
     for row in done.select_related("job"):
-        words, leaves = DEEDS[row.job.action]
+        words, leaves = ACTION_LABELS[row.job.action]
         found[row.message_id].append(
-            Deed(row.time, row.job.asked_by, words, row.job.queue, row.detail, row.job.reason,
+            OperatorAction(row.time, row.job.asked_by, words, row.job.queue, row.detail, row.job.reason,
                  str(row.job.id), leaves and not row.job.leaves_no_trace, row.new_id)
         )  # fmt: skip
     for row in JobOutcome.objects.filter(new_id__in=ids).select_related("job"):
         found[row.new_id].append(
-            Deed(row.time, row.job.asked_by, MADE, row.job.queue, row.detail, row.job.reason, str(row.job.id),
-                 old_id=row.message_id)
+            OperatorAction(
+                row.time, row.job.asked_by, CREATED_BY_EDIT, row.job.queue, row.detail, row.job.reason,
+                str(row.job.id), old_id=row.message_id,
+            )
         )  # fmt: skip
     for each in Replacement.objects.filter(message_id__in=ids):
         found[each.message_id].append(
-            Deed(each.time, each.edited_by, "Edited and sent anew", each.queue, each.places, each.reason,
+            OperatorAction(each.time, each.edited_by, "Edited and resubmitted", each.queue, each.places, each.reason,
                  leaves=True, new_id=each.new_id)
         )  # fmt: skip
     for each in Replacement.objects.filter(new_id__in=ids):
         found[each.new_id].append(
-            Deed(each.time, each.edited_by, MADE, each.queue, each.places, each.reason,
+            OperatorAction(each.time, each.edited_by, CREATED_BY_EDIT, each.queue, each.places, each.reason,
                  old_id=each.message_id)
         )  # fmt: skip
     return found

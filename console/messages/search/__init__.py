@@ -1,1 +1,1 @@
-"""Searches for messages that take longer than a page waits: done by a worker, shown with progress and results."""
+"""Searches for messages: a quick one within a page's time limit, and one that a worker runs in the background."""

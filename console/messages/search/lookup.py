@@ -1,6 +1,6 @@
-"""The search for messages: by id, correlation id and indexed properties, in the trace, in dead letters and in queues.
+"""Searches messages by id, correlation id and indexed properties, in the trace, dead-letter queues and queues.
 
-Bounded in time: what was not looked at is said. Only destinations that the predicate lets through are looked at.
+The search is limited in time and reports what it did not scan. Only visible destinations are searched.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, Destinatio
 from console.broker.gateway import gateway
 from console.messages import trace_reader
 from console.messages.dead_letter_groups import is_dead_letter_queue
-from console.messages.journey.journey import journey
-from console.messages.journey.journey_service import deeds_of
-from console.messages.message_view import Listed
+from console.messages.journey.journey import build_journey
+from console.messages.journey.journey_service import operator_actions
+from console.messages.message_view import MessageView
 
-#: Seconds for the trace, and for what lies in queues.
-TRACE_PATIENCE, QUEUE_PATIENCE = 0.8, 0.8
-#: Hits that are shown.
+#: Time limits in seconds: for the trace, and for queues.
+TRACE_SECONDS, QUEUE_SECONDS = 0.8, 0.8
+#: Results that are shown.
 MAX_HITS = 50
-#: Messages of one queue read at a time, the newest; and looked through for one whose place is known.
-PAGE, NEAR = 500, 3_000
-#: How often one message is told of in one queue.
-MAX_TIMES = 5
+#: Messages read at once; and messages scanned around a known position.
+PAGE, SCAN_NEAR = 500, 3_000
+#: Copies of one message that are reported in one queue.
+MAX_COPIES = 5
 QUOTE = "'"
-#: How much earlier than recorded a message may have come, milliseconds.
-EARLIER_MS = 2_000
+#: How much earlier than recorded a message may have arrived, in milliseconds.
+CLOCK_TOLERANCE_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One message, in one place."""
+class MessageHit:
+    """A message that was found in one destination."""
 
     id: str
-    place: Destination
+    destination: Destination
     state: str
     when: datetime | None
-    why: str = ""  #: what matched
-    origin: str = ""  #: where it failed, of a dead letter
+    why: str = ""  #: property or header that matched
+    origin: str = ""  #: original destination of a dead letter
     cause: str = ""
     seq: int | None = None
-    others: tuple[tuple[str, Destination], ...] = ()  #: states and places of further copies
+    others: tuple[tuple[str, Destination], ...] = ()  #: states and destinations of further copies
 
 
 @dataclass(slots=True)
-class Found:
-    """What a search found."""
+class SearchResult:
+    """The messages found by a search, and how much was scanned."""
 
-    hits: list[Hit] = field(default_factory=list)
-    read: int = 0  #: messages in queues that were looked at
-    queues: int = 0  #: queues of which all was looked at
-    of: int = 0
+    hits: list[MessageHit] = field(default_factory=list)
+    read_count: int = 0  #: messages scanned in queues
+    searched_queues: int = 0  #: queues scanned completely
+    total_queues: int = 0
     complete: bool = True
     names: tuple[str, ...] = ()
-    seconds: float = QUEUE_PATIENCE  #: after which it stopped in the queues, where it did
+    seconds: float = QUEUE_SECONDS  #: time limit of the scan of queues
 
 
-#: A message in a queue, as somebody may see it.
-Shown = Callable[[BrowsedMessage, Destination], BrowsedMessage]
+#: Masks a message in a queue for the user.
+MaskMessage = Callable[[BrowsedMessage, Destination], BrowsedMessage]
 
 
-def parse(text: str) -> tuple[str, tuple[str, ...]]:
-    """What is searched for, and the properties it may be the value of: `order:4711` names one, `4711` none."""
+def parse_query(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the value to search and the properties to compare: `order:4711` names one, `4711` means all."""
     indexed = settings.SLUICE.indexed
     name, colon, value = text.partition(":")
     if colon and value and name in (*indexed, "correlation"):
@@ -78,129 +78,139 @@ def parse(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def search(
-    text: str, stats: Iterable[DestinationStats], sees: Callable[[Destination], bool], shown: Shown
-) -> Found:  # fmt: skip
-    """Messages with this id, correlation id or value of an indexed property; dead letters first, then the newest.
+    text: str, stats: Iterable[DestinationStats], sees: Callable[[Destination], bool], shown: MaskMessage
+) -> SearchResult:  # fmt: skip
+    """Find messages with this id, correlation id or value of an indexed property; dead letters first, then the newest.
 
-    `shown` gives a message as whoever searches may see it: what is masked for them finds nothing.
+    `shown` masks a message for the user: masked values do not match.
     """
-    wanted, names = parse(text)
-    found = Found(names=names)
-    by_place: dict[tuple[str, Destination], Hit] = {}
-    _in_queues(wanted, names, [each for each in stats if each.destination.is_queue and sees(each.destination)],
+    wanted, names = parse_query(text)
+    found = SearchResult(names=names)
+    by_place: dict[tuple[str, Destination], MessageHit] = {}
+    _search_queues(wanted, names, [each for each in stats if each.destination.is_queue and sees(each.destination)],
                shown, found, by_place)  # fmt: skip
-    recorded, is_complete = in_trace(wanted, names, sees, shown, TRACE_PATIENCE)
+    recorded, is_complete = search_trace(wanted, names, sees, shown, TRACE_SECONDS)
     found.complete = found.complete and is_complete
-    for each in recorded:  # what a queue holds now is told as it is there
-        by_place.setdefault((each.id, each.place), each)
-    found.hits = by_message(by_place.values())[:MAX_HITS]
+    for each in recorded:  # what a queue holds now takes precedence over the trace
+        by_place.setdefault((each.id, each.destination), each)
+    found.hits = merge_copies(by_place.values())[:MAX_HITS]
     return found
 
 
-def by_message(hits: Iterable[Hit]) -> list[Hit]:
-    """One hit for each message, in its most telling place: where it is dead, then where it waits, then the latest."""
+def merge_copies(hits: Iterable[MessageHit]) -> list[MessageHit]:
+    """Merge results to one per message: the dead letter, else the stored copy, else the latest state."""
     order = {"dead": 0, "waiting": 1, "held": 1}
     ordered = sorted(
         hits, key=lambda hit: (order.get(hit.state, 2), -(hit.when.timestamp() if hit.when else 0.0))
     )  # fmt: skip
-    found: dict[str, Hit] = {}
+    found: dict[str, MessageHit] = {}
     for hit in ordered:
         first = found.setdefault(hit.id, hit)
         if first is not hit:
-            found[hit.id] = replace(first, others=(*first.others, (hit.state, hit.place)))
+            found[hit.id] = replace(first, others=(*first.others, (hit.state, hit.destination)))
     return list(found.values())
 
 
-def why(message: BrowsedMessage, wanted: str, names: Sequence[str]) -> str:
-    """What of this message matches; "" when nothing does."""
+def match_reason(message: BrowsedMessage, wanted: str, names: Sequence[str]) -> str:
+    """Return the property that matches; "" without a match."""
     if message.id == wanted:
         return "message id"
     return next((name for name in names if message.headers.get(name) == wanted), "")
 
 
-def in_order(queues: Iterable[DestinationStats]) -> list[DestinationStats]:
-    """The queues with messages in the order of search: dead letters first, then small ones before large ones."""
+def search_order(queues: Iterable[DestinationStats]) -> list[DestinationStats]:
+    """Return the non-empty queues in search order: dead-letter queues first, then by depth."""
     filled = [each for each in queues if each.destination.is_queue and each.QueueSize]
     return sorted(filled, key=lambda each: (not is_dead_letter_queue(each), each.QueueSize))
 
 
-def matching(
+def matching_messages(
     messages: Iterable[BrowsedMessage], place: Destination, holds_dead_letters: bool, wanted: str,
-    names: Sequence[str], shown: Shown,
-) -> Iterator[Hit]:  # fmt: skip
-    """The messages of a queue that match, as far as whoever searches may see why."""
+    names: Sequence[str], shown: MaskMessage,
+) -> Iterator[MessageHit]:  # fmt: skip
+    """Yield the messages of a queue that match in what the user may see."""
     state = "dead" if holds_dead_letters else "waiting"
     for message in messages:
-        if why(message, wanted, names) and (matched := why(seen := shown(message, place), wanted, names)):
+        if match_reason(message, wanted, names) and (
+            matched := match_reason(seen := shown(message, place), wanted, names)
+        ):
             yield _hit(seen, place, state, matched)
 
 
-def _in_queues(
-    wanted: str, names: Sequence[str], queues: list[DestinationStats], shown: Shown, found: Found,
-    hits: dict[tuple[str, Destination], Hit],
+def _search_queues(
+    wanted: str, names: Sequence[str], queues: list[DestinationStats], shown: MaskMessage, found: SearchResult,
+    hits: dict[tuple[str, Destination], MessageHit],
 ) -> None:  # fmt: skip
-    deadline, door, filled = time.monotonic() + QUEUE_PATIENCE, gateway(), in_order(queues)
-    found.of = len(filled)
+    deadline, broker, filled = time.monotonic() + QUEUE_SECONDS, gateway(), search_order(queues)
+    found.total_queues = len(filled)
     for each in filled:
         before = END_OF_LOG
         while time.monotonic() < deadline and len(hits) < MAX_HITS:
             try:
-                page = door.browse_back(each.destination, before, PAGE, None, PAGE)
-            except BrokerError:  # deleted in this moment
+                page = broker.browse_back(each.destination, before, PAGE, None, PAGE)
+            except BrokerError:  # deleted meanwhile
                 break
-            found.read += len(page.messages)
-            matches = matching(page.messages, each.destination, is_dead_letter_queue(each), wanted, names, shown)
-            hits.update(((hit.id, hit.place), hit) for hit in matches)
+            found.read_count += len(page.messages)
+            matches = matching_messages(
+                page.messages, each.destination, is_dead_letter_queue(each), wanted, names, shown
+            )
+            hits.update(((hit.id, hit.destination), hit) for hit in matches)
             if page.next is None:
-                found.queues += 1
+                found.searched_queues += 1
                 break
             before = page.next
         else:
             break
-    found.complete = found.queues == found.of
+    found.complete = found.searched_queues == found.total_queues
 
 
-def _hit(message: BrowsedMessage, place: Destination, state: str, matched: str) -> Hit:
-    listed = Listed(message)
+def _hit(message: BrowsedMessage, place: Destination, state: str, matched: str) -> MessageHit:
+    listed = MessageView(message)
     origin = message.came_from or "" if state == "dead" else ""
-    return Hit(message.id, place, state, listed.died or listed.sent, matched, origin, listed.cause, message.seq)
+    return MessageHit(
+        message.id, place, state, listed.dead_lettered_at or listed.sent_at, matched, origin, listed.cause, message.seq
+    )
 
 
-def in_trace(
-    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], shown: Shown, patience: float
-) -> tuple[list[Hit], bool]:
-    """What was recorded of messages that match, and whether all of the trace was read within the patience (seconds)."""
-    hits: list[Hit] = []
+def search_trace(
+    wanted: str, names: Sequence[str], sees: Callable[[Destination], bool], shown: MaskMessage, patience: float
+) -> tuple[list[MessageHit], bool]:
+    """Find recorded messages; also return whether the whole trace was read within the time limit in seconds."""
+    hits: list[MessageHit] = []
     sent = trace_reader.search(wanted, names, patience)
-    matched = {each.msg_id: reason for each in sent.events if (reason := why(_recorded(each, shown), wanted, names))}
+    matched = {
+        each.msg_id: reason for each in sent.events if (reason := match_reason(_recorded(each, shown), wanted, names))
+    }
     if not matched:
         return hits, sent.complete
     events = trace_reader.events_of(list(matched), patience)
-    deeds = deeds_of(list(matched))  # what an operator took away waits nowhere: the trace does not tell of it
+    actions = operator_actions(list(matched))  # the trace does not record removals by operators
     for id, reason in matched.items():
-        way = journey(id, [each for each in events.events if each.msg_id == id], deeds[id], {}, True)
-        for copy in way.copies:
-            if sees(copy.place):
-                cause = "" if copy.state == "taken" else copy.detail  # a deed says where to: that is not everybody's
-                hits.append(Hit(id, copy.place, copy.state, copy.since, reason, cause=cause))
-        if not way.copies and way.sent_to is not None and sees(way.sent_to):
-            hits.append(Hit(id, way.sent_to, "sent", way.steps[0].time, reason))
+        found_journey = build_journey(id, [each for each in events.events if each.msg_id == id], actions[id], {}, True)
+        for copy in found_journey.copies:
+            if sees(copy.destination):
+                cause = (
+                    "" if copy.state == "taken" else copy.detail
+                )  # an action's detail names its target, which may be hidden
+                hits.append(MessageHit(id, copy.destination, copy.state, copy.since, reason, cause=cause))
+        if not found_journey.copies and found_journey.sent_to is not None and sees(found_journey.sent_to):
+            hits.append(MessageHit(id, found_journey.sent_to, "sent", found_journey.steps[0].time, reason))
     return hits, sent.complete and events.complete
 
 
-def _recorded(event: TraceEvent, shown: Shown) -> BrowsedMessage:
-    """What was recorded of a message when it was sent."""
+def _recorded(event: TraceEvent, shown: MaskMessage) -> BrowsedMessage:
+    """Return a message as recorded when it was sent."""
     place = Destination.parse(event.destination)
     headers = {"message-id": event.msg_id, **event.properties}
     return shown(BrowsedMessage(0, event.msg_id, place.stomp, None, headers, b"", event.size), place)
 
 
 def locate(id: str, queue: Destination, came: datetime) -> list[BrowsedMessage]:
-    """A message in a queue to which it came at this moment, as far as one can tell, each time it is there."""
-    door, selector = gateway(), f"JMSMessageID = '{id.replace(QUOTE, QUOTE * 2)}'"
+    """Find the copies of a message in a queue near the time of its arrival."""
+    broker, selector = gateway(), f"JMSMessageID = '{id.replace(QUOTE, QUOTE * 2)}'"
     try:
-        after = door.place_at(queue, int(came.astimezone(UTC).timestamp() * 1000) - EARLIER_MS)
-        near = door.browse(queue, after, MAX_TIMES, selector, NEAR)
-        return near.messages or door.browse_back(queue, END_OF_LOG, MAX_TIMES, selector, PAGE).messages
-    except BrokerError:  # the queue is gone
+        after = broker.place_at(queue, int(came.astimezone(UTC).timestamp() * 1000) - CLOCK_TOLERANCE_MS)
+        near = broker.browse(queue, after, MAX_COPIES, selector, SCAN_NEAR)
+        return near.messages or broker.browse_back(queue, END_OF_LOG, MAX_COPIES, selector, PAGE).messages
+    except BrokerError:  # the queue was deleted
         return []

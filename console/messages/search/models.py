@@ -1,4 +1,4 @@
-"""What the console keeps of a search: what is wanted, by whom, how far it got, and the messages found."""
+"""Models of background searches: query, user, progress and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MessageSearch(models.Model):
     """A search through queues and the recorded trace, with the rights of the user who started it."""
 
     class State(models.TextChoices):
-        """Where a search stands; the last three are final."""
+        """State of a search; the last three are final."""
 
         QUEUED = "queued", "Queued"
         RUNNING = "running", "Running"
@@ -27,17 +27,19 @@ class MessageSearch(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     text = models.CharField(max_length=300)
-    limit = models.JSONField(null=True)  #: what the token left of the user's rights that it was started with
+    limit = models.JSONField(null=True)  #: limits of the API token that started the search
     queues = models.JSONField(default=list)  #: native form and whether it is a DLQ, in the order of search
-    position = models.PositiveIntegerField(default=0)  #: index of the queue that is searched now
-    before = models.BigIntegerField(default=0)  #: in that queue, all from this number on is searched; 0: nothing yet
-    expected = models.PositiveBigIntegerField(default=0)  #: messages in the queues when it was started
+    position = models.PositiveIntegerField(default=0)  #: index of the current queue
+    before = models.BigIntegerField(
+        default=0
+    )  #: in the current queue, messages from this number on are searched; 0: none yet
+    expected = models.PositiveBigIntegerField(default=0)  #: messages in the queues at the start
     scanned = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
-    note = models.TextField(blank=True)  #: what the result leaves out, or why it failed
+    note = models.TextField(blank=True)  #: what the result does not cover, or the error
     created = models.DateTimeField(auto_now_add=True)
     finished = models.DateTimeField(null=True)
-    lease = models.DateTimeField(null=True)  #: until when a worker has it to itself
+    lease = models.DateTimeField(null=True)  #: until when one worker owns it exclusively
 
     class Meta:
         ordering = ["-created"]
@@ -45,12 +47,12 @@ class MessageSearch(models.Model):
 
     @property
     def is_final(self) -> bool:
-        """Whether it is over."""
+        """Return whether the state is final."""
         return self.state in self.FINAL
 
     @property
     def progress(self) -> float:
-        """The part that is done, from 0 to 1."""
+        """Return the progress from 0 to 1."""
         if self.state == self.State.DONE:
             return 1.0
         if not self.expected:
@@ -59,7 +61,7 @@ class MessageSearch(models.Model):
 
 
 class SearchHit(models.Model):
-    """A message that was found, in one destination."""
+    """A result of a search: a message in one destination."""
 
     search = models.ForeignKey(MessageSearch, models.CASCADE, related_name="hits")
     message_id = models.TextField()
@@ -67,7 +69,7 @@ class SearchHit(models.Model):
     state = models.CharField(max_length=16)
     seq = models.BigIntegerField(null=True)  #: number of the message in its queue
     moment = models.DateTimeField(null=True)
-    why = models.CharField(max_length=200)  #: what matched
+    why = models.CharField(max_length=200)  #: property or header that matched
     origin = models.CharField(max_length=500, blank=True)
     cause = models.TextField(blank=True)
 
@@ -77,5 +79,5 @@ class SearchHit(models.Model):
 
     @property
     def destination(self) -> Destination:
-        """Where it was found."""
+        """Return the destination in which it was found."""
         return Destination.parse(self.place)

@@ -16,14 +16,14 @@ from console.access.permissions import Verb, permission_required
 from console.messages.search import search_service
 from console.messages.search.models import MessageSearch
 
-#: What a badge says of each state, by its color.
+#: Badge class of each state.
 TONES = {"done": "good", "failed": "act", "cancelled": "look"}
 
 
 @require_POST
 @permission_required(Verb.BROWSE)
 def start(request: HttpRequest) -> HttpResponse:
-    """Search all queues in the background."""
+    """Start a background search and show it."""
     text = request.POST.get("q", "")
     try:
         search = search_service.start(request, text)
@@ -36,8 +36,8 @@ def start(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.BROWSE)
 def detail(request: HttpRequest, search_id: UUID) -> HttpResponse:
-    """A search with its progress and what it found so far; htmx asks for that part alone."""
-    search = search_service.existing(request, search_id)
+    """Show a search with its progress and results; only that part for htmx."""
+    search = search_service.get_search(request, search_id)
     context = {"search": search, "hits": search_service.hits(request, search), "tone": TONES.get(search.state, "")}
     part = "messages/search/search_progress.html" if request.htmx else "messages/search/search.html"
     return render(request, part, context)
@@ -46,8 +46,8 @@ def detail(request: HttpRequest, search_id: UUID) -> HttpResponse:
 @require_POST
 @permission_required(Verb.BROWSE)
 def cancel(request: HttpRequest, search_id: UUID) -> HttpResponse:
-    """End a search; what it found stays."""
-    search = search_service.existing(request, search_id)
+    """Cancel a search; its results are kept."""
+    search = search_service.get_search(request, search_id)
     search_service.cancel(search)
     if search.state == MessageSearch.State.CANCELLED:
         messages.success(request, "Search cancelled.")

@@ -1,7 +1,7 @@
-"""A worker's part of a search: page after page of each queue, then the recorded trace, in slices of some seconds.
+"""Runs background searches in a worker: page by page of each queue, then the trace, in slices of some seconds.
 
-The rights of the user are read again with each slice. A worker may be killed anywhere: where it was is noted with each
-page, and a hit is kept once.
+Permissions of the user are read again for each slice. A worker may be killed at any point: the position is stored with
+each page, and each result once.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from console.access.masking import mask_message
 from console.access.permissions import Verb, restrict, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
-from console.messages.search.lookup import Hit, Shown, in_trace, matching, parse
+from console.messages.search.lookup import MaskMessage, MessageHit, matching_messages, parse_query, search_trace
 from console.messages.search.models import MessageSearch, SearchHit
-from console.messages.search.search_service import limit_from, rouse
+from console.messages.search.search_service import parse_limit, wake_worker
 
 State = MessageSearch.State
-#: Messages read at a time, and messages that a search finds at most: more is no search.
+#: Messages read at once, and results at which a search stops.
 PAGE, MAX_HITS = 500, 500
-#: Seconds after which a worker gives a search back, so that others have their turn, and seconds for the trace.
-SLICE, TRACE_SECONDS = 10.0, 30.0
-#: For so long a search belongs to the worker that took it: longer than a slice and the trace may take.
+#: Seconds after which a worker requeues a search, so that others get their turn; and time limit for the trace.
+SLICE_SECONDS, TRACE_SECONDS = 10.0, 30.0
+#: How long a worker owns a search exclusively; longer than a slice and the trace may take.
 LEASE = timedelta(seconds=120)
 
 
-def work(search_id: str) -> str:
-    """Do a slice of a search; its state then. Another worker's search is left alone."""
+def run_slice(search_id: str) -> str:
+    """Run a slice of a search and return its state; a search of another worker is skipped."""
     now = timezone.now()
     free = MessageSearch.objects.filter(Q(lease=None) | Q(lease__lt=now), id=search_id)
     if not free.exclude(state__in=MessageSearch.FINAL).update(state=State.RUNNING, lease=now + LEASE, note=""):
@@ -51,7 +51,7 @@ def work(search_id: str) -> str:
         _end(search, State.FAILED, str(error))
     else:
         if _running(search).update(state=State.QUEUED, lease=None):
-            rouse(search)
+            wake_worker(search)
     MessageSearch.objects.filter(id=search_id).update(lease=None)
     return MessageSearch.objects.get(id=search_id).state
 
@@ -62,9 +62,9 @@ def _slice(search: MessageSearch) -> None:
         _end(search, State.FAILED, "The user is disabled.")
         return
     if search.limit is not None:
-        restrict(user, limit_from(search.limit))
+        restrict(user, parse_limit(search.limit))
     sees, shown = visible(user, Verb.BROWSE), partial(_shown, user)
-    until = time.monotonic() + SLICE
+    until = time.monotonic() + SLICE_SECONDS
     while time.monotonic() < until:
         search.refresh_from_db(fields=["state", "position", "before"])  # not the queues: there may be thousands
         if search.state != State.RUNNING:
@@ -82,16 +82,16 @@ def _shown(user: User, message: BrowsedMessage, place: Destination) -> BrowsedMe
     return mask_message(user, message, place)
 
 
-def _search_page(search: MessageSearch, sees: Sees, shown: Shown) -> None:
+def _search_page(search: MessageSearch, sees: Sees, shown: MaskMessage) -> None:
     """Search the next page of the current queue, from the newest message back."""
     name, holds_dead_letters = search.queues[search.position]
     queue = Destination.parse(name)
     messages, following = _page(queue, search.before or END_OF_LOG) if sees(queue) else ([], None)
-    wanted, names = parse(search.text)
-    found = matching(messages, queue, holds_dead_letters, wanted, names, shown)
+    wanted, names = parse_query(search.text)
+    found = matching_messages(messages, queue, holds_dead_letters, wanted, names, shown)
     moved = {"before": following} if following is not None else {"before": 0, "position": F("position") + 1}
     with transaction.atomic():
-        _keep(search, found)
+        _save_hits(search, found)
         MessageSearch.objects.filter(id=search.id).update(
             scanned=F("scanned") + len(messages), lease=timezone.now() + LEASE, **moved
         )
@@ -108,19 +108,19 @@ def _page(queue: Destination, before: int) -> tuple[list[BrowsedMessage], int | 
     return page.messages, page.next
 
 
-def _search_trace(search: MessageSearch, sees: Sees, shown: Shown) -> None:
-    wanted, names = parse(search.text)
-    found, is_complete = in_trace(wanted, names, sees, shown, TRACE_SECONDS)
+def _search_trace(search: MessageSearch, sees: Sees, shown: MaskMessage) -> None:
+    wanted, names = parse_query(search.text)
+    found, is_complete = search_trace(wanted, names, sees, shown, TRACE_SECONDS)
     known = set(search.hits.values_list("message_id", "place"))
-    _keep(search, (each for each in found if (each.id, str(each.place)) not in known))
+    _save_hits(search, (each for each in found if (each.id, str(each.destination)) not in known))
     note = "" if is_complete else f"The recorded trace was not searched completely within {TRACE_SECONDS:g} s."
     _end(search, State.DONE, note)
 
 
-def _keep(search: MessageSearch, found: Iterable[Hit]) -> None:
+def _save_hits(search: MessageSearch, found: Iterable[MessageHit]) -> None:
     rows = [
         SearchHit(
-            search=search, message_id=each.id, place=str(each.place), state=each.state, seq=each.seq,
+            search=search, message_id=each.id, place=str(each.destination), state=each.state, seq=each.seq,
             moment=each.when, why=each.why, origin=each.origin, cause=each.cause,
         )
         for each in found

@@ -1,4 +1,4 @@
-"""Dead letters in one place: what failed, where, since when, and the way back."""
+"""Page of all dead letters in groups by cause and original destination, with a trend."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from django.views.decorators.http import require_GET
 from console.access.permissions import Verb, has_permission, permission_required, visible
 from console.accounts.impersonation import look_of
 from console.messages.dead_letter_groups import BARS, histogram
-from console.messages.dead_letter_survey import survey_for
+from console.messages.dead_letter_survey import survey_visible
 from console.messages.jobs import job_service
 from console.messages.jobs.models import Job
-from console.messages.jobs.spec import FEW
+from console.messages.jobs.spec import SMALL_JOB
 
-#: Times that the trend can show, in words and seconds.
+#: Time ranges of the trend: name, label, seconds.
 WINDOWS = (("1h", "Hour", 3600), ("24h", "Day", 86400), ("7d", "Week", 7 * 86400), ("30d", "Month", 30 * 86400))
-#: What the groups can be sorted by.
-ORDERS = (("last", "Newest"), ("count", "Most"), ("first", "Oldest"))
+#: Sort orders of the groups: name, label.
+SORT_ORDERS = (("last", "Newest"), ("count", "Largest"), ("first", "Oldest"))
 #: Groups shown on a page.
 PAGE = 50
-#: The box of the trend, in its own units.
+#: Size of the trend's view box.
 WIDTH, HEIGHT = 960, 120
-#: That of a group's trend.
+#: Size of a group's trend.
 SPARK_WIDTH, SPARK_HEIGHT = 100, 24
-#: Session key: when this user was here before.
-SEEN = "dlq_seen"
+#: Session key: time of the user's last visit.
+LAST_VISIT = "dlq_seen"
 
 
 @require_GET
 @permission_required(Verb.BROWSE)
 def dead_letters(request: HttpRequest) -> HttpResponse:
-    """All dead-letter queues that one may browse, their messages in groups of those that failed alike."""
-    found, sees = survey_for(request.user), visible(request.user, Verb.BROWSE)
+    """Show the dead letters of all queues that the user may browse, grouped by cause and original destination."""
+    found, sees = survey_visible(request.user), visible(request.user, Verb.BROWSE)
     window = request.GET.get("window", "24h")
     seconds = {name: length for name, _, length in WINDOWS}.get(window, 86400)
     now_ms = time.time() * 1000
@@ -51,35 +51,36 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
         wanted.sort(key=keys[order])
     page = Paginator(wanted, PAGE).get_page(request.GET.get("page"))
     seen_ms = now_ms
-    if look_of(request.user) is None:  # when somebody else was here last the session does not know
-        seen_ms, request.session[SEEN] = request.session.get(SEEN, 0), now_ms
+    if look_of(request.user) is None:  # the session belongs to the user who impersonates
+        seen_ms, request.session[LAST_VISIT] = request.session.get(LAST_VISIT, 0), now_ms
+    open_jobs = job_service.without_edits(Job.objects.exclude(state__in=Job.FINAL))[:20]
     context = {
         "survey": found, "page": page, "query": _url(text, order, window)[1:], "text": text, "order": order,
         "window": window, "rows": [_row(request, each, since_ms, now_ms, seen_ms) for each in page],
         "windows": [(label, _url(text, order, name), name == window) for name, label, _ in WINDOWS],
-        "orders": [(label, _url(text, name, window), name == order) for name, label in ORDERS],
+        "orders": [(label, _url(text, name, window), name == order) for name, label in SORT_ORDERS],
         "trend": _bars(counts, WIDTH, HEIGHT), "steps": _steps(counts, since_ms, now_ms),
         "since": datetime.fromtimestamp(since_ms / 1000, UTC), "until": datetime.fromtimestamp(now_ms / 1000, UTC),
         "recent": sum(since_ms <= each <= now_ms for each in found.times),
-        "jobs": [job for job in job_service.listed(Job.objects.exclude(state__in=Job.FINAL))[:20] if sees(job.source)],
-        "few": FEW,
+        "jobs": [job for job in open_jobs if sees(job.source)],
+        "few": SMALL_JOB,
     }  # fmt: skip
     return render(request, "messages/dead_letters.html", context)
 
 
-def _row(request: HttpRequest, cluster, since_ms: float, now_ms: float, seen_ms: float) -> dict:
+def _row(request: HttpRequest, group, since_ms: float, now_ms: float, seen_ms: float) -> dict:
     return {
-        "cluster": cluster,
-        "spark": _bars(cluster.bars(since_ms, now_ms, BARS // 2), SPARK_WIDTH, SPARK_HEIGHT),
-        "is_new": 0 < seen_ms < cluster.first_ms < math.inf,
-        "browse": urlencode({"selector": cluster.selector}),
-        "retry": urlencode({"action": "retry", "selector": cluster.selector}),
-        "may_retry": has_permission(request.user, Verb.RESUBMIT, cluster.queue),
+        "group": group,
+        "spark": _bars(group.bars(since_ms, now_ms, BARS // 2), SPARK_WIDTH, SPARK_HEIGHT),
+        "is_new": 0 < seen_ms < group.first_ms < math.inf,
+        "browse": urlencode({"selector": group.selector}),
+        "retry": urlencode({"action": "retry", "selector": group.selector}),
+        "may_retry": has_permission(request.user, Verb.RESUBMIT, group.queue),
     }
 
 
 def _bars(counts: list[int], width: int, height: int) -> list[tuple[str, str, str, str, int]]:
-    """Bars of a picture: left edge, top, width, height, and what they stand for."""
+    """Return the bars of a chart: left, top, width, height, and value."""
     top, step = max(counts, default=0) or 1, width / len(counts)
     return [
         (f"{place * step:.1f}", f"{height - tall:.1f}", f"{max(1.0, step - 2):.1f}", f"{tall:.1f}", count)
@@ -89,7 +90,7 @@ def _bars(counts: list[int], width: int, height: int) -> list[tuple[str, str, st
 
 
 def _steps(counts: list[int], since_ms: float, until_ms: float) -> list[tuple[datetime, int]]:
-    """The same as a table: when each part of the time begins in which any failed, the latest first."""
+    """Return the non-empty bars as a table: start time and value, latest first."""
     width = (until_ms - since_ms) / len(counts)
     found = [(datetime.fromtimestamp((since_ms + place * width) / 1000, UTC), n) for place, n in enumerate(counts) if n]
     return found[::-1]

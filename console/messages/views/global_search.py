@@ -1,4 +1,4 @@
-"""The search of the bar: destinations by name at once, messages by id and indexed properties a moment later."""
+"""Search page: destinations by name, then messages by id and indexed properties."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from console.access.permissions import Verb, has_permission, permission_required
 from console.broker.mirror import mirror
 from console.messages.search.lookup import search
 
-MAX_FOUND = 50
+MAX_RESULTS = 50
 
 
 @require_GET
 @permission_required(Verb.SEE)
 def find(request: HttpRequest) -> HttpResponse:
-    """Queues and topics whose name holds the text; goes straight to the only one, or to that of exactly this name.
+    """Show queues and topics whose name contains the text; redirect to a single or exact match.
 
-    Messages are looked for by a second request, which takes its time.
+    Messages are searched by a second request, which may take longer.
     """
     text = request.GET.get("q", "").strip()
     sees = visible(request.user, Verb.SEE)
@@ -32,7 +32,7 @@ def find(request: HttpRequest) -> HttpResponse:
         one = (exact or found)[0]
         return redirect(one.kind, name=one.name)
     context = {
-        "text": text, "found": found[:MAX_FOUND], "total": len(found),
+        "text": text, "found": found[:MAX_RESULTS], "total": len(found),
         "may_browse": has_permission(request.user, Verb.BROWSE),
     }  # fmt: skip
     return render(request, "messages/search/global_search.html", context)
@@ -41,7 +41,7 @@ def find(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.BROWSE)
 def messages(request: HttpRequest) -> HttpResponse:
-    """Messages with this id, correlation id or value of an indexed property, within one's scopes."""
+    """Search visible messages by id, correlation id or value of an indexed property."""
     text = request.GET.get("q", "").strip()[:300]
     stats = list(mirror().current().stats.values())
     found = None

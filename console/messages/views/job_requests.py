@@ -1,4 +1,4 @@
-"""Work on messages of a queue: what is to be done is looked at first, with its blast radius, and then asked for."""
+"""Pages that request jobs on messages of a queue: preview, impact and confirmation."""
 
 from __future__ import annotations
 
@@ -27,115 +27,114 @@ from console.access.permissions import (
     visible,
 )
 from console.broker.mirror import mirror
-from console.messages.body_format import as_typed
+from console.messages.body_format import editable_text
 from console.messages.jobs import edit_message, job_service, requests
-from console.messages.jobs.edit_input import KEPT, REMOVED, Changes, shown_rows
-from console.messages.jobs.message_form import FIELDS, Draft
+from console.messages.jobs.edit_input import KEEP_BODY, REMOVE_PROPERTY, EditForm, rows_or_blank
+from console.messages.jobs.message_form import FIELDS, MessageForm
 from console.messages.jobs.models import Job
-from console.messages.jobs.spec import FEW, MAX_SELECTION, SENDING_AGAIN, Wish
-from console.messages.message_view import Listed
-from console.ui.formatting.number_format import pluralize_count
+from console.messages.jobs.spec import MAX_SELECTION, RESENDING, SMALL_JOB, JobSpec
+from console.messages.message_view import MessageView
 
 Action = Job.Action
 
-#: What each action is about, for the page that asks for it: what becomes of one message, or of each of several.
-LEADS = {
-    Action.RETRY: "{} goes back to where it failed, with who sent it again, when and how often; without its failure.",
-    Action.MOVE: "{} leaves this queue and is in the other in the same moment, routed like what is sent there.",
-    Action.COPY: "{} stays here, and the other destination gets it as if it had been sent there.",
-    Action.EDIT: "{} gives its place to a copy with these changes, under an id of its own. All else of it stays.",
-    Action.REMOVE: "{} is gone for good. What a consumer holds stays with it.",
+#: Effect of each action, for the page that requests it; {} is the message or the messages.
+EFFECTS = {
+    Action.RETRY: "Sends {} to its original destination and records who resubmitted it, when and how often.",
+    Action.MOVE: "Moves {} to another destination atomically, routed like a new message.",
+    Action.COPY: "Copies {} to another destination, routed like a new message. The original is kept.",
+    Action.EDIT: "Replaces {} by an edited copy with a new id. Fields without a change are kept.",
+    Action.REMOVE: "Deletes {} permanently. In-flight messages are not affected.",
 }
-#: What the form of an edit says of bodies and of persistence.
-ENCODINGS = ((KEPT, "Kept"), ("text", "Text"), ("base64", "Base64"))
-PERSISTENCES = (("", "as it is"), ("true", "yes: survives a restart"), ("false", "no"))
+#: Participles of the actions, for the messages that report success.
+PARTICIPLES = {**job_service.REMOVING, Action.COPY: "copied"}
+#: Choices of the edit form: bodies and persistence.
+ENCODINGS = ((KEEP_BODY, "Unchanged"), ("text", "Text"), ("base64", "Base64"))
+PERSISTENCES = (("", "unchanged"), ("true", "yes (survives a restart)"), ("false", "no"))
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.BROWSE, queue_from_url)
-def act(request: HttpRequest, name: str) -> HttpResponse:
-    """Look at what an action would do, and ask for it. A form with `look` is only looked at."""
+def request_job(request: HttpRequest, name: str) -> HttpResponse:
+    """Preview an action and request it. A form with `look` only updates the preview."""
     queue = Destination.queue(name)
     given = request.POST if request.method == "POST" else request.GET
     is_asked = request.method == "POST" and "look" not in given
-    if request.method == "GET" and given.get("action") == Action.EDIT and len(seqs := _seqs(given)) == 1:
+    if request.method == "GET" and given.get("action") == Action.EDIT and len(seqs := _read_seqs(given)) == 1:
         return redirect("edit-message", name=name, seq=seqs[0])
     error = ""
     try:
-        wish = _wish(queue, given)
-        requests.check(request, wish)
-        if is_asked and not (error := _not_typed(wish, given)):
-            return _asked(request, wish)
+        spec = _read_spec(queue, given)
+        requests.check_request(request, spec)
+        if is_asked and not (error := _typing_error(spec, given)):
+            return _submit(request, spec)
     except BrokerError as refused:
-        error, wish = redaction.redact_sentence(str(refused), visible(request.user)), _wish(queue, given, lenient=True)
-    chosen = requests.chosen(wish)
-    requests.at_once(request, wish)
-    lacked = [verb for verb in wish.verbs if not has_permission(request.user, verb, queue)]
-    sees = visible(request.user, wish.verb)
+        error = redaction.redact_sentence(str(refused), visible(request.user))
+        spec = _read_spec(queue, given, lenient=True)
+    chosen = requests.choose_messages(spec)
+    requests.runs_immediately(request, spec)
+    lacked = [verb for verb in spec.verbs if not has_permission(request.user, verb, queue)]
+    sees, is_one = visible(request.user, spec.verb), bool(spec.seqs) and len(chosen.sample) == 1
     context = {
-        "destination": queue, "wish": wish, "action": Action(wish.action), "error": error,
-        "lead": LEADS[wish.action].format("It" if chosen.tally == MatchCount(1) else "Each"),
-        "chosen": chosen, "radius": requests.blast_radius(request, wish, chosen), "few": FEW, "given": given,
-        "must_type": _must_type(wish), "must_say": wish.action in SENDING_AGAIN,
+        "destination": queue, "spec": spec, "action": Action(spec.action), "error": error,
+        "effect": EFFECTS[spec.action].format("the message" if chosen.tally == MatchCount(1) else "each message"),
+        "chosen": chosen, "impact": requests.impact_of(request, spec, chosen), "few": SMALL_JOB, "given": given,
+        "must_type": _must_type(spec), "must_say": spec.action in RESENDING,
         "may_at_once": not lacked, "needs": permission_message(lacked[0], queue) if lacked else "",
-        "preview": requests.preview_of(request, wish, chosen), **_edit_form(wish, given),
+        "preview": requests.first_preview(request, spec, chosen), **_edit_form(spec, given),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
-        "one": (
-            Listed(mask_message(request.user, chosen.sample[0], queue))
-            if wish.seqs and len(chosen.sample) == 1 else None
-        ),
+        "one": MessageView(mask_message(request.user, chosen.sample[0], queue)) if is_one else None,
     }  # fmt: skip
     template = "messages/jobs/request_form.html" if request.htmx else "messages/jobs/request.html"
     return render(request, template, context, status=400 if error and not request.htmx else 200)
 
 
-def _wish(queue: Destination, given: QueryDict, lenient: bool = False) -> Wish:
+def _read_spec(queue: Destination, given: QueryDict, lenient: bool = False) -> JobSpec:
     action, target = given.get("action", ""), given.get("target", "").strip()
-    if action not in LEADS:
-        raise Http404(f"Nothing is called {action!r}.")
+    if action not in EFFECTS:
+        raise Http404(f"Unknown action {action!r}.")
     try:
         to = Destination.parse(target) if target else None
     except BrokerError:
         if not lenient:
             raise
         to = None
-    seqs = _seqs(given)
+    seqs = _read_seqs(given)
     rate = given.get("rate", "").strip()
     if rate and not (rate.isdecimal() and len(rate) < 7) and not lenient:
-        raise RequestRefused(f"rate: {rate!r} is no number of messages a second")
-    return Wish(
+        raise RequestRefused(f"rate: {rate!r} must be a number of messages/s")
+    return JobSpec(
         action, queue, to, seqs[: MAX_SELECTION + 1], given.get("selector", "").strip(),
         int(rate) if rate.isdecimal() and len(rate) < 7 else 0, given.get("reason", ""), given.get("name", ""),
-        _edit(action, given, lenient), _upto(given),
+        _read_edit(action, given, lenient), _read_upto(given),
     )  # fmt: skip
 
 
-def _upto(given: QueryDict) -> int:
-    """Return the number of the newest message that was counted when the form was shown; 0: none was said."""
+def _read_upto(given: QueryDict) -> int:
+    """Return the number of the newest message that was counted when the form was shown; 0: not given."""
     text = given.get("upto", "")
     return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
-def _edit(action: str, given: QueryDict, lenient: bool) -> MessageEdit | None:
-    """What is to be changed of each message, where that is the action."""
+def _read_edit(action: str, given: QueryDict, lenient: bool) -> MessageEdit | None:
+    """Return the edit of each message; None for other actions."""
     if action != Action.EDIT:
         return None
     try:
-        return Changes.read(given).edit()
+        return EditForm.read(given).to_edit()
     except RequestRefused:
         if not lenient:
             raise
         return MessageEdit()
 
 
-def _edit_form(wish: Wish, given: QueryDict) -> dict[str, Any]:
-    if wish.action != Action.EDIT:
+def _edit_form(spec: JobSpec, given: QueryDict) -> dict[str, Any]:
+    if spec.action != Action.EDIT:
         return {}
-    changes = Changes.read(given)
+    changes = EditForm.read(given)
     return {
         "changes": changes,
-        "rows": shown_rows(changes.rows),
-        "types": [*TYPES, REMOVED],
+        "rows": rows_or_blank(changes.rows),
+        "types": [*TYPES, REMOVE_PROPERTY],
         "editable": EDITABLE,
         "encodings": ENCODINGS,
         "persistence": PERSISTENCES,
@@ -143,36 +142,40 @@ def _edit_form(wish: Wish, given: QueryDict) -> dict[str, Any]:
     }
 
 
-def _seqs(given: QueryDict) -> tuple[int, ...]:
-    """The numbers of the messages chosen. What is none is not passed over: without any, all messages are meant."""
+def _read_seqs(given: QueryDict) -> tuple[int, ...]:
+    """Return the numbers of the selected messages. Raises Http404: without any number a job is about all messages."""
     texts = given.getlist("seq")
     if wrong := [each for each in texts if not (each.isdecimal() and len(each) < 19)]:
-        raise Http404(f"{wrong[0][:40]!r} is no message's number.")
+        raise Http404(f"{wrong[0][:40]!r} is not a message number.")
     return tuple(dict.fromkeys(map(int, texts)))
 
 
-def _must_type(wish: Wish) -> bool:
-    """Whether the queue's name must be typed: what deletes many, or all, is not done by a slip."""
-    return wish.action == Action.REMOVE and not 0 < len(wish.seqs) <= FEW
+def _must_type(spec: JobSpec) -> bool:
+    """Return whether the queue's name must be typed, as for deleting many or all messages."""
+    return spec.action == Action.REMOVE and not 0 < len(spec.seqs) <= SMALL_JOB
 
 
-def _not_typed(wish: Wish, given: QueryDict) -> str:
+def _typing_error(spec: JobSpec, given: QueryDict) -> str:
     typed = given.get("typed", "")
-    return f"{typed!r} is not {wish.queue.name!r}." if _must_type(wish) and typed != wish.queue.name else ""
+    return f"{typed!r} does not match {spec.queue.name!r}." if _must_type(spec) and typed != spec.queue.name else ""
 
 
-def _asked(request: HttpRequest, wish: Wish) -> HttpResponse:
-    job = requests.ask(request, wish)
-    is_few = job.state != Job.State.ASKED and 0 < len(wish.seqs) <= FEW
+def _submit(request: HttpRequest, spec: JobSpec) -> HttpResponse:
+    job = requests.submit(request, spec)
+    is_few = job.state != Job.State.ASKED and 0 < len(spec.seqs) <= SMALL_JOB
     if job.state == Job.State.ASKED:
-        messages.info(request, "It is above your limit: an operator is asked to approve it.")
+        messages.info(request, "This exceeds your limit and needs approval by an operator.")
     elif is_few and not request.htmx:
-        _tell(request, job)
+        _show_outcome(request, job)
     if request.htmx:
         sees = visible(request.user)
-        rows = [(row, job_service.detail_of(row, sees)) for row in job.outcomes.all()[:FEW]] if is_few else []
+        rows = (
+            [(row, job_service.visible_detail(row, sees)) for row in job.outcomes.all()[:SMALL_JOB]] if is_few else []
+        )
         return render(
-            request, "messages/jobs/request_result.html", {"job": job, "rows": rows, "action": Action(job.action)}
+            request,
+            "messages/jobs/request_result.html",
+            {"job": job, "rows": rows, "action": Action(job.action), "participle": PARTICIPLES[job.action]},
         )
     back = request.POST.get("back", "")
     if is_few and back.startswith("/") and not back.startswith("//"):
@@ -180,44 +183,48 @@ def _asked(request: HttpRequest, wish: Wish) -> HttpResponse:
     return redirect("job", job_id=job.id)
 
 
-def _tell(request: HttpRequest, job: Job) -> None:
+def _show_outcome(request: HttpRequest, job: Job) -> None:
     sees = visible(request.user)
-    failed = [f"{row.get_outcome_display()}{f': {job_service.detail_of(row, sees)}' if row.detail else ''}"
+    failed = [f"{row.get_outcome_display()}{f': {job_service.visible_detail(row, sees)}' if row.detail else ''}"
               for row in job.outcomes.all() if row.outcome != "done"]  # fmt: skip
     if job.done:
-        messages.success(request, f"{Action(job.action).label}: done with {pluralize_count(job.done, 'message')}.")
+        messages.success(request, f"{pluralize_count(job.done, 'message')} {PARTICIPLES[job.action]}.")
     for each in failed[:3]:
         messages.error(request, each)
 
 
-# -- edit one and send it again
+# -- edit and resubmit one message
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.EDIT, queue_from_url)
-def edit(request: HttpRequest, name: str, seq: int) -> HttpResponse:
-    """Change a message and send it, in its own place or elsewhere; the old one goes in the same moment. A form with
-    `look` is only looked at: where it would come."""
+def edit_one(request: HttpRequest, name: str, seq: int) -> HttpResponse:
+    """Show the form that edits a message, and replace the message atomically.
+
+    A form with `look` only updates the preview of its targets.
+    """
     queue = Destination.queue(name)
-    message, error, reason = edit_message.to_edit(request, queue, seq), "", request.POST.get("reason", "").strip()
-    draft = Draft.read(request.POST) if request.method == "POST" else Draft.of(message, queue)
+    message, error, reason = edit_message.get_editable(request, queue, seq), "", request.POST.get("reason", "").strip()
+    form = MessageForm.read(request.POST) if request.method == "POST" else MessageForm.from_message(message, queue)
     if request.method == "POST" and "look" not in request.POST:
         try:
-            answer = edit_message.send_instead(request, queue, message, draft.message(), reason)
+            answer = edit_message.replace_message(request, queue, message, form.to_message(), reason)
             places = ", ".join(redaction.redact_names(answer["places"], visible(request.user)))
-            messages.success(request, f"Sent as {answer['id']} to {places or 'nowhere: nothing keeps it'}.")
+            messages.success(
+                request, f"Sent as {answer['id']}{f' to {places}' if places else '; not routed to any queue'}."
+            )
             return redirect(reverse("message-page", kwargs={"id": answer["id"]}))
         except BrokerError as refused:
             error = redaction.redact_sentence(str(refused), visible(request.user))
-    looked = None
+    impact = None
     try:
-        looked = requests.radius_of_edited(request, queue, message, draft.message())
+        impact = requests.impact_of_edit(request, queue, message, form.to_message())
     except BrokerError as refused:
         error = error or redaction.redact_sentence(str(refused), visible(request.user))
     is_wrong = bool(error) and request.method == "POST" and not request.htmx
     context = {
-        "destination": queue, "message": message, "radius": looked, "draft": draft, "error": error, "reason": reason,
-        "types": list(TYPES), "max_body": MAX_BODY, "is_text": as_typed(message.body) is not None,
-        "fields": [(each, draft.fields.get(each, "")) for each in FIELDS],
+        "destination": queue, "message": message, "impact": impact, "form": form, "error": error, "reason": reason,
+        "types": list(TYPES), "max_body": MAX_BODY, "is_text": editable_text(message.body) is not None,
+        "fields": [(each, form.fields.get(each, "")) for each in FIELDS],
     }  # fmt: skip
     return render(request, "messages/jobs/edit_message.html", context, status=400 if is_wrong else 200)

@@ -1,4 +1,4 @@
-"""Jobs on messages: the list, one with its outcomes, and what is done to one."""
+"""Pages of jobs: the list, one job with its outcomes, and the actions that control it."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ from console.messages.jobs.models import Job, JobOutcome
 
 State, Outcome = Job.State, JobOutcome.Outcome
 
-#: Rows of a page: of the list of jobs, and of the outcomes of one.
+#: Rows of a page: of the list of jobs, and of the outcomes of a job.
 PAGE, OUTCOMES = 30, 100
-#: Jobs looked at for one page: those of queues beyond one's scope are passed over.
-LOOKED_AT = 1_000
-#: What the list can be narrowed to.
-CHIPS: dict[str, tuple[str, Q]] = {
+#: Jobs read for one page; those of hidden queues are skipped.
+MAX_SCANNED = 1_000
+#: Filters of the list: name in the URL, label, condition.
+FILTERS: dict[str, tuple[str, Q]] = {
     "": ("All", Q()),
-    "open": ("Under way", ~Q(state__in=Job.FINAL)),
-    "asked": ("To approve", Q(state=State.ASKED)),
+    "open": ("Active", ~Q(state__in=Job.FINAL)),
+    "asked": ("Awaiting approval", Q(state=State.ASKED)),
     "trouble": ("With failures", Q(failed__gt=0) | Q(state=State.FAILED)),
 }
 
 
 @require_GET
 @permission_required(Verb.BROWSE)
-def listing(request: HttpRequest) -> HttpResponse:
-    """Jobs on queues that one may browse, newest first."""
+def job_list(request: HttpRequest) -> HttpResponse:
+    """Show a page of jobs on queues that the user may browse, newest first."""
     sees = visible(request.user, Verb.BROWSE)
-    chip = request.GET.get("show", "") if request.GET.get("show", "") in CHIPS else ""
+    chip = request.GET.get("show", "") if request.GET.get("show", "") in FILTERS else ""
     page = int(asked) if (asked := request.GET.get("page", "1")).isdecimal() and len(asked) < 6 else 1
     text = request.GET.get("q", "").strip()
     holds = Q(name__icontains=text) | Q(queue__icontains=text) | Q(asked_by__icontains=text)
     found = [
-        job for job in job_service.listed(Job.objects.filter(CHIPS[chip][1], holds))[:LOOKED_AT] if sees(job.source)
+        job
+        for job in job_service.without_edits(Job.objects.filter(FILTERS[chip][1], holds))[:MAX_SCANNED]
+        if sees(job.source)
     ]
     start = (max(1, page) - 1) * PAGE
     shown = found[start : start + PAGE]
@@ -49,8 +51,8 @@ def listing(request: HttpRequest) -> HttpResponse:
         request,
         "messages/jobs/list.html",
         {
-            "rows": [(job, job_service.cells_of(job)) for job in shown],
-            "chips": [(label, _url(show=name, q=text), name == chip) for name, (label, _) in CHIPS.items()],
+            "rows": [(job, job_service.job_cells(job)) for job in shown],
+            "chips": [(label, _url(show=name, q=text), name == chip) for name, (label, _) in FILTERS.items()],
             "chip": chip,
             "text": text,
             "previous": _url(show=chip, q=text, page=page - 1) if page > 1 else "",
@@ -66,8 +68,8 @@ def _url(**parts: str | int) -> str:
 @require_GET
 @permission_required(Verb.BROWSE)
 def detail(request: HttpRequest, job_id: str) -> HttpResponse:
-    """One job, with what became of each message."""
-    job = _existing(request, job_id)
+    """Show one job with the outcome of each message."""
+    job = _get_job(request, job_id)
     outcome = request.GET.get("outcome", "")
     after = int(text) if (text := request.GET.get("after", "0")).isdecimal() and len(text) < 19 else 0
     rows = job.outcomes.filter(seq__gt=after)
@@ -77,9 +79,10 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     more = len(rows) > OUTCOMES
     counts = {value: job.outcomes.filter(outcome=value).count() for value in Outcome.values}
     context = {
-        "job": job, "cells": job_service.cells_of(job) | failed_again.cells_of(job), "outcome": outcome, "after": after,
-        "changes": job_service.edit_told(job, request.user),
-        "rows": [(row, job_service.detail_of(row, visible(request.user))) for row in rows[:OUTCOMES]],
+        "job": job, "outcome": outcome, "after": after,
+        "cells": job_service.job_cells(job) | failed_again.cells_of(job),
+        "changes": job_service.describe_edit(job, request.user),
+        "rows": [(row, job_service.visible_detail(row, visible(request.user))) for row in rows[:OUTCOMES]],
         "next": _url(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",
         "outcomes": [
             (Outcome(value).label, count, _url(outcome=value), value == outcome)
@@ -87,33 +90,33 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
             if count
         ],
         "parts": job.parts.all(),
-        **(_to_approve(request, job) if job.state == State.ASKED else {}),
+        **(_approval_context(request, job) if job.state == State.ASKED else {}),
     }  # fmt: skip
     return render(request, "messages/jobs/job.html", context)
 
 
-def _to_approve(request: HttpRequest, job: Job) -> dict[str, Any]:
-    """What who approves it has to see before."""
-    wish = requests.wish_of(job)
-    chosen = requests.chosen(wish)
+def _approval_context(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """Return the preview that an approver sees."""
+    spec = requests.spec_of(job)
+    chosen = requests.choose_messages(spec)
     lacked = [
         verb for verb in job_service.verbs_to("approve", job) if not has_permission(request.user, verb, job.source)
     ]
     return {
         "approval": (lacked or [Verb.BULK])[0].name.lower(),
-        "wish": wish, "chosen": chosen, "radius": requests.blast_radius(request, wish, chosen),
-        "preview": requests.preview_of(request, wish, chosen),
+        "spec": spec, "chosen": chosen, "impact": requests.impact_of(request, spec, chosen),
+        "preview": requests.first_preview(request, spec, chosen),
     }  # fmt: skip
 
 
 @require_POST
 @permission_required(Verb.BROWSE)
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
-    """Approve, pause, go on with, slow down, cancel a job, or try again what failed in it."""
-    job = _existing(request, job_id)
+    """Approve, pause, resume, throttle or cancel a job, or retry its failed messages."""
+    job = _get_job(request, job_id)
     job, is_done = requests.control(request, job, action, _rate(request.POST.get("rate", "")))
     if not is_done:
-        messages.error(request, f"It is {State(job.state).label.lower()} already.")
+        messages.error(request, f"No change: the job is {State(job.state).label.lower()}.")
     return redirect("job", job_id=job.id)
 
 
@@ -121,12 +124,12 @@ def _rate(text: str) -> int:
     if text.strip() in ("", "0"):
         return 0
     if not (text.isdecimal() and len(text) < 7):
-        raise RequestRefused(f"rate: {text[:40]!r} is no number of messages a second")
+        raise RequestRefused(f"rate: {text[:40]!r} must be a number of messages/s")
     return int(text)
 
 
-def _existing(request: HttpRequest, job_id: str) -> Job:
+def _get_job(request: HttpRequest, job_id: str) -> Job:
     job = get_object_or_404(Job, id=job_id)
     if not has_permission(request.user, Verb.BROWSE, job.source):
-        raise Http404("There is no such job.")
+        raise Http404("Job not found. It may have been deleted.")
     return job

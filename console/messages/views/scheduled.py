@@ -1,4 +1,4 @@
-"""Scheduled messages: what waits until it is due, when that is, and how it is taken back."""
+"""Page of scheduled messages: next delivery, schedule and cancellation."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One message that waits."""
+class ScheduledRow:
+    """A scheduled message in the list."""
 
     message: ScheduledMessage
     targets: tuple[Destination, ...]
 
     @property
     def due(self) -> datetime:
-        """When it goes next."""
+        """Return the time of the next delivery."""
         return datetime.fromtimestamp(min(self.message.due_ms, 4_102_444_800_000) / 1000, UTC)
 
     @property
-    def rhythm(self) -> str:
-        """How it goes on after that."""
+    def schedule(self) -> str:
+        """Return the schedule as text."""
         headers = self.message.headers
         if self.message.purpose == "return":
             return "redelivery"
@@ -43,18 +43,18 @@ class Row:
             return f"cron {cron}"
         if (repeat := headers.get(REPEAT, "0")) != "0":
             every = format_duration(int(headers.get(PERIOD, "0")) / 1000)
-            return f"every {every}, for ever" if repeat == "-1" else f"every {every}, {repeat} times more"
+            return f"every {every}" if repeat == "-1" else f"every {every}, {repeat} more"
         return "once"
 
 
 @require_GET
 @permission_required(Verb.BROWSE)
 def scheduled(request: HttpRequest) -> HttpResponse:
-    """What waits, in order of time; of destinations that one may browse."""
+    """Show scheduled messages for destinations that the user may browse, in order of time."""
     skip = int(text) if (text := request.GET.get("skip", "0")).isdecimal() and len(text) < 9 else 0
     total, found = gateway().waiting(skip, PAGE_SIZE)
     sees = visible(request.user, Verb.BROWSE)
-    rows = [Row(each, service.targets_of(each)) for each in found if service.is_seen(each, sees)]
+    rows = [ScheduledRow(each, service.targets_of(each)) for each in found if service.is_visible(each, sees)]
     context = {
         "rows": rows, "total": total, "skip": skip, "hidden": len(found) - len(rows),
         "next": f"?skip={skip + PAGE_SIZE}" if skip + PAGE_SIZE < total else "",
@@ -65,8 +65,8 @@ def scheduled(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @permission_required(Verb.REMOVE)
-def forget(request: HttpRequest) -> HttpResponse:
-    """Take a message back before it is due."""
-    service.forget(request, request.POST.get("job", ""))
-    messages.success(request, "It is taken back, and will not be delivered.")
+def cancel(request: HttpRequest) -> HttpResponse:
+    """Cancel a scheduled message."""
+    service.cancel(request, request.POST.get("job", ""))
+    messages.success(request, "Scheduled message cancelled.")
     return redirect("scheduled")

@@ -1,4 +1,4 @@
-"""Send test messages: a form with typed properties, templates, and where what was sent went."""
+"""Page that sends messages: a form with typed properties, templates, and the route of what was sent."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from console.access.roles import Sees, everything
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.messages.jobs.message_form import FIELDS, Draft
+from console.messages.jobs.message_form import FIELDS, MessageForm
 from console.messages.jobs.models import Template
 
-#: Templates one user may keep.
+#: Templates that one user may save.
 MAX_TEMPLATES = 100
-#: Bytes of the body that a template may have: templates stay in the database, and pages list them.
+#: Bytes of the body of a template: templates stay in the database, and pages list them.
 MAX_TEMPLATE_BODY = 1024 * 1024
-#: Names offered while one types.
-MAX_OFFERED = 1_000
+#: Destination names suggested by the form.
+MAX_SUGGESTIONS = 1_000
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.SEND)
 def send(request: HttpRequest) -> HttpResponse:
-    """The form; posted, it sends, or keeps a template."""
-    draft, error, sent, status = _draft(request), "", None, 200
+    """Show the form; when posted, send messages or save a template."""
+    form, error, sent, status = _read_form(request), "", None, 200
     if request.method == "POST":
         try:
             if request.POST.get("do") == "keep":
-                return _keep(request, draft)
-            sent = _send(request, draft)
+                return _save_template(request, form)
+            sent = _send(request, form)
         except BrokerError as refused:
             error = redaction.redact_sentence(str(refused), visible(request.user))
             status = 413 if isinstance(refused, TooLarge) else 400
     sees = visible(request.user, Verb.SEND)
-    names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_OFFERED]
+    names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_SUGGESTIONS]
     context = {
-        "draft": draft.with_room(), "fields": [(name, draft.fields.get(name, "")) for name in FIELDS],
+        "form": form.with_blank_rows(), "fields": [(name, form.fields.get(name, "")) for name in FIELDS],
         "types": list(TYPES), "templates": _templates(request), "error": error, "sent": sent, "max_body": MAX_BODY,
         "destinations": [each.name if each.is_queue else each.stomp for each in names],
     }  # fmt: skip
     return render(request, "messages/send.html", context, status=status)
 
 
-def _draft(request: HttpRequest) -> Draft:
+def _read_form(request: HttpRequest) -> MessageForm:
     if request.method == "POST":
-        return Draft.read(request.POST)
+        return MessageForm.read(request.POST)
     if (number := request.GET.get("template", "")).isdecimal():
         template = next((each for each in _templates(request) if each.pk == int(number)), None)
         if template is not None:
-            return Draft.from_json(template.form)
-    return Draft(destination=request.GET.get("to", ""))
+            return MessageForm.from_json(template.form)
+    return MessageForm(destination=request.GET.get("to", ""))
 
 
-def _send(request: HttpRequest, draft: Draft) -> dict[str, Any]:
-    message, count = draft.message(), draft.how_many
+def _send(request: HttpRequest, form: MessageForm) -> dict[str, Any]:
+    message, count = form.to_message(), form.message_count
     targets = Destination.parse_list(message.destination)
     for each in targets:
         require(request, Verb.SEND, each)
@@ -92,7 +92,7 @@ def _send(request: HttpRequest, draft: Draft) -> dict[str, Any]:
 
 
 def _templates(request: HttpRequest) -> list[Template]:
-    """One's own, and those shared by others for what one may send to."""
+    """Return the user's templates, and shared ones for destinations the user may send to."""
     found = Template.objects.filter(Q(owner=request.user) | Q(shared=True)).select_related("owner")
     sees = visible(request.user, Verb.SEND)
     return [each for each in found if each.owner == request.user or _is_for(each, sees)]
@@ -100,36 +100,36 @@ def _templates(request: HttpRequest) -> list[Template]:
 
 def _is_for(template: Template, sees: Sees) -> bool:
     try:
-        return all(map(sees, Destination.parse_list(Draft.from_json(template.form).destination)))
-    except InvalidDestination:  # begun without one, or with a slip: it names nothing that is not everybody's
+        return all(map(sees, Destination.parse_list(MessageForm.from_json(template.form).destination)))
+    except InvalidDestination:  # no valid destination yet
         return sees is everything
 
 
-def _keep(request: HttpRequest, draft: Draft) -> HttpResponse:
+def _save_template(request: HttpRequest, form: MessageForm) -> HttpResponse:
     name = request.POST.get("template-name", "").strip()
     if not name:
-        raise RequestRefused("give the template a name")
+        raise RequestRefused("Enter a name for the template.")
     if len(name) > 100:
-        raise RequestRefused(f"template name: {len(name)} characters are more than 100")
-    if (size := len(draft.body.encode())) > MAX_TEMPLATE_BODY:
+        raise RequestRefused(f"The template name has {len(name)} characters. At most 100 are allowed.")
+    if (size := len(form.body.encode())) > MAX_TEMPLATE_BODY:
         raise TooLarge(f"The body has {size:,} bytes. At most {MAX_TEMPLATE_BODY:,} bytes can be saved in a template.")
     if Template.objects.filter(owner=request.user).exclude(name=name).count() >= MAX_TEMPLATES:
-        raise RequestRefused(f"you have {MAX_TEMPLATES} templates, as many as there can be: delete one first")
+        raise RequestRefused(f"You have {MAX_TEMPLATES} templates, which is the limit. Delete one first.")
     shared = request.POST.get("template-shared") == "true"
     with trail.recording(request, "keep template", name):
         template, _ = Template.objects.update_or_create(
-            owner=request.user, name=name, defaults={"form": draft.to_json(), "shared": shared}
+            owner=request.user, name=name, defaults={"form": form.to_json(), "shared": shared}
         )
-    messages.success(request, f"The template {name} is kept.")
+    messages.success(request, f"Template {name} saved.")
     return redirect(f"{request.path}?template={template.pk}")
 
 
 @require_POST
 @permission_required(Verb.SEND)
-def forget(request: HttpRequest, template_id: int) -> HttpResponse:
-    """Delete a template of one's own."""
+def delete_template(request: HttpRequest, template_id: int) -> HttpResponse:
+    """Delete one of the user's own templates."""
     template = get_object_or_404(Template, pk=template_id, owner=request.user)
     with trail.recording(request, "delete template", template.name):
         template.delete()
-    messages.success(request, f"The template {template.name} is deleted.")
+    messages.success(request, f"Template {template.name} deleted.")
     return redirect("send")

@@ -1,4 +1,4 @@
-"""Pages about messages: browsing them, work on them, and the search."""
+"""URLs of the pages about messages, dead letters, jobs and search."""
 
 from __future__ import annotations
 
@@ -13,22 +13,30 @@ urlpatterns = [
     path("find", global_search.find, name="find"),
     path("find/messages", global_search.messages, name="find-messages"),
     path("queues/<name:name>/messages/<int:seq>/body", browser.body, name="message-body"),
-    path("queues/<name:name>/messages/<int:seq>/edit", job_requests.edit, name="edit-message"),
+    path("queues/<name:name>/messages/<int:seq>/edit", job_requests.edit_one, name="edit-message"),
     path("queues/<name:name>/messages/<int:seq>/", browser.message, name="message"),
-    path("queues/<name:name>/messages/act", job_requests.act, name="act"),
+    path("queues/<name:name>/messages/action", job_requests.request_job, name="message-action"),
     path("queues/<name:name>/messages/selectors", browser.save_selector, name="save-selector"),
-    path("queues/<name:name>/messages/selectors/<int:saved_id>/forget", browser.forget_saved, name="forget-saved"),
+    path(
+        "queues/<name:name>/messages/selectors/<int:saved_id>/delete", browser.delete_selector, name="selector-delete"
+    ),
     path("queues/<name:name>/messages/", browser.messages, name="messages"),
-    path("queues/<name:name>/forget-groups", actions.forget_groups, name="forget-groups"),
-    path("messages/<name:id>/fate", message_page.fate, name="message-fate"),
+    path("queues/<name:name>/reset-groups", actions.reset_groups, name="reset-groups"),
+    path("messages/<name:id>/outcome", message_page.resubmit_outcome, name="resubmit-outcome"),
     path("messages/<name:id>/", message_page.message, name="message-page"),
-    path("dlq/", dead_letters.dead_letters, name="dlq"),
-    path("dead-letters/", RedirectView.as_view(pattern_name="dlq", query_string=True), name="dead-letters"),  # typed
-    path("jobs/", jobs.listing, name="jobs"),
+    path("dead-letters/", dead_letters.dead_letters, name="dead-letters"),
+    path("jobs/", jobs.job_list, name="jobs"),
     path("jobs/<uuid:job_id>/", jobs.detail, name="job"),
     path("jobs/<uuid:job_id>/<str:action>", jobs.control, name="control-job"),
     path("send/", send.send, name="send"),
-    path("send/templates/<int:template_id>/forget", send.forget, name="forget-template"),
+    path("send/templates/<int:template_id>/delete", send.delete_template, name="template-delete"),
     path("scheduled/", scheduled.scheduled, name="scheduled"),
-    path("scheduled/forget", scheduled.forget, name="forget-scheduled"),
+    path("scheduled/cancel", scheduled.cancel, name="cancel-scheduled"),
+    # Paths of former versions: bookmarks and links in mails lead here.
+    path("dlq/", RedirectView.as_view(pattern_name="dead-letters", query_string=True), name="former-dead-letters"),
+    path(
+        "queues/<name:name>/messages/act",
+        RedirectView.as_view(pattern_name="message-action", query_string=True),
+        name="former-message-action",
+    ),
 ]

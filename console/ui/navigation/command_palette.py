@@ -42,7 +42,7 @@ COMMANDS = (
     PaletteCommand("Subscribers", "subscribers", "subscriber", keys="g s"),
     PaletteCommand("Alerts", "alerts", "bell", keys="g l"),
     PaletteCommand("New alert rule", "new-alert", "bell", Verb.ALERT),
-    PaletteCommand("Dead letters", "dlq", "dlq", Verb.BROWSE, keys="g d"),
+    PaletteCommand("Dead letters", "dead-letters", "dlq", Verb.BROWSE, keys="g d"),
     PaletteCommand("Jobs on messages", "jobs", "history", Verb.BROWSE, keys="g j"),
     PaletteCommand("Scheduled messages", "scheduled", "clock", Verb.BROWSE, keys="g w"),
     PaletteCommand("Send a test message", "send", "play", Verb.SEND, keys="g m"),

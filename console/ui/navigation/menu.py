@@ -42,7 +42,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
     (
         "Messages",
         (
-            NavigationItem("dlq", "Dead letters", "dlq", Verb.BROWSE),
+            NavigationItem("dead-letters", "Dead letters", "dlq", Verb.BROWSE),
             NavigationItem("jobs", "Jobs", "history", Verb.BROWSE),
             NavigationItem("scheduled", "Scheduled", "clock", Verb.BROWSE),
             NavigationItem("send", "Send", "play", Verb.SEND),

@@ -18,8 +18,8 @@ from console.access.masking import COVER, check_selector, mask_message
 from console.access.masking_rules import MAX_BODY
 from console.access.models import MaskingRule
 from console.audit.models import AuditEntry
-from console.messages.message_view import Listed
-from console.messages.search.lookup import matching
+from console.messages.message_view import MessageView
+from console.messages.search.lookup import matching_messages
 from tests.console.conftest import make_user
 
 
@@ -133,7 +133,7 @@ def test_what_a_search_finds_says_nothing_that_is_masked(db):
     rule(place="header", pattern=CAUSE, action="remove")
     said, place = {"order": "4711", CAUSE: "card 4111 refused"}, Destination.queue("ActiveMQ.DLQ")
     dead = replace(message(b"", place.name), headers=said | signed({}, said))
-    [hit] = matching([dead], place, True, "4711", ("order",), partial(mask_message, make_user("admin")))
+    [hit] = matching_messages([dead], place, True, "4711", ("order",), partial(mask_message, make_user("admin")))
     assert (hit.why, hit.cause) == ("order", "")
 
 
@@ -155,10 +155,10 @@ def test_what_is_masked_where_it_failed_is_masked_among_the_dead_letters_and_whe
 def test_a_rule_about_all_headers_leaves_what_says_which_of_them_are_the_brokers(db):
     rule(place="header", pattern="*", action="replace")
     said = {"resubmitCount": "2", "original-destination": "/queue/a", "sluice-wrote": "dlqTime"}
-    shown = Listed(mask_message(make_user("admin"), replace(message(b""), headers=said)))
-    assert (shown.word, shown.resubmits) == ({}, 0)
-    covered = Listed(replace(shown.message, headers={**shown.message.headers, "sluice-wrote": "resubmitCount"}))
-    assert (covered.word, covered.resubmits) == ({"resubmitCount": COVER}, 0)
+    shown = MessageView(mask_message(make_user("admin"), replace(message(b""), headers=said)))
+    assert (shown.broker_properties, shown.resubmit_count) == ({}, 0)
+    covered = MessageView(replace(shown.message, headers={**shown.message.headers, "sluice-wrote": "resubmitCount"}))
+    assert (covered.broker_properties, covered.resubmit_count) == ({"resubmitCount": COVER}, 0)
 
 
 def test_what_a_consumer_parks_with_all_it_says_stays_masked_however_often_it_fails_again(db):

@@ -27,7 +27,7 @@ from console.broker.gateway import gateway
 from console.broker.live.channels import PERMISSIONS
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
-from console.destinations.clients.clients import peers_now
+from console.destinations.clients.clients import current_connections
 from console.messages.jobs.models import Job, JobOutcome, Template
 from console.metrics import charts_history
 from console.metrics.charts.chart_data import chart_of
@@ -131,7 +131,7 @@ def make_world(broker) -> dict[str, dict]:
 def _by_side() -> dict[str, str]:
     found = {
         side: peer.stats.id
-        for peer in peers_now()
+        for peer in current_connections()
         for side in (INSIDE, OUTSIDE)
         if any(each.name == f"{side}.t" for each in peer.destinations)
     }
@@ -286,9 +286,9 @@ def test_no_answer_to_a_form_or_an_operation_names_what_is_outside_of_the_scope(
     client.raise_request_exception = False
     seq = gateway().browse(inside["queue"], 0, 1, None).messages[0].seq
     way = f"action=copy&target=queue://{INSIDE}.both"
-    seen = client.get(reverse("act", kwargs={"name": f"{INSIDE}.a"}) + f"?{way}").content.decode()
-    assert "fans out again to 2 queues" in seen
-    assert "and 1 more that you may not see" in seen
+    seen = client.get(reverse("message-action", kwargs={"name": f"{INSIDE}.a"}) + f"?{way}").content.decode()
+    assert "fans out to 2 queues" in seen
+    assert "1 more hidden (no permission)" in seen
     leaks = [found_in(client, f"/api/v1/dead-letters/{INSIDE}.a/radius?{way}")]
     for page, arguments, method, _ in PAGES:
         if method != "post" and page not in FORMS:

@@ -10,7 +10,7 @@ from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.broker import snapshot as pictures
 from console.broker.snapshot import BrokerSnapshot, Rates, apply_changes, apply_tick, initial_snapshot, mark_stale
-from console.destinations.lists import ListQuery, page_of
+from console.destinations.lists import DestinationQuery, list_page
 from console.metrics import health
 from console.ui.formatting import number_format
 
@@ -109,7 +109,9 @@ def test_trouble_keeps_the_numbers_and_says_why():
 
 
 def shown(query: dict, *rows: DestinationStats) -> list[str]:
-    page = page_of(initial_snapshot(100, 1, rows, BrokerSnapshot()), ListQuery.read(DestinationKind.QUEUE, query))
+    page = list_page(
+        initial_snapshot(100, 1, rows, BrokerSnapshot()), DestinationQuery.read(DestinationKind.QUEUE, query)
+    )
     return [row.destination.name for row in page.rows]
 
 
@@ -132,8 +134,8 @@ def test_equal_numbers_are_in_the_order_of_names_also_when_the_largest_come_firs
 
 
 def test_chips_count_what_the_text_leaves():
-    page = page_of(
-        initial_snapshot(100, 1, MANY, BrokerSnapshot()), ListQuery.read(DestinationKind.QUEUE, {"q": "q00"})
+    page = list_page(
+        initial_snapshot(100, 1, MANY, BrokerSnapshot()), DestinationQuery.read(DestinationKind.QUEUE, {"q": "q00"})
     )
     assert {name: count for name, _, count in page.chips} == {
         "": 10,
@@ -146,24 +148,24 @@ def test_chips_count_what_the_text_leaves():
 
 
 def test_who_sees_less_is_shown_less_and_counts_less():
-    page = page_of(
+    page = list_page(
         initial_snapshot(100, 1, MANY, BrokerSnapshot()),
-        ListQuery.read(DestinationKind.QUEUE, {}),
+        DestinationQuery.read(DestinationKind.QUEUE, {}),
         lambda each: each.name < "q010",
     )
     assert (page.total, page.existing, len(page.rows)) == (10, 10, 10)
 
 
 def test_the_starred_chip_shows_what_somebody_starred():
-    query = ListQuery.read(DestinationKind.QUEUE, {"show": "starred"})
-    page = page_of(
+    query = DestinationQuery.read(DestinationKind.QUEUE, {"show": "starred"})
+    page = list_page(
         initial_snapshot(100, 1, MANY, BrokerSnapshot()), query, starred=frozenset({"queue://q007", "queue://gone"})
     )
     assert [row.destination.name for row in page.rows] == ["q007"]
 
 
 def test_the_url_holds_the_query_and_a_change_goes_back_to_page_one():
-    query = ListQuery.read(
+    query = DestinationQuery.read(
         DestinationKind.QUEUE, {"q": "a b", "show": "dlq", "sort": "-QueueSize", "page": "3", "size": "25"}
     )
     assert query.url(page=3) == "?q=a+b&show=dlq&sort=-QueueSize&page=3&size=25"
@@ -176,7 +178,7 @@ def test_ten_thousand_queues_make_a_page_quickly():
     rows = [stats(Destination.queue(f"load.{number}"), QueueSize=number, enqueued=number) for number in range(10_000)]
     picture = apply_changes(initial_snapshot(100, 1, rows, BrokerSnapshot()), 101, 2, rows, [])
     started = time.process_time()  # others may be at work on this machine too
-    page_of(picture, ListQuery.read(DestinationKind.QUEUE, {"sort": "-EnqueueRate"}))
+    list_page(picture, DestinationQuery.read(DestinationKind.QUEUE, {"sort": "-EnqueueRate"}))
     assert time.process_time() - started < 0.3
 
 
@@ -190,8 +192,8 @@ def test_rates_are_computed_for_the_rows_shown_and_no_others(monkeypatch):
         [],
         [],
     )
-    shown = page_of(
-        picture, ListQuery.read(DestinationKind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})
+    shown = list_page(
+        picture, DestinationQuery.read(DestinationKind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})
     ).rows
     assert asked == [row.destination for row in shown]
     assert len(shown) == 25

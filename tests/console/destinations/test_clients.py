@@ -22,16 +22,16 @@ from console.audit.models import AuditEntry
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations.clients.clients import (
-    CONNECTIONS,
-    SUBSCRIBERS,
-    Peer,
+    CONNECTION_TABLE,
+    SUBSCRIPTION_TABLE,
+    ConnectionView,
+    build_subscriptions,
     consumers_of,
-    peers_now,
+    current_connections,
     producers_of,
-    seen_by,
-    subscribers,
+    visible_connections,
 )
-from console.destinations.clients.connection_list import connections_of
+from console.destinations.clients.connection_list import connection_rows
 from tests.conftest import until
 
 
@@ -41,7 +41,8 @@ def test_a_client_and_its_subscription_are_listed_and_its_page_says_more(browser
     client.subscribe("/queue/watched", "1", ack="client", headers={"activemq.prefetchSize": "7", "selector": "n > 5"})
     client.send("/queue/sent.to", "x")
     peer = until(
-        lambda: next((each for each in peers_now() if each.consumers and each.full.producing_to), None), "the client"
+        lambda: next((each for each in current_connections() if each.consumers and each.details.producing_to), None),
+        "the client",
     )
     page = viewer.get(reverse("connections")).content.decode()
     assert ">ada<" in page
@@ -56,9 +57,9 @@ def test_a_queue_says_who_consumes_and_who_sends(browser_of, console, seen):
     console.client().subscribe("/queue/busy.here", "1", ack="client")
     console.client().send("/queue/busy.here", "x", persistent="true")
     seen("busy.here", 1)
-    until(lambda: producers_of(peers_now(), Destination.queue("busy.here")), "the producer")
+    until(lambda: producers_of(current_connections(), Destination.queue("busy.here")), "the producer")
     viewer = browser_of("viewer")
-    for tab, head in (("consumers", "Prefetch"), ("producers", "Also sends to")):
+    for tab, head in (("consumers", "Prefetch"), ("producers", "Other destinations")):
         text = viewer.get(reverse("queue", args=["busy.here"]), {"tab": tab}).content.decode()
         assert head in text
         assert ">ada<" in text
@@ -67,10 +68,12 @@ def test_a_queue_says_who_consumes_and_who_sends(browser_of, console, seen):
 def test_a_connection_is_closed_by_who_may_and_the_trail_says_whose(browser_of, console):
     client = console.client()
     client.send("/queue/closing", "x", receipt="1")
-    peer = until(lambda: next((each for each in peers_now() if each.full.producing_to), None), "the client")
+    peer = until(
+        lambda: next((each for each in current_connections() if each.details.producing_to), None), "the client"
+    )
     url = reverse("close-connection", args=[peer.stats.id])
     operator = browser_of("operator")
-    assert "told so" in operator.get(url).content.decode()
+    assert "is disconnected" in operator.get(url).content.decode()
     assert browser_of("support").post(url).status_code == 403
     assert operator.post(url).status_code == 302
     until(lambda: not client.is_connected(), "the client to be cut off")
@@ -83,7 +86,10 @@ def test_a_scope_that_holds_only_a_part_of_what_a_client_uses_does_not_close_it(
     client = console.client()
     client.send("/queue/mine.one", "x")
     client.send("/queue/theirs.one", "x")
-    peer = until(lambda: next((each for each in peers_now() if len(each.full.producing_to) == 2), None), "the client")
+    peer = until(
+        lambda: next((each for each in current_connections() if len(each.details.producing_to) == 2), None),
+        "the client",
+    )
     url = reverse("close-connection", args=[peer.stats.id])
     assert browser_of("operator", "mine.>").post(url).status_code == 403
     assert client.is_connected()
@@ -141,7 +147,7 @@ def test_a_durable_subscription_that_is_offline_is_listed_with_what_waits_and_de
 def test_subscribers_and_connections_have_stars_and_views_as_queues_have(browser_of, offline, console):
     viewer, other = browser_of("viewer"), browser_of("support")
     console.client()
-    client = until(peers_now, "the client")[0].subject
+    client = until(current_connections, "the client")[0].subject
     for page, subject, name in (
         ("subscribers", str(offline), lambda row: row.log),
         ("connections", client, lambda row: row.subject),
@@ -165,7 +171,7 @@ def test_what_has_no_list_to_be_found_in_is_not_starred(browser_of, subject):
 def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(browser_of, offline, console):
     console.send("/topic/prices", "secret body", region="eu")
     until(lambda: mirror().picture.subscriptions[offline].QueueSize >= 3, "the third message")
-    url, operator = reverse("kept", args=[offline.name]), browser_of("operator")
+    url, operator = reverse("subscription-messages", args=[offline.name]), browser_of("operator")
     rows = operator.get(url).context["rows"]
     assert len(rows) >= 3
     [row] = operator.get(url, {"selector": "region = 'eu'"}).context["rows"]
@@ -174,7 +180,7 @@ def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(
     support, guest = browser_of("support"), browser_of("operator", "other.>", name="guest")
     assert "secret body" not in support.get(url, {"seq": row.message.seq}).content.decode()
     assert guest.get(url).status_code == 403
-    assert operator.get(reverse("kept", args=["no:body"])).status_code == 404
+    assert operator.get(reverse("subscription-messages", args=["no:body"])).status_code == 404
     api = f"/api/v1/subscriptions/{quote(offline.name)}/messages"
     [told] = operator.get(api, {"selector": "region = 'eu'"}).json()["items"]
     assert (told["body"], told["seq"]) == ("secret body", row.message.seq)
@@ -202,14 +208,14 @@ def test_alerts_tell_of_its_backlog_and_of_how_long_it_is_offline(browser_of, of
 # -- pure
 
 
-def peer(id: str, *destinations: str, since: int = 1, producing: tuple[str, ...] = (), **more) -> Peer:
+def peer(id: str, *destinations: str, since: int = 1, producing: tuple[str, ...] = (), **more) -> ConnectionView:
     consumer = ConsumerStats(id, "1", list(destinations), prefetch=10, **more)
     full = ConnectionDetails(
         ConnectionStats(id, id, "127.0.0.1:1", "ada", "1.2", since).to_json(),
         [{name: getattr(consumer, name) for name in consumer.__dataclass_fields__}] if destinations else [],
         list(producing),
     )
-    return Peer.of(full)
+    return ConnectionView.from_stats(full)
 
 
 def test_connections_of_all_nodes_are_in_the_order_of_their_start():
@@ -218,7 +224,7 @@ def test_connections_of_all_nodes_are_in_the_order_of_their_start():
         return NodeStatus("n", "b", 0, 0, connections=stats)
 
     picture = BrokerSnapshot(nodes=(node(("late", 9), ("early", 1)), node(("other", 10))))
-    assert [each.stats.id for each in connections_of(picture)] == ["early", "late", "other"]
+    assert [each.stats.id for each in connection_rows(picture)] == ["early", "late", "other"]
 
 
 def test_who_subscribed_to_a_pattern_receives_from_what_it_covers():
@@ -229,7 +235,10 @@ def test_who_subscribed_to_a_pattern_receives_from_what_it_covers():
 
 def test_a_scope_shows_only_who_uses_what_is_in_it():
     peers = [peer("in", "queue://a.b"), peer("sends", producing=("queue://a.c",)), peer("out", "queue://z")]
-    assert [each.stats.id for each in seen_by(peers, lambda one: one.name.startswith("a."))] == ["in", "sends"]
+    assert [each.stats.id for each in visible_connections(peers, lambda one: one.name.startswith("a."))] == [
+        "in",
+        "sends",
+    ]
 
 
 def test_subscribers_are_durable_active_durable_offline_and_non_durable():
@@ -239,7 +248,7 @@ def test_subscribers_are_durable_active_durable_offline_and_non_durable():
     }
     numbers = {away: DestinationStats(away, QueueSize=4), here: DestinationStats(here, ConsumerCount=1)}
     peers = [peer("plain", "topic://t", pending=2), peer("named", "topic://t", log=str(here)), peer("q", "queue://t")]
-    found = subscribers(peers, numbers, kept, {str(away): 5_000}, {away: 7_000})
+    found = build_subscriptions(peers, numbers, kept, {str(away): 5_000}, {away: 7_000})
     assert {(each.name, each.state, each.pending) for each in found} == {
         ("1", "plain", 2),
         ("away", "offline", 4),
@@ -250,18 +259,18 @@ def test_subscribers_are_durable_active_durable_offline_and_non_durable():
 
 def test_a_table_is_paged_sorted_searched_and_chosen_by_its_url():
     peers = [peer(f"c{number:03}", "queue://a", since=number, slow=False) for number in range(120)]
-    page = CONNECTIONS.page(peers, {"sort": "-client", "page": "3"})
+    page = CONNECTION_TABLE.page(peers, {"sort": "-client", "page": "3"})
     assert [each.stats.id for each in page.rows] == [f"c{number:03}" for number in range(19, -1, -1)]
     assert page.url(page=2) == "?sort=-client&page=2"
-    assert CONNECTIONS.page(peers, {"q": "C11"}).total == 10
-    assert CONNECTIONS.page(peers, {"show": "slow"}).total == 0
-    assert CONNECTIONS.page(peers, {"sort": "nonsense", "page": "99", "show": "x"}).number == 3
-    assert SUBSCRIBERS.page([], {}).existing == 0
+    assert CONNECTION_TABLE.page(peers, {"q": "C11"}).total == 10
+    assert CONNECTION_TABLE.page(peers, {"show": "slow"}).total == 0
+    assert CONNECTION_TABLE.page(peers, {"sort": "nonsense", "page": "99", "show": "x"}).number == 3
+    assert SUBSCRIPTION_TABLE.page([], {}).existing == 0
 
 
 def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
     peers = [peer("first", "queue://a"), peer("second", "queue://a")]
-    page = CONNECTIONS.page(peers, {"show": "starred"}, frozenset({"client://second", "client://gone"}))
+    page = CONNECTION_TABLE.page(peers, {"show": "starred"}, frozenset({"client://second", "client://gone"}))
     assert [(row.stats.id, subject, is_starred) for row, subject, is_starred in page.marked] == [
         ("second", "client://second", True)
     ]
@@ -269,7 +278,7 @@ def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
 
 
 def test_nobody_connected_leads_to_a_way_to_connect(browser_of, console, settings):
-    until(lambda: not peers_now(), "nobody is connected")
+    until(lambda: not current_connections(), "nobody is connected")
     text = browser_of("viewer").get(reverse("connections")).content.decode()
     assert f'stomp.Connection12([("127.0.0.1", {settings.SLUICE.stomp_port})])' in text
     assert 'data-copy="snippet"' in text

@@ -63,7 +63,7 @@ def test_the_filter_gets_the_list_alone(admin, shop):
 
 
 def test_nothing_that_matches_is_told_from_nothing_at_all(admin, shop):
-    assert "No queue matches" in admin.get(reverse("queues") + "?q=zzz").content.decode()
+    assert "No matching queues" in admin.get(reverse("queues") + "?q=zzz").content.decode()
 
 
 def test_topics_have_a_list_of_their_own(admin, console):
@@ -175,8 +175,10 @@ def test_what_is_gone_for_good_is_done_after_its_count_was_typed(browser_of, sho
     operator = browser_of("operator")
     until(lambda: names_on(operator.get(reverse("queues"), {"q": "bulk."})) == ["bulk.a", "bulk.b"], "both queues")
     asked = {"action": "delete", "name": ["bulk.a", "bulk.b"]}
-    assert "Type how many to confirm" in operator.post(reverse("queues-bulk"), asked).content.decode()
-    assert "That is not 2" in operator.post(reverse("queues-bulk"), {**asked, "typed": "3"}).content.decode()
+    assert "Type the number of queues to confirm" in operator.post(reverse("queues-bulk"), asked).content.decode()
+    assert (
+        "The number does not match 2" in operator.post(reverse("queues-bulk"), {**asked, "typed": "3"}).content.decode()
+    )
     assert (
         "2 queues deleted."
         in operator.post(reverse("queues-bulk"), {**asked, "typed": "2"}, follow=True).content.decode()
@@ -204,7 +206,7 @@ def test_an_admin_creates_a_queue(admin, console):
     assert "made.here" in names_on(admin.get(reverse("queues")))
     assert AuditEntry.objects.get().object == "queue://made.here"
     again = admin.post(reverse("new-queue"), {"name": "made.here"}, follow=True).content.decode()
-    assert "The queue made.here was there already." in again
+    assert "Queue made.here already exists." in again
     assert not gateway().create(Destination.queue("made.here"))
 
 
@@ -272,7 +274,7 @@ def test_a_queue_is_paused_and_resumed_by_who_may(browser_of, admin, shop):
     assert browser_of("viewer").post(pausing).status_code == 403
     assert "is paused" in admin.post(pausing, follow=True).content.decode()
     assert "Resume" in admin.get(reverse("queue", args=["shop.a"])).content.decode()
-    assert "goes on" in admin.post(resuming, follow=True).content.decode()
+    assert "resumed" in admin.post(resuming, follow=True).content.decode()
     assert AuditEntry.objects.filter(action="pause").exists()
 
 
@@ -281,8 +283,8 @@ def test_remembered_selectors_are_shown_and_forgotten(admin, shop, monkeypatch):
     monkeypatch.setattr(type(gateway()), "selectors_of", lambda self, queue: remembered)
     page = admin.get(reverse("queue", args=["shop.a"]), {"tab": "routing"}).content.decode()
     assert "colour = &#x27;red&#x27;" in page
-    answer = admin.post(reverse("forget-selector", args=["shop.a"]), {"selector": "colour = 'red'"}, follow=True)
-    assert "forgotten already" in answer.content.decode()
+    answer = admin.post(reverse("delete-selector", args=["shop.a"]), {"selector": "colour = 'red'"}, follow=True)
+    assert "already removed" in answer.content.decode()
 
 
 #: Names that pages and operations have in their addresses, too.

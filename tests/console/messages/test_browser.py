@@ -11,8 +11,8 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors import compile_selector
 from console.broker.gateway import gateway
-from console.messages.body_format import readings
-from console.messages.message_view import Listed
+from console.messages.body_format import render_body
+from console.messages.message_view import MessageView
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_pages_follow_each_other_and_consume_nothing(browser_of, orders):
 
 
 def test_only_the_beginning_of_a_queue_without_priorities_says_that_it_is_consumed_next(admin, orders):
-    said, first = "which are consumed next", admin.get(url())
+    said, first = "consumed next", admin.get(url())
     assert said in first.content.decode()
     assert said not in admin.get(reverse("messages", args=["orders"]) + first.context["newer"]).content.decode()
     before = gateway().definitions()
@@ -85,19 +85,19 @@ def test_a_page_that_follows_tells_no_range_and_what_comes_leads_to_pages_in_its
 def test_a_selector_filters_and_says_how_many_were_looked_at(admin, orders):
     response = admin.get(url(selector="region = 'us' AND number < 10"))
     assert numbers(response) == [0, 3, 6, 9]
-    assert "4 matched of 60 messages looked at" in response.content.decode()
+    assert "4 matches in 60 scanned messages" in response.content.decode()
 
 
 def test_properties_that_the_selector_names_come_first():
     headers = dict.fromkeys(("amount", "batch", "customer", "region"), "1")
-    listed = Listed(
+    listed = MessageView(
         BrowsedMessage(1, "ID:1", "/queue/a", None, headers, b"", 0), compile_selector("region = '1'").properties
     )
-    assert [name for name, _ in listed.shown] == ["region", "amount", "batch"]
+    assert [name for name, _ in listed.preview_properties] == ["region", "amount", "batch"]
 
 
 def test_a_selector_that_matches_nothing_is_told_from_an_empty_queue(admin, orders):
-    assert "No message matches" in admin.get(url(selector="region = 'mars'")).content.decode()
+    assert "No matching messages" in admin.get(url(selector="region = 'mars'")).content.decode()
 
 
 def test_a_wrong_selector_is_shown_with_the_place_and_the_reason(admin, orders):
@@ -109,7 +109,7 @@ def test_a_wrong_selector_is_shown_with_the_place_and_the_reason(admin, orders):
 
 
 @pytest.mark.parametrize(
-    ("selector", "said"), [("region = 'us'", "A selector."), ("region = 'us", "At position 10: "), ("", "")]
+    ("selector", "said"), [("region = 'us'", "Valid selector."), ("region = 'us", "At position 10: "), ("", "")]
 )
 def test_a_selector_is_judged_while_one_types_and_nothing_is_looked_for(selector, said, admin, orders, monkeypatch):
     monkeypatch.setattr(gateway(), "browse", None)
@@ -134,8 +134,7 @@ def test_a_message_that_is_gone_is_said_to_be_gone(admin, orders):
     address = reverse("message", kwargs={"name": "orders", "seq": 999_999})
     assert admin.get(address).status_code == 404
     assert (
-        "was consumed, it expired, or somebody removed it"
-        in admin.get(address, headers={"HX-Request": "true"}).content.decode()
+        "It was consumed, deleted or has expired" in admin.get(address, headers={"HX-Request": "true"}).content.decode()
     )
 
 
@@ -169,26 +168,26 @@ BODIES = [
 
 @pytest.mark.parametrize(("body", "expected"), [each[1:] for each in BODIES], ids=[each[0] for each in BODIES])
 def test_a_body_is_read_in_the_ways_that_fit(body, expected):
-    assert [each.name for each in readings(body)] == expected
+    assert [each.name for each in render_body(body)] == expected
 
 
 def test_json_and_xml_are_set_out_over_lines():
-    assert readings(b'{"a":[1]}')[0].text == '{\n  "a": [\n    1\n  ]\n}'
-    assert readings(b"<a><b>1</b></a>")[0].text == "<a>\n  <b>1</b>\n</a>"
+    assert render_body(b'{"a":[1]}')[0].text == '{\n  "a": [\n    1\n  ]\n}'
+    assert render_body(b"<a><b>1</b></a>")[0].text == "<a>\n  <b>1</b>\n</a>"
 
 
 def test_hex_shows_offset_bytes_and_letters():
-    line = readings(b"Hello, \xff\0World!")[-1].text
+    line = render_body(b"Hello, \xff\0World!")[-1].text
     assert line == "00000000  48 65 6c 6c 6f 2c 20 ff  00 57 6f 72 6c 64 21     Hello, ..World!"
 
 
 def test_an_entity_in_xml_is_not_resolved():
-    [first, *_] = readings(b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>')
+    [first, *_] = render_body(b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>')
     assert "root:" not in first.text
 
 
 def test_a_large_text_is_cut_between_characters_and_says_so():
-    text = readings(("ü" * 200_000).encode())[0]
+    text = render_body(("ü" * 200_000).encode())[0]
     assert text.name == "text"
     assert set(text.text) == {"ü"}
     assert "of 400,000 bytes" in text.note

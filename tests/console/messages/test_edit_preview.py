@@ -11,20 +11,20 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from console.messages.jobs import job_service
-from console.messages.jobs.edit_input import Changes, as_texts
-from console.messages.jobs.preview import preview, way_of
-from console.messages.jobs.spec import Wish
+from console.messages.jobs.edit_input import EditForm, to_stomp_values
+from console.messages.jobs.preview import planned_send, preview_edit
+from console.messages.jobs.spec import JobSpec
 
 HEADERS = {"message-id": "ID:1", "priority": "4", "expires": "0", "persistent": "true", "region": "eu", "n": "1"}
 MESSAGE = BrowsedMessage(7, "ID:1", "/queue/a", None, HEADERS, b"old", 3)
 
 
-def wish(edit: MessageEdit, target: Destination | None = None) -> Wish:
-    return Wish("edit", Destination.queue("a"), target, edit=edit, reason="r")
+def wish(edit: MessageEdit, target: Destination | None = None) -> JobSpec:
+    return JobSpec("edit", Destination.queue("a"), target, edit=edit, reason="r")
 
 
 def told(edit: MessageEdit, target: Destination | None = None) -> dict[str, tuple]:
-    found = preview(MESSAGE, wish(edit, target), now_ms=0)
+    found = preview_edit(MESSAGE, wish(edit, target), now_ms=0)
     rows = [*found.rows, *([found.body] if found.body else [])]
     return {row.name: (row.mark, row.before, row.after) for row in rows if row.mark != "same"}
 
@@ -44,10 +44,10 @@ def test_the_first_message_is_shown_before_and_after():
 
 
 def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
-    found = preview(MESSAGE, wish(MessageEdit({"x": "1"})))
+    found = preview_edit(MESSAGE, wish(MessageEdit({"x": "1"})))
     assert [row.name for row in found.rows if row.mark == "same"] == ["destination", "persistent", "n", "region"]
     assert found.body is None
-    hidden = preview(MESSAGE, wish(MessageEdit({"x": "1"})), is_hidden=True)
+    hidden = preview_edit(MESSAGE, wish(MessageEdit({"x": "1"})), is_hidden=True)
     assert (hidden.is_hidden, hidden.rows, hidden.body) == (True, (), None)
 
 
@@ -55,9 +55,11 @@ def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
 def test_its_way_is_the_one_that_the_node_takes_whatever_it_came_by(action):
     headers = {**HEADERS, CAUSE: "boom", WROTE: CAUSE, "original-destination": "/topic/by"}
     dead = replace(MESSAGE, headers=headers, original_destination="/topic/by", came_from="/queue/failed")
-    asked = Wish(action, Destination.queue("a"), edit=MessageEdit({"n": "2"}) if action == "edit" else None, reason="r")
-    to, sent = way_of(dead, asked)
-    assert to == job_service.home(action, dead, asked.queue) == Destination.queue("failed")
+    asked = JobSpec(
+        action, Destination.queue("a"), edit=MessageEdit({"n": "2"}) if action == "edit" else None, reason="r"
+    )
+    to, sent = planned_send(dead, asked)
+    assert to == job_service.target_of(action, dead, asked.queue) == Destination.queue("failed")
     assert "dlqDeliveryFailureCause" not in sent
 
 
@@ -73,8 +75,10 @@ def test_a_form_says_what_is_set_and_what_is_removed():
         property_name=["n", "reply-to", ""], property_type=["number", "remove", "text"], property_value=["5", "", ""],
         persistent="false", priority="2", lives="0", encoding="base64", body="AAE=", keeps="true",
     )  # fmt: skip
-    assert Changes.read(given).edit() == MessageEdit({"n": "5"}, ("reply-to",), False, 2, 0, b"\x00\x01", True, True)
-    assert Changes.read(form(body="ignored", encoding="keep")).edit() == MessageEdit()
+    assert EditForm.read(given).to_edit() == MessageEdit(
+        {"n": "5"}, ("reply-to",), False, 2, 0, b"\x00\x01", True, True
+    )
+    assert EditForm.read(form(body="ignored", encoding="keep")).to_edit() == MessageEdit()
 
 
 @pytest.mark.parametrize(
@@ -86,13 +90,13 @@ def test_a_form_says_what_is_set_and_what_is_removed():
         ({"priority": "high"}, "priority: 'high'"),
         ({"lives": "-1"}, "lives: '-1'"),
         ({"encoding": "base64", "body": "?"}, "no base64"),
-        ({"persistent": "perhaps"}, "neither true nor false"),
+        ({"persistent": "perhaps"}, "must be true or false"),
     ],
 )
 def test_a_form_that_makes_no_sense_is_refused_by_field_and_rule(fields, sentence):
     with pytest.raises(RequestRefused, match=sentence):
-        Changes.read(form(**fields)).edit()
+        EditForm.read(form(**fields)).to_edit()
 
 
 def test_values_of_json_are_written_as_stomp_has_them():
-    assert as_texts({"a": True, "b": 5, "c": 1.5, "d": "x"}) == {"a": "true", "b": "5", "c": "1.5", "d": "x"}
+    assert to_stomp_values({"a": True, "b": 5, "c": 1.5, "d": "x"}) == {"a": "true", "b": "5", "c": "1.5", "d": "x"}

@@ -2,7 +2,7 @@
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
-from console.messages.jobs.impact import radius
+from console.messages.jobs.impact import assess_impact
 
 HERE = Destination.queue("dlq")
 
@@ -15,14 +15,14 @@ def looked_at(messages, ways, **more):
     def router(asked):
         return [{"queues": [str(to)], "topics": []} for to, _ in asked]
 
-    return radius(messages, ways, len(messages), router, lambda _ids: {}, lambda _destination: None, **more)
+    return assess_impact(messages, ways, len(messages), router, lambda _ids: {}, lambda _destination: None, **more)
 
 
 def test_each_message_goes_its_way_and_what_does_not_say_where_goes_nowhere():
     a = Destination.queue("a")
     found = looked_at([message(1), message(2), message(3)], [(a, {}), (None, {}), (a, {})])
-    assert [(each.target, each.count, each.error) for each in found.blasts] == [
-        (a, 2, ""), (None, 1, "it does not say where it failed"),
+    assert [(each.target, each.count, each.error) for each in found.groups] == [
+        (a, 2, ""), (None, 1, "its original destination is not recorded"),
     ]  # fmt: skip
 
 
@@ -39,6 +39,6 @@ def test_a_time_to_live_that_only_the_sender_speaks_of_is_not_told_as_one_that_i
     told = message(1, originalExpiration="1", **{"sluice-wrote": "originalExpiration"})
     claimed = message(2, originalExpiration="1")
     assert looked_at([told], [(HERE, {})]).notes == [
-        "1 message had a time to live that is over; sent again, it would not expire."
+        "1 message exceeded the original time to live. After resubmission it would never expire."
     ]
     assert looked_at([claimed], [(HERE, {})]).notes == []

@@ -41,7 +41,7 @@ def test_a_page_keeps_the_form_of_a_message_that_is_too_large(admin, console, na
     body = "x" * (MAX_BODY + 1)
     page = admin.post(reverse("send"), {"destination": name, "body": body})
     assert page.status_code == 413
-    assert page.context["draft"].body == body
+    assert page.context["form"].body == body
     assert page.context["error"] == "The body has 8,388,609 bytes. At most 8,388,608 bytes can be sent from here."
 
 

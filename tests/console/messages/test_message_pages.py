@@ -22,9 +22,9 @@ from console.broker.gateway import gateway
 from console.broker.live.channels import FROM_DATABASE, LiveChannel
 from console.broker.mirror import mirror
 from console.messages.jobs import job_service, worker
-from console.messages.jobs.job_service import Wish, start
+from console.messages.jobs.job_service import JobSpec, start
 from console.messages.jobs.models import Job, SavedSelector, Template
-from console.messages.journey.journey import Deed, Journey, Step
+from console.messages.journey.journey import Journey, JourneyStep, OperatorAction
 from tests.conftest import until
 from tests.console.conftest import make_user
 
@@ -79,7 +79,7 @@ def bodies(name: str) -> list[str]:
 
 def act(name: str, **query) -> str:
     pairs = "&".join(f"{key}={value}" for key, value in query.items())
-    return reverse("act", kwargs={"name": name}) + (f"?{pairs}" if pairs else "")
+    return reverse("message-action", kwargs={"name": name}) + (f"?{pairs}" if pairs else "")
 
 
 def text(response) -> str:
@@ -93,9 +93,9 @@ def test_what_is_asked_for_is_said_of_one_message_as_of_one(browser_of, dead):
     support, seqs = browser_of("operator"), [each.seq for each in failed(dead)]
     one = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:1]}))
     assert "Resubmit 1 message" in one
-    assert "It goes back to where it failed" in one
+    assert "Sends the message to its original destination" in one
     two = text(support.get(act("ActiveMQ.DLQ"), {"action": "retry", "seq": seqs[:2]}))
-    assert "Each goes back to where it failed" in two
+    assert "Sends each message to its original destination" in two
 
 
 def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, dead):
@@ -110,18 +110,18 @@ def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, de
 def test_what_may_not_be_done_to_a_message_is_there_out_of_use_and_as_small_as_the_rest(browser_of, dead):
     page = text(browser_of("support").get(reverse("message", args=["ActiveMQ.DLQ", failed(dead)[0].seq])))
     shown = re.findall(r'class="button button-small" aria-disabled="true"[^>]*>([^<]+)<', page)
-    assert shown == ["Edit and send", "Move", "Copy", "Delete"]
+    assert shown == ["Edit and resubmit", "Move", "Copy", "Delete"]
 
 
 def test_support_resubmits_one_after_seeing_its_blast_radius_and_must_say_why(browser_of, dead):
     support, message = browser_of("support"), failed(dead)[0]
     page = support.get(act("ActiveMQ.DLQ", action="retry", seq=message.seq))
-    [blast] = page.context["radius"].blasts
+    [blast] = page.context["impact"].groups
     assert blast.sentence == "goes to exactly one queue"
-    assert "has no consumer now" in text(page)
+    assert "has no consumers" in text(page)
     silent = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq})
     assert silent.status_code == 400
-    assert "say why" in text(silent)
+    assert "Enter a reason" in text(silent)
     done = support.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": message.seq, "reason": "fixed"})
     job = Job.objects.get()
     assert done["Location"] == reverse("job", kwargs={"job_id": job.id})
@@ -136,7 +136,7 @@ def test_who_comes_too_late_is_told_who_took_the_message(browser_of, dead):
     again = {"action": "retry", "seq": message.seq, "reason": "fixed"}
     browser_of("admin").post(act("ActiveMQ.DLQ"), again)
     support = browser_of("support")
-    said = "admin resubmitted it just now"
+    said = "Resubmitted by admin just now"
     assert said in text(support.post(act("ActiveMQ.DLQ"), again, headers={"HX-Request": "true"}))
     assert said in text(support.get(reverse("message", args=["ActiveMQ.DLQ", message.seq])))
 
@@ -147,7 +147,7 @@ def test_nothing_is_sent_again_to_where_it_would_be_held(browser_of, dead):
     try:
         chosen = {"seq": failed(dead)[0].seq, "reason": "fixed"}
         refused = browser_of("operator").post(act("ActiveMQ.DLQ"), {"action": "retry", **chosen})
-        assert f"queue://{dead} is paused, with 0 messages: resume it first" in text(refused)
+        assert f"queue://{dead} is paused (0 messages stored). Resume it first" in text(refused)
         moved = browser_of("admin").post(act("ActiveMQ.DLQ"), {"action": "move", "target": dead, **chosen})
         assert moved.status_code == 302
     finally:
@@ -163,9 +163,9 @@ def test_a_job_says_how_many_of_what_it_sent_again_failed_again(browser_of, cons
     assert 'data-flag="false" role="status"' in text(operator.get(address))
     refuse_all(console, dead)
     until(lambda: len(failed(dead)) == 3, "they failed again")
-    assert "2 came back" in text(operator.get(address))
+    assert "2 failed again" in text(operator.get(address))
     cells = FROM_DATABASE["job"](User.objects.get(username="operator"), live)
-    assert (cells["back"], cells["has_back"]) == ("2 came back", True)
+    assert (cells["back"], cells["has_back"]) == ("2 failed again", True)
     assert operator.get(f"/api/v1/jobs/{live.argument}").json()["came_back"] == 2
 
 
@@ -173,15 +173,15 @@ def test_the_bell_warns_of_a_job_whose_messages_failed_again_also_when_they_are_
     browser_of, console, dead, monkeypatch
 ):
     monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
-    monkeypatch.setattr("console.alerts.notifications.FEW", 1)
+    monkeypatch.setattr("console.alerts.notifications.SMALL_JOB", 1)
     operator, chosen = browser_of("operator"), [each.seq for each in failed(dead)][:2]
     operator.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": chosen, "reason": "fixed"})
     user = User.objects.get(username="operator")
     assert 'data-state="good"' in notifications.cells(user)["bell_html"]
     refuse_all(console, dead)
     until(lambda: len(failed(dead)) == 3, "they failed again")
-    monkeypatch.setattr("console.messages.jobs.failed_again.RECOUNT", 0)
-    monkeypatch.setattr("console.messages.jobs.failed_again.SPARING", 0)
+    monkeypatch.setattr("console.messages.jobs.failed_again.MIN_INTERVAL", 0)
+    monkeypatch.setattr("console.messages.jobs.failed_again.INTERVAL_FACTOR", 0)
     for _ in range(2):
         cells = notifications.cells(user)["bell_html"]
         assert "2 messages done, 2 failed again" in cells
@@ -202,7 +202,7 @@ def test_a_job_is_done_with_the_messages_that_its_button_counted(browser_of, con
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', text(page)))
     operator.post(act("ActiveMQ.DLQ"), fields | {"selector": selector, "reason": "fixed"})
     job = Job.objects.get()
-    worker.work(str(job.id))
+    worker.run_slice(str(job.id))
     job.refresh_from_db()
     assert (job.state, job.done) == ("done", count)
 
@@ -216,7 +216,7 @@ def test_a_retry_beyond_ones_limit_is_asked_of_an_operator(browser_of, dead, mon
     assert job.state == "asked"
     assert AuditEntry.objects.get(action="retry").outcome == "asked"
     assert support.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"})).status_code == 403
-    assert "To approve" in text(operator.get(reverse("jobs") + "?show=asked"))
+    assert "Awaiting approval" in text(operator.get(reverse("jobs") + "?show=asked"))
     assert "goes to exactly one queue" in text(operator.get(asked["Location"])), "what the one who asked saw, too"
     operator.post(reverse("control-job", kwargs={"job_id": job.id, "action": "approve"}))
     job.refresh_from_db()
@@ -232,7 +232,7 @@ def test_a_number_that_is_none_does_not_mean_all_messages(admin, dead):
 
 def test_a_job_is_controlled_by_who_may_send_to_its_target_too(browser_of, dead, monkeypatch):
     monkeypatch.setattr("console.messages.jobs.job_service.enqueue", lambda *_args: None)
-    wish = Wish("move", queue("ActiveMQ.DLQ"), queue("salaries"))
+    wish = JobSpec("move", queue("ActiveMQ.DLQ"), queue("salaries"))
     job = start(wish, "ada")
     narrow = browser_of("operator", "ActiveMQ.DLQ")
     body = {"action": "retry", "queue": "ActiveMQ.DLQ", "seqs": [failed(dead)[0].seq], "reason": "r"}
@@ -248,12 +248,13 @@ def test_what_goes_to_a_virtual_topic_again_fans_out_and_says_who_processed_it(a
         gateway().create(queue(f"Consumer.{consumer}.{topic}"))
     message = failed(dead)[0]
     monkeypatch.setattr(
-        "console.messages.trace_reader.processed", lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids}
+        "console.messages.trace_reader.acknowledged_in",
+        lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids},
     )
     page = admin.get(act("ActiveMQ.DLQ", action="retry", seq=message.seq, target=f"/topic/{topic}"))
-    [blast] = page.context["radius"].blasts
-    assert blast.sentence == "fans out again to 2 queues, 1 of which processed it"
-    assert not page.context["radius"].is_safe
+    [blast] = page.context["impact"].groups
+    assert blast.sentence == "fans out to 2 queues, 1 of which processed it before"
+    assert not page.context["impact"].is_safe
     assert "processed it before" in text(page)
 
 
@@ -281,7 +282,7 @@ def test_deleting_all_needs_the_name_typed(admin, console, name, monkeypatch):
 def test_an_edited_message_is_sent_in_the_place_of_the_old_one(admin, dead):
     message = failed(dead)[0]
     address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq})
-    draft = admin.get(address).context["draft"]
+    draft = admin.get(address).context["form"]
     assert draft.destination == f"/queue/{dead}"
     assert [name for name, *_ in draft.properties] == ["order"]
     form = {
@@ -301,15 +302,16 @@ def test_the_form_of_an_edit_says_where_the_destination_now_written_leads(admin,
     for consumer in "AB":
         gateway().create(queue(f"Consumer.{consumer}.{topic}"))
     monkeypatch.setattr(
-        "console.messages.trace_reader.processed", lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids}
+        "console.messages.trace_reader.acknowledged_in",
+        lambda ids: {each: {f"queue://Consumer.A.{topic}"} for each in ids},
     )
     address = reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq})
     assert "goes to exactly one queue" in text(admin.get(address))
     looked = {"look": "1", "destination": f"/topic/{topic}", "body": "x"}
     page = text(admin.post(address, looked))
-    assert "fans out again to 2 queues, 1 of which processed it" in page
+    assert "fans out to 2 queues, 1 of which processed it before" in page
     assert message.id in [each.id for each in failed(dead)], "it is only looked at"
-    assert "say where it goes" in text(admin.post(address, {**looked, "destination": ""}))
+    assert "Enter a destination" in text(admin.post(address, {**looked, "destination": ""}))
 
 
 def test_who_does_not_see_all_of_a_message_cannot_edit_it(admin, dead):
@@ -347,7 +349,7 @@ def test_all_that_match_are_edited_after_a_look_at_the_first_one(admin, console,
     assert "2 messages match" in text(look)
     [changed] = [row for row in look.context["preview"].rows if row.mark != "same"]
     assert (changed.name, changed.before, changed.after) == ("region", "eu", "us")
-    assert [blast.sentence for blast in look.context["radius"].blasts] == ["goes to exactly one queue"]
+    assert [blast.sentence for blast in look.context["impact"].groups] == ["goes to exactly one queue"]
     assert not Job.objects.exists()
     wrong = admin.post(act(name), {**form, "property-type": ["number"], "look": "1"})
     assert "is no number" in text(wrong)
@@ -356,7 +358,7 @@ def test_all_that_match_are_edited_after_a_look_at_the_first_one(admin, console,
     assert dict(page.context["changes"]) == {"region": "us"}
     entry = AuditEntry.objects.get(action="edit", outcome="done")
     assert (entry.before["edit"], entry.before["selector"]) == ("region: us", "region = 'eu'")
-    worker.work(str(job.id))
+    worker.run_slice(str(job.id))
     messages = gateway().browse(queue(name), 0, 5, None).messages
     assert [(each.body, each.headers["region"]) for each in messages] == [(b"a", "us"), (b"b", "us")]
 
@@ -391,12 +393,12 @@ def test_who_may_not_edit_or_not_see_all_gains_nothing_by_it(browser_of, console
 
 
 def test_dead_letters_are_grouped_by_cause_and_origin(browser_of, dead):
-    page = browser_of("support").get(reverse("dlq") + f"?q={dead}")
+    page = browser_of("support").get(reverse("dead-letters") + f"?q={dead}")
     [row] = page.context["rows"]
-    cluster = row["cluster"]
-    assert cluster.count == 3
-    assert cluster.origin == f"/queue/{dead}"
-    found = gateway().browse(queue("ActiveMQ.DLQ"), 0, 50, cluster.selector).messages
+    group = row["group"]
+    assert group.count == 3
+    assert group.origin == f"/queue/{dead}"
+    found = gateway().browse(queue("ActiveMQ.DLQ"), 0, 50, group.selector).messages
     assert {each.original_destination for each in found} == {f"/queue/{dead}"}
     assert len(found) == 3
     steps = page.context["steps"]
@@ -408,16 +410,16 @@ def test_groups_of_dead_letters_come_in_pages(admin, console, dead, monkeypatch)
     console.send("/queue/ActiveMQ.DLQ", "put there by hand")
 
     def page(number: int):
-        return admin.get(reverse("dlq"), {"page": number, "sort": "count"}).context["page"]
+        return admin.get(reverse("dead-letters"), {"page": number, "sort": "count"}).context["page"]
 
     until(lambda: page(1).paginator.count > 1, "two groups")
     assert page(1)[0] != page(2)[0]
-    assert "sort=count&amp;page=2" in text(admin.get(reverse("dlq"), {"sort": "count"}))
+    assert "sort=count&amp;page=2" in text(admin.get(reverse("dead-letters"), {"sort": "count"}))
 
 
 def test_without_dead_letters_that_is_good_news(admin, console, monkeypatch):
     monkeypatch.setattr("console.messages.dead_letter_survey.is_dead_letter_queue", lambda stats: False)
-    assert "Nothing has failed" in text(admin.get(reverse("dlq")))
+    assert "No dead letters" in text(admin.get(reverse("dead-letters")))
 
 
 # -- journeys and search
@@ -436,14 +438,14 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
         return journey if [step.kind for step in journey.steps].count("forward") == 3 else None
 
     journey = until(told, "the journey")
-    words = [step.words for step in journey.steps]
+    words = [step.label for step in journey.steps]
     assert words[0] == "Sent to"
-    assert words.index("Given to a consumer of") < words.index("Failed in") < words.index("Resubmitted")
-    assert [step.deed.reason for step in journey.steps if step.deed] == ["billing is back"]
-    assert {copy.place.name: copy.state for copy in journey.copies} == {dead: "waiting", "ActiveMQ.DLQ": "taken"}
+    assert words.index("Dispatched to consumer of") < words.index("Failed in") < words.index("Resubmitted")
+    assert [step.action.reason for step in journey.steps if step.action] == ["billing is back"]
+    assert {copy.destination.name: copy.state for copy in journey.copies} == {dead: "waiting", "ActiveMQ.DLQ": "taken"}
     assert "billing is back" in text(support.get(address))
-    fate = reverse("message-fate", kwargs={"id": message.id}) + "?since=0"
-    until(lambda: "Waits in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
+    fate = reverse("resubmit-outcome", kwargs={"id": message.id}) + "?since=0"
+    until(lambda: "Stored in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
 
 
 def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_has_come(admin, dead, monkeypatch):
@@ -452,9 +454,9 @@ def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_
     message = failed(dead)[0]
     form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
     edited = admin.post(reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq}), form)
-    address, waiting = edited["Location"], {"HX-Request": "true", "HX-Target": "awaited"}
-    assert "is being recorded" in text(admin.get(address))
-    assert "not recorded, or not yet" not in text(admin.get(address))
+    address, waiting = edited["Location"], {"HX-Request": "true", "HX-Target": "awaits-trace"}
+    assert "Waiting for trace data" in text(admin.get(address))
+    assert "No trace events recorded yet" not in text(admin.get(address))
     again = admin.get(address, headers=waiting)
     assert 'hx-trigger="load delay:2s"' in text(again)
     assert "HX-Refresh" not in again
@@ -462,23 +464,25 @@ def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_
     now_us, place = int(time.time() * 1e6), f"queue://{dead}"
     seen[0] = TraceSearchResult([TraceEvent(now_us, "enqueue", id, place, place, None, 6, now_us, None, {})])
     assert admin.get(address, headers=waiting)["HX-Refresh"] == "true"
-    assert "is being recorded" not in text(admin.get(address))
+    assert "Waiting for trace data" not in text(admin.get(address))
     seen[0] = TraceSearchResult()
-    monkeypatch.setattr("console.messages.journey.journey.RECORDED_WITHIN", timedelta(0))
+    monkeypatch.setattr("console.messages.journey.journey.TRACE_DELAY", timedelta(0))
     assert admin.get(address, headers=waiting)["HX-Refresh"] == "true", "it does not ask for ever"
-    assert "not recorded, or not yet" in text(admin.get(address))
+    assert "No trace events recorded yet" in text(admin.get(address))
 
 
 def test_who_may_not_see_where_a_message_went_does_not_wait_for_what_they_are_not_told(browser_of, dead, monkeypatch):
     now, place = timezone.now(), f"queue://{dead}"
     steps = [
-        Step(now - timedelta(seconds=2), "deed", "Resubmitted", queue(dead), deed=Deed(now, "ada", "", place)),
-        Step(now, "forward", "Copied to", queue("hidden.target")),
+        JourneyStep(
+            now - timedelta(seconds=2), "deed", "Resubmitted", queue(dead), action=OperatorAction(now, "ada", "", place)
+        ),
+        JourneyStep(now, "forward", "Copied to", queue("hidden.target")),
     ]
     monkeypatch.setattr("console.messages.views.message.journey_of", lambda *_: Journey("m", steps))
     page = browser_of("support", dead).get(reverse("message-page", kwargs={"id": "m"}))
     assert "hidden.target" not in text(page)
-    assert "is being recorded" not in text(page)
+    assert "Waiting for trace data" not in text(page)
 
 
 def test_the_page_of_a_dead_letter_says_how_many_failed_like_it(browser_of, dead):
@@ -486,22 +490,22 @@ def test_the_page_of_a_dead_letter_says_how_many_failed_like_it(browser_of, dead
     address = reverse("message-page", kwargs={"id": message.id}) + f"?queue=ActiveMQ.DLQ&seq={message.seq}"
     page = browser_of("support").get(address)
     assert page.status_code == 200
-    assert page.context["alike"].count == 3
-    assert "3 like this" in text(page)
+    assert page.context["similar"].count == 3
+    assert "3 similar dead letters" in text(page)
 
 
 def test_a_message_nobody_knows_is_said_to_be_unknown(admin, console):
     response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
     assert response.status_code == 404
-    assert "Nothing is known of this message" in text(response)
+    assert "Message not found" in text(response)
 
 
 def test_a_look_at_a_journey_that_ended_early_does_not_deny_it(admin, console, monkeypatch):
     monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: TraceSearchResult(complete=False))
     response = admin.get(reverse("message-page", kwargs={"id": "ID:nobody:1"}))
     assert response.status_code == 200
-    assert "could be looked at in time" in text(response)
-    assert "Look again" in text(response)
+    assert "was not searched completely" in text(response)
+    assert "Retry search" in text(response)
     assert "Nothing was recorded" not in text(response)
 
 
@@ -510,7 +514,7 @@ def test_a_search_that_ended_early_denies_nothing_and_leads_on(admin, console, m
         "console.messages.search.lookup.trace_reader.search", lambda *_: TraceSearchResult(complete=False)
     )
     page = text(admin.get(reverse("find-messages"), {"q": "ID:late:1"}))
-    assert "No message that was looked at has this id" in page
+    assert "No matching messages in the scanned part" in page
     assert reverse("message-page", kwargs={"id": "ID:late:1"}) in page
 
 
@@ -522,14 +526,14 @@ def test_the_search_says_of_an_edited_dead_letter_what_its_page_says(admin, dead
     )
     form = {"destination": f"/queue/{dead}", "body": "mended", "persistent": "true", "reason": "typing error"}
     admin.post(reverse("edit-message", kwargs={"name": "ActiveMQ.DLQ", "seq": message.seq}), form)
-    monkeypatch.setattr("console.messages.journey.journey.RECORDED_WITHIN", timedelta(0))
+    monkeypatch.setattr("console.messages.journey.journey.TRACE_DELAY", timedelta(0))
     monkeypatch.setattr("console.messages.trace_reader.search", lambda *_: TraceSearchResult([sent]))
     monkeypatch.setattr("console.messages.trace_reader.events_of", lambda *_: TraceSearchResult([sent, came]))
     page = text(admin.get(reverse("message-page", kwargs={"id": message.id})))
     found = text(admin.get(reverse("find-messages"), {"q": message.id}))
-    assert "taken away by an operator" in page
-    assert "Taken away by an operator" in found
-    assert "Waits in" not in found
+    assert "removed by an operator" in page
+    assert "Removed by an operator" in found
+    assert "Stored in" not in found
 
 
 def test_a_message_consumed_meanwhile_leads_to_its_permanent_page(admin, console, name):
@@ -543,7 +547,7 @@ def test_a_message_consumed_meanwhile_leads_to_its_permanent_page(admin, console
 def test_the_search_finds_dead_letters_by_an_indexed_property_within_ones_scope(browser_of, dead):
     address = reverse("find-messages") + f"?q=order:{dead}-1"
     hits = browser_of("support").get(address).context["found"].hits
-    assert (hits[0].state, hits[0].place.name, hits[0].why) == ("dead", "ActiveMQ.DLQ", "order")
+    assert (hits[0].state, hits[0].destination.name, hits[0].why) == ("dead", "ActiveMQ.DLQ", "order")
     assert browser_of("support", "elsewhere.>", name="scoped").get(address).context["found"].hits == []
     by_id = browser_of("admin").get(reverse("find-messages") + f"?q={hits[0].id}").context["found"]
     assert by_id.hits[0].why == "message id"
@@ -567,16 +571,16 @@ def test_a_test_message_says_where_it_went(admin, console, name):
 
 
 WRONG = [
-    ({"destination": ""}, "destination: say where it goes"),
-    ({"count": "0"}, "count: '0' is no whole number from 1"),
+    ({"destination": ""}, "Enter a destination"),
+    ({"count": "0"}, "count: '0' must be a whole number from 1"),
     ({"priority": "10"}, "priority: '10'"),
     ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is no number"),
-    ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "a field of its own"),
+    ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "use its own field"),
     ({"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]}, "for the broker to say"),
     ({"property-name": ["sentBy"], "property-type": ["text"], "property-value": ["eve"]}, "is written by the broker"),
     ({"body": "%", "encoding": "base64"}, "it is no base64"),
     ({"cron": "whenever"}, "five fields"),
-    ({"repeat": "3"}, "repeat: it needs a period"),
+    ({"repeat": "3"}, "repeat requires a repeat interval"),
 ]
 
 
@@ -593,9 +597,9 @@ def test_a_template_is_kept_and_filled_in_again(admin, browser_of, console):
     template = Template.objects.get()
     other = browser_of("operator")
     page = other.get(reverse("send") + f"?template={template.pk}")
-    assert page.context["draft"].body == "kept"
-    assert other.post(reverse("forget-template", kwargs={"template_id": template.pk})).status_code == 404
-    admin.post(reverse("forget-template", kwargs={"template_id": template.pk}))
+    assert page.context["form"].body == "kept"
+    assert other.post(reverse("template-delete", kwargs={"template_id": template.pk})).status_code == 404
+    admin.post(reverse("template-delete", kwargs={"template_id": template.pk}))
     assert not Template.objects.exists()
 
 
@@ -603,9 +607,9 @@ def test_what_is_scheduled_is_listed_and_can_be_taken_back(admin, console, name)
     admin.post(reverse("send"), {"destination": name, "body": "later", "delay": "3600", "persistent": "true"})
     [row] = [row for row in admin.get(reverse("scheduled")).context["rows"] if row.targets == (queue(name),)]
     assert 3500 < row.due.timestamp() - time.time() < 3700
-    admin.post(reverse("forget-scheduled"), {"job": row.message.job})
+    admin.post(reverse("cancel-scheduled"), {"job": row.message.job})
     assert all(each.message.job != row.message.job for each in admin.get(reverse("scheduled")).context["rows"])
-    again = admin.post(reverse("forget-scheduled"), {"job": row.message.job})
+    again = admin.post(reverse("cancel-scheduled"), {"job": row.message.job})
     assert again.status_code == 409
 
 
@@ -623,10 +627,10 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     before = admin.get(address + newest["older"]).context
     assert before["rows"][0].message.seq < newest["rows"][-1].message.seq
     chosen = {"selector": "JMSPriority >= 0"}
-    assert "50 shown of 120 that match" in text(admin.get(address, chosen))
+    assert "50 of 120 matching messages shown" in text(admin.get(address, chosen))
     moving = admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen)
     assert "Move 120 messages" in text(moving)
-    assert "of the first 100 of 120" in text(moving)
+    assert "first 100 of 120" in text(moving)
     assert str(gateway().run(gateway().admin.count(queue(name), selector="JMSPriority >= 0", scan=60))) == "at least 60"
     moment = admin.get(address + "?at=2000-01-01T00:00")
     assert admin.get(moment["Location"]).context["rows"][0].message.body == b"first"
@@ -649,8 +653,8 @@ def test_the_newest_that_match_are_found_from_the_end_and_the_ones_before_page_b
     oldest = admin.get(address, {"selector": "kind = 'odd'"})
     newest = admin.get(address + oldest.context["newest"])
     assert shown(newest) == odd[:-51:-1]
-    assert "50 shown of 65 that match" in text(newest)
-    assert admin.get(address + newest.context["oldest"]).context["look"] == oldest.context["look"]
+    assert "50 of 65 matching messages shown" in text(newest)
+    assert admin.get(address + newest.context["oldest"]).context["browse"] == oldest.context["browse"]
     older = admin.get(address + newest.context["older"])
     assert (shown(older), older.context["older"]) == (odd[-51::-1], None)
     assert shown(admin.get(address + older.context["newer"])) == odd[:-51:-1]
@@ -702,7 +706,7 @@ def test_following_with_a_selector_begins_with_the_newest_and_stopping_stays_the
     followed = admin.get(address + admin.get(address, chosen).context["follow"])
     assert [int(row.message.body) for row in followed.context["rows"]] == list(range(59, 0, -2))
     stopped = admin.get(address + followed.context["newest"]).context
-    assert (stopped["look"].at_end, stopped["switch"], len(stopped["rows"])) == (True, True, 30)
+    assert (stopped["browse"].at_end, stopped["switch"], len(stopped["rows"])) == (True, True, 30)
     nothing = admin.get(address, {"selector": "kind = 'none'", "end": "1", "follow": "1"}).context
     assert nothing["last"] == followed.context["last"] == gateway().last(queue(name))
     console.send(f"/queue/{name}", "60", kind="odd")
@@ -731,9 +735,9 @@ def test_a_look_that_ends_early_says_so_and_goes_on(admin, console, name, monkey
     address = reverse("messages", kwargs={"name": name}) + "?selector=kind='rare'"
     page = admin.get(address)
     assert page.context["page"].scanned == 20
-    assert "This is not all" in text(page)
+    assert "Partial result" in text(page)
     for _ in range(2):
-        assert "Look further</a>" in text(page)
+        assert "Scan newer messages</a>" in text(page)
         page = admin.get(reverse("messages", kwargs={"name": name}) + page.context["newer"])
     assert [row.message.body for row in page.context["rows"]] == [b"found"]
 
@@ -745,10 +749,10 @@ def test_a_look_back_that_ends_early_says_so_and_goes_further_back(admin, consol
     gateway().send({"destination": name, "body": "", "properties": {"kind": "dull"}}, 50, "")
     address = reverse("messages", kwargs={"name": name})
     page = admin.get(address + "?selector=kind='rare'&end=1")
-    assert "20 messages were looked at, none of them matches the selector. There are older ones" in text(page)
-    assert "the newest 20 of 51 messages were looked at" in text(page)
+    assert "20 messages scanned." in text(page)
+    assert "newest 20 of 51 messages scanned" in " ".join(text(page).split())
     for _ in range(2):
-        assert "Look further back" in text(page)
+        assert "Scan older messages" in text(page)
         page = admin.get(address + page.context["older"])
     assert [row.message.body for row in page.context["rows"]] == [b"found"]
 
@@ -759,10 +763,10 @@ def test_a_look_that_takes_too_long_ends_in_time_and_says_how_far_it_came(admin,
     gateway().send({"destination": name, "body": ""}, 50, "")
     chosen = {"selector": "JMSPriority >= 0"}
     listed = text(admin.get(reverse("messages", kwargs={"name": name}), chosen))
-    assert "20 shown of at least 20 that match" in listed
-    assert "20 of 50 messages were looked at" in listed
+    assert "20 of at least 20 matching messages shown" in listed
+    assert "20 of 50 messages scanned" in listed
     asked = text(admin.get(act(name), {"action": "move", "target": f"{name}.to"} | chosen))
-    assert "At least 20 messages: 20 of 50 were looked at" in asked
+    assert "At least 20 messages; 20 of 50 scanned" in asked
     assert "Move at least 20 messages" in asked
 
 
@@ -775,7 +779,7 @@ def test_a_selector_is_kept_for_oneself_or_for_all(admin, browser_of, console, n
     assert (kept.before, kept.after["text"]) == (None, "a = 1")  # it is new: nothing was before it
     other = browser_of("support")
     assert list(other.get(reverse("messages", kwargs={"name": name})).context["saved"]) == [saved]
-    assert other.post(reverse("forget-saved", kwargs={"name": name, "saved_id": saved.pk})).status_code == 404
+    assert other.post(reverse("selector-delete", kwargs={"name": name, "saved_id": saved.pk})).status_code == 404
     assert admin.post(address, {"selector": "a =", "title": "wrong"}).status_code == 409
 
 
@@ -794,21 +798,21 @@ def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name,
     client = console.client()
     client.subscribe(f"/queue/{name}", id="1", ack="client-individual")
     console.send(f"/queue/{name}", "x", JMSXGroupID="g-1")
-    address = reverse("queue", kwargs={"name": name}) + "?tab=losses"
+    address = reverse("queue", kwargs={"name": name}) + "?tab=issues"
     seen(name, 1)
     assert until(lambda: admin.get(address).context["groups"], "the group")[0][0] == "g-1"
     assert "RedeliveredCount" in text(admin.get(address))
-    admin.post(reverse("forget-groups", kwargs={"name": name}), {"group": "g-1"})
+    admin.post(reverse("reset-groups", kwargs={"name": name}), {"group": "g-1"})
     assert admin.get(address).context["groups"] == []
 
 
 def test_a_retry_by_selector_takes_nothing_back_to_where_its_user_has_no_right(dead, db, monkeypatch):
     monkeypatch.setattr(job_service, "enqueue", lambda *_: None)
     make_user("operator", "ActiveMQ.DLQ", name="olga")
-    wish = Wish("retry", queue("ActiveMQ.DLQ"), selector=f"order LIKE '{dead}-%'", reason="fixed")
+    wish = JobSpec("retry", queue("ActiveMQ.DLQ"), selector=f"order LIKE '{dead}-%'", reason="fixed")
     job = start(wish, "olga")
-    assert worker.work(str(job.id)) == "done"
+    assert worker.run_slice(str(job.id)) == "done"
     assert len(failed(dead)) == 3
-    assert {(each.outcome, each.detail.rpartition(" for ")[2]) for each in job.outcomes.all()} == {
+    assert {(each.outcome, each.detail.partition(" for ")[2].partition(": ")[0]) for each in job.outcomes.all()} == {
         ("refused", f"queue://{dead}")
     }

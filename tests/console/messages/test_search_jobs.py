@@ -44,7 +44,7 @@ def started(client, text):
 
 
 def finish(search):
-    while worker.work(str(search.id)) not in MessageSearch.FINAL:
+    while worker.run_slice(str(search.id)) not in MessageSearch.FINAL:
         waiting_tasks("default")
     search.refresh_from_db()
 
@@ -76,13 +76,13 @@ def test_progress_and_results_are_shown_while_it_runs_and_a_killed_worker_loses_
     real = worker._page
     monkeypatch.setattr(worker, "_page", killed)
     with pytest.raises(RuntimeError):  # the third page: as if the process had ended there
-        worker.work(str(search.id))
+        worker.run_slice(str(search.id))
     part = admin.get(reverse("search", args=[search.id]), headers={"hx-request": "true"}).content.decode()
     assert 'hx-trigger="every 1s"' in part
     search.refresh_from_db()
     assert 0 < search.scanned < search.expected
     monkeypatch.setattr(worker, "_page", real)
-    assert worker.work(str(search.id)) == "not mine"
+    assert worker.run_slice(str(search.id)) == "not mine"
     MessageSearch.objects.update(lease=timezone.now() - timedelta(seconds=1))
     finish(search)
     assert len(found(search)) == len(set(found(search)))
@@ -97,7 +97,7 @@ def test_a_cancelled_search_stops_and_keeps_what_it_found(admin, filled, monkeyp
         return real(*_)
 
     monkeypatch.setattr(worker, "_page", cancelled)
-    assert worker.work(str(search.id)) == "cancelled"
+    assert worker.run_slice(str(search.id)) == "cancelled"
     search.refresh_from_db()
     assert search.position < len(search.queues)
     assert "Cancelled" in admin.get(reverse("search", args=[search.id])).content.decode()
@@ -146,7 +146,7 @@ def test_a_disabled_user_s_search_ends(admin, filled):
 def test_a_store_that_is_away_only_delays_a_search(admin, filled, monkeypatch):
     search, real = started(admin, filled), worker._page
     monkeypatch.setattr(worker, "_page", lambda *_: (_ for _ in ()).throw(StoreUnavailable("the store is away")))
-    assert worker.work(str(search.id)) == "queued"
+    assert worker.run_slice(str(search.id)) == "queued"
     monkeypatch.setattr(worker, "_page", real)
     finish(search)
     assert search.state == "done"
@@ -160,7 +160,7 @@ def test_a_user_runs_two_searches_at_a_time(admin, filled):
 
 
 def test_a_quick_search_that_stopped_early_offers_to_search_all_queues(admin, filled, monkeypatch):
-    monkeypatch.setattr("console.messages.search.lookup.QUEUE_PATIENCE", 0.0)
+    monkeypatch.setattr("console.messages.search.lookup.QUEUE_SECONDS", 0.0)
     page = admin.get(reverse("find-messages"), {"q": filled}).content.decode()
     assert "Search all queues" in page
     assert reverse("start-search") in page

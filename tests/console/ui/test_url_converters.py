@@ -14,13 +14,13 @@ LETTERS = st.characters(exclude_categories=("Cc", "Cs")) | st.sampled_from("/%?#
 NAMES = st.text(LETTERS, min_size=1, max_size=60)
 #: Pages of a name, and what else their addresses name.
 PAGES = [
-    ("queue", "name", {}), ("topic", "name", {}), ("messages", "name", {}), ("act", "name", {}),
+    ("queue", "name", {}), ("topic", "name", {}), ("messages", "name", {}), ("message-action", "name", {}),
     ("message", "name", {"seq": 7}),
     ("message-body", "name", {"seq": 7}), ("purge", "name", {}), ("delete-queue", "name", {}),
     ("delete-topic", "name", {}),
-    ("queue-chart", "name", {}), ("kept", "log", {}), ("delete-subscription", "log", {}),
+    ("queue-chart", "name", {}), ("subscription-messages", "log", {}), ("delete-subscription", "log", {}),
     ("connector", "connector", {}),
-    ("message-page", "id", {}), ("message-fate", "id", {}),
+    ("message-page", "id", {}), ("resubmit-outcome", "id", {}),
 ]  # fmt: skip
 
 

@@ -9,7 +9,13 @@ from analytics.readers.message_trace import TraceEvent
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from console.access.roles import Verb, permission_message
-from console.messages.journey.journey import Copy, Deed, Journey, Step, journey
+from console.messages.journey.journey import (
+    CopyLocation,
+    Journey,
+    JourneyStep,
+    OperatorAction,
+    build_journey,
+)
 from console.routing.definitions.changes import DefinitionChange
 from console.routing.definitions.definition_values import change_rows
 
@@ -17,37 +23,39 @@ NOW, QUEUE = datetime(2026, 1, 1, tzinfo=UTC), Destination.queue("orders")
 
 
 @pytest.mark.parametrize(
-    ("states", "words"),
+    ("states", "summary"),
     [
-        (["processed"], "It was processed."),
-        (["processed"] * 3, "Each of its 3 copies was processed."),
-        (["processed", "processed", "waiting"], "It has 3 copies: 1 waiting, 2 processed."),
-        (["processed", "processed", "failed", "dead"], "It has 3 copies: 1 in dead letters, 2 processed."),
-        (["processed", "failed", "failed", "dead"], "It has 3 copies: 1 in dead letters, 1 processed, 1 failed."),
-        (["failed", "dead"], "It is a dead letter."),
-        (["failed", "taken"], "It was taken away by an operator."),
-        (["failed"], "It failed."),
+        (["processed"], "The message was processed."),
+        (["processed"] * 3, "All 3 copies: processed."),
+        (["processed", "processed", "waiting"], "3 copies: 1 stored, 2 processed."),
+        (["processed", "processed", "failed", "dead"], "3 copies: 1 dead letter, 2 processed."),
+        (["processed", "failed", "failed", "dead"], "3 copies: 1 dead letter, 1 processed, 1 failed."),
+        (["failed", "dead"], "The message is a dead letter."),
+        (["failed", "taken"], "The message was removed by an operator."),
+        (["failed"], "The message failed."),
     ],
 )
-def test_the_fate_of_a_message_is_a_sentence(states, words):
+def test_the_outcome_of_a_message_is_one_sentence(states, summary):
     found = Journey("m", complete=True)
-    found.steps = [Step(NOW, "enqueue", "Sent to")]
-    found.copies = [Copy(QUEUE, state, NOW) for state in states]
-    assert found.fate == words
+    found.steps = [JourneyStep(NOW, "enqueue", "Sent to")]
+    found.copies = [CopyLocation(QUEUE, state, NOW) for state in states]
+    assert found.summary == summary
 
 
 def test_of_what_only_an_operator_told_of_it_is_not_said_that_nothing_kept_it():
     found = Journey("m", complete=True)
-    found.steps = [Step(NOW, "deed", "Sent")]
-    assert found.fate == "What became of it is not recorded, or not yet."
+    found.steps = [JourneyStep(NOW, "deed", "Sent")]
+    assert found.summary == "No trace events recorded yet."
 
 
 def journey_of(*told: tuple[float, str, str]) -> Journey:
-    """Steps at so many seconds from now, in order: kind and queue; a deed is a resubmission from there."""
+    """Steps at so many seconds from now, in order: kind and queue; an action is a resubmission from there."""
     found = Journey("m")
     for seconds, kind, name in told:
-        deed = Deed(NOW, "ada", "Resubmitted", f"queue://{name}", leaves=True) if kind == "deed" else None
-        found.steps.append(Step(NOW + timedelta(seconds=seconds), kind, "", Destination.queue(name), deed=deed))
+        action = OperatorAction(NOW, "ada", "Resubmitted", f"queue://{name}", leaves=True) if kind == "deed" else None
+        found.steps.append(
+            JourneyStep(NOW + timedelta(seconds=seconds), kind, "", Destination.queue(name), action=action)
+        )
     return found
 
 
@@ -60,7 +68,7 @@ FAILED = (
 
 
 @pytest.mark.parametrize(
-    ("told", "is_awaited"),
+    ("told", "awaits_trace"),
     [
         ((*FAILED, (-1.0, "deed", "DLQ")), True),
         ((*FAILED, (-1.2, "forward", "orders"), (-1.0, "deed", "DLQ")), False),
@@ -70,19 +78,19 @@ FAILED = (
     ],
     ids=["failed just before", "one of a long step", "recorded later", "deleted", "nothing"],
 )
-def test_a_deed_is_awaited_until_the_trace_tells_what_it_left_and_not_by_what_was_before(told, is_awaited):
-    assert journey_of(*told).is_awaited(NOW) is is_awaited
+def test_a_deed_is_awaited_until_the_trace_tells_what_it_left_and_not_by_what_was_before(told, awaits_trace):
+    assert journey_of(*told).awaits_trace(NOW) is awaits_trace
 
 
 def test_of_many_messages_done_together_the_first_was_recorded_seconds_before_the_deed_is_noted():
     told = [(-60.0, "forward", "DLQ"), (-6.0, "forward", "orders"), (-5.9, "ack", "orders"), (-1.0, "deed", "DLQ")]
-    assert not journey_of(*told).is_awaited(NOW)
+    assert not journey_of(*told).awaits_trace(NOW)
 
 
 def test_a_message_that_an_edit_made_where_the_old_one_was_is_not_awaited_when_it_was_recorded():
     found = journey_of((-1.1, "enqueue", "orders"), (-1.1, "forward", "orders"), (-1.0, "deed", "orders"))
-    found.steps[-1] = replace(found.steps[-1], deed=replace(found.steps[-1].deed, old_id="old"))
-    assert not found.is_awaited(NOW)
+    found.steps[-1] = replace(found.steps[-1], action=replace(found.steps[-1].action, old_id="old"))
+    assert not found.awaits_trace(NOW)
 
 
 def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes():
@@ -93,21 +101,21 @@ def test_a_new_policy_is_shown_by_what_it_sets_and_a_changed_one_by_what_changes
 
 def test_what_was_rolled_back_was_sent_and_is_nowhere():
     events = [TraceEvent(1, "rollback", "m", "queue://a", "queue://a", "c1", 6, 0, "ABORT", {})]
-    found = journey("m", events, [], {}, complete=True)
-    assert found.fate == "It was sent in a transaction that was rolled back."
-    assert [(step.words, step.detail) for step in found.steps] == [("Rolled back, sent to", "ABORT")]
+    found = build_journey("m", events, [], {}, complete=True)
+    assert found.summary == "Sent in a transaction that was rolled back."
+    assert [(step.label, step.detail) for step in found.steps] == [("Rolled back, sent to", "ABORT")]
 
 
 def test_what_is_put_off_waits_and_what_was_moved_is_taken():
-    def fate(*kinds: str) -> str:
+    def summary(*kinds: str) -> str:
         events = [
             TraceEvent(number, kind, "m", "queue://a", "queue://a", None, 6, 0, None, {})
             for number, kind in enumerate(kinds)
         ]
-        return journey("m", events, [], {}, complete=True).fate
+        return build_journey("m", events, [], {}, complete=True).summary
 
-    assert fate("enqueue", "forward", "dispatch", "redeliver", "delay") == "It waits."
-    assert fate("enqueue", "forward", "move") == "It was taken away by an operator."
+    assert summary("enqueue", "forward", "dispatch", "redeliver", "delay") == "The message is stored."
+    assert summary("enqueue", "forward", "move") == "The message was removed by an operator."
 
 
 @pytest.mark.parametrize(

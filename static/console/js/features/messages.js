@@ -34,8 +34,8 @@ function close() {
 
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id === "panel") browser().classList.add("open");
-  if (event.detail.target.id === "resubmit" || event.detail.target.id === "act") {
-    (document.querySelector("#reason") ?? document.querySelector("#act a"))?.focus();
+  if (event.detail.target.id === "resubmit" || event.detail.target.id === "job-request") {
+    (document.querySelector("#reason") ?? document.querySelector("#job-request a"))?.focus();
   }
 });
 
@@ -107,7 +107,7 @@ function weigh(form) {
   const size = isCoded ? Math.floor((body.value.length * 3) / 4) : new Blob([body.value]).size;
   const most = Number(body.dataset.maxBytes);
   const isTooLarge = size > most;
-  body.setCustomValidity(isTooLarge ? `The body has ${size.toLocaleString("en")} bytes. At most ${most.toLocaleString("en")} bytes can be sent from here.` : "");
+  body.setCustomValidity(isTooLarge ? `The body has ${size.toLocaleString("en")} bytes. At most ${most.toLocaleString("en")} bytes are allowed.` : "");
 }
 
 document.addEventListener("change", (event) => { if (event.target.form) weigh(event.target.form); });
@@ -166,8 +166,8 @@ function show() {
 }
 
 function tell() {
-  if (waiting.length) return say("live", `Following: ${waiting.length === MAX_ROWS ? `${MAX_ROWS} or more` : waiting.length} new, shown when you let go of the rows.`);
-  return say("live", isBehind ? "Following: more came than fits one look, catching up." : `Following: all up to number ${follow.dataset.last}.`);
+  if (waiting.length) return say("live", `Live: ${waiting.length === MAX_ROWS ? `${MAX_ROWS} or more` : waiting.length} new messages. They are shown when no row is selected or focused.`);
+  return say("live", isBehind ? "Live: loading more messages." : `Live: up to date, last message number ${follow.dataset.last}.`);
 }
 
 function say(state, text) {
@@ -197,7 +197,7 @@ async function more() {
     tell();
     show();
   } catch {
-    say("offline", "The console does not answer: what comes meanwhile is shown when it does.");
+    say("offline", "Connection lost. New messages will appear after reconnecting.");
     setTimeout(more, 2000);
   } finally {
     asking = false;
