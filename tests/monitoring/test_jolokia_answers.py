@@ -250,7 +250,7 @@ def test_who_consumes_and_who_produces_has_a_bean():
           "in_flight": 2, "delivered": 6, "acked": 4}],
         ["queue://Other"],
     )  # fmt: skip
-    agent = Agent(beans(_peers=[ConnectionView.of(told)]), refuse)
+    agent = Agent(beans(_peers=[ConnectionView.from_stats(told)]), refuse)
 
     def value_of(mbean, attribute=None):
         return agent.answer(of_body({"type": "read", "mbean": mbean, "attribute": attribute}, {}))["value"]

@@ -34,6 +34,7 @@ from console.messages.jobs.message_form import FIELDS, MessageForm
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import MAX_SELECTION, RESENDING, SMALL_JOB, JobSpec
 from console.messages.message_view import MessageView
+from console.ui.formatting.number_format import pluralize_count
 
 Action = Job.Action
 
