@@ -184,7 +184,7 @@ def test_the_bell_warns_of_a_job_whose_messages_failed_again_also_when_they_are_
     monkeypatch.setattr("console.messages.jobs.failed_again.INTERVAL_FACTOR", 0)
     for _ in range(2):
         cells = notifications.cells(user)["bell_html"]
-        assert "2 messages done, 2 failed again" in cells
+        assert "2 messages processed, 2 failed again" in cells
         assert 'data-state="look"' in cells
         assert 'data-state="good"' not in cells
         gateway().run(gateway().admin.remove(queue("ActiveMQ.DLQ")))
