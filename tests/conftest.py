@@ -140,7 +140,7 @@ class RunningBroker:
 
     def follows(self, version: int) -> None:
         """Wait until the node routes by this version of the definitions: it hears of it a moment after it is saved."""
-        until(lambda: self.node.broker.topology.definitions.version == version, f"the node at version {version}")
+        until(lambda: self.node.broker.routing.table.definitions.version == version, f"the node at version {version}")
 
     def client(self) -> stomp.Connection12:
         """A STOMP client that is logged in; it ends with the test."""

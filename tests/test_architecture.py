@@ -144,7 +144,7 @@ PURE = (
     "brokerapp.stomp.subscribe_headers",
     "=brokerapp.store",
     "brokerapp.store.client.keys",
-    "brokerapp.core.publishing.commit_port",
+    "brokerapp.core.ports.commit_store",
     "brokerapp.cluster.status",
     "brokerapp.cluster.remote_message",
     "brokerapp.network.options.definition",

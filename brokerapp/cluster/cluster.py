@@ -18,9 +18,10 @@ from brokerapp.cluster.remote_consumers import RemoteConsumers
 from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.cluster.settings import ClusterSettings, differences
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
-from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.subscribe_options import named_subscription
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
+from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.errors import ProtocolError, RequestRefused
 from brokerapp.model.commands import ClientCommand, ConnectCommand, SendCommand, SubscribeCommand, UnsubscribeCommand
@@ -82,7 +83,7 @@ class Cluster:
     @property
     def agreement(self) -> str:
         """What all brokers must have been told alike, as text."""
-        settings, policies = self._broker.settings, self._broker.topology.definitions.policies
+        settings, policies = self._broker.settings, self._broker.routing.table.definitions.policies
         only_operators = sorted(str(each.destination) for each in policies if each.auto_create is False)
         return json.dumps({
             "clusterBrokers": ",".join(sorted(self.terms.names)),
@@ -150,9 +151,13 @@ class Cluster:
         if subscription is not None:
             self._broker.subscriptions.end(client, subscription)
 
-    def left(self, client: Client) -> None:
-        """The link of another broker is gone."""
-        if self._inbound.get(client.member) is client:
+    def on_client_connected(self, client: Client) -> None:
+        """Give a client back the temporary destinations that it had at another broker."""
+        self.remote_temporaries.returned(client)
+
+    def on_client_disconnected(self, client: Client) -> None:
+        """Forget the link of another broker that is gone."""
+        if client.member and self._inbound.get(client.member) is client:
             del self._inbound[client.member]
             self.remote_temporaries.on_broker_lost(client.member)
 
@@ -173,15 +178,15 @@ class Cluster:
             self._broker.acknowledgements.late(client, document["ack"])
         elif verb in self._handlers:
             self._handlers[verb](client.member, **document)
-            self._broker.confirm(client, send.receipt)
+            self._broker.replies.confirm(client, send.receipt)
         else:
             raise RequestRefused(f"{self._broker.name} knows no {verb!r}: it is of another version")
 
     def _answer(self, client: Client, send: SendCommand, why_not: str, answer: str) -> None:
         if why_not:
-            self._broker.refuse(client, RequestRefused(why_not), send.receipt)
+            self._broker.replies.refuse(client, RequestRefused(why_not), send.receipt)
         else:
-            self._broker.confirm(client, f"{send.receipt}{ANSWER}{answer}")
+            self._broker.replies.confirm(client, f"{send.receipt}{ANSWER}{answer}")
         client.sink.flush()
 
     # -- destinations and durable subscriptions
@@ -217,7 +222,7 @@ class Cluster:
             go_on(client, subscribe)
             return
         for topic in topics:
-            self._broker.require(client, "read", topic)
+            self._broker.authorizer.require(client, "read", topic)
         change = ClusterChange.of_subscription(wanted)
         self._when_recorded(client, subscribe.receipt, change, lambda: go_on(client, subscribe))
 
@@ -233,7 +238,7 @@ class Cluster:
             try:
                 self._subscribe(client, subscribe, waited_ms)
             except RequestRefused as error:
-                self._broker.refuse(client, error, subscribe.receipt)
+                self._broker.replies.refuse(client, error, subscribe.receipt)
 
     def _unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """Consume no longer; the end of a durable subscription is recorded first. Raises RequestRefused."""
@@ -247,7 +252,7 @@ class Cluster:
             go_on(client, unsubscribe)
             return
         for topic in durable.subscription.topics:
-            self._broker.require_read(client, topic)
+            self._broker.authorizer.require_read(client, topic)
         change = ClusterChange.of_subscription(durable.subscription, False)
         self._when_recorded(
             client, unsubscribe.receipt, change, lambda: self._on_end_recorded(client, durable, unsubscribe)
@@ -257,7 +262,7 @@ class Cluster:
         """It is recorded that it is gone; maybe it is gone here, too, by now."""
         if self._broker.durables.known(durable.log.name) is durable:
             self._broker.durables.remove(durable)
-        self._broker.barrier(client, unsubscribe.receipt)
+        self._broker.replies.barrier(client, unsubscribe.receipt)
 
     def _when_recorded(
         self, client: Client, receipt: str | None, change: ClusterChange, go_on: Callable[[], None]
@@ -273,13 +278,21 @@ class Cluster:
                     raise RequestRefused(why_not)
                 go_on()
             except RequestRefused as error:
-                self._broker.refuse(client, error, receipt)
+                self._broker.replies.refuse(client, error, receipt)
             client.read_or_not()
             client.sink.flush()
 
         self.change(change, recorded)
 
     # -- temporary destinations
+
+    def on_consumer_started(self, subscription: Subscription) -> None:
+        """Consume at the other brokers for a client of this one."""
+        self.remote_consumers.started(subscription)
+
+    def on_consumer_stopped(self, subscription: Subscription) -> None:
+        """Stop consuming at the other brokers for a client of this one."""
+        self.remote_consumers.stopped(subscription)
 
     def on_temporary_added(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """A client of this broker has it: all brokers do, from now on."""

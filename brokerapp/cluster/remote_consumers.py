@@ -96,7 +96,7 @@ class RemoteConsumers:
             "activemq.exclusive": str(subscription.exclusive).lower(),
             **more,
         }
-        if self._broker.access is not None:  # of a pattern it gets what its user may read
+        if self._broker.authorizer.access is not None:  # of a pattern it gets what its user may read
             user = subscription.client.principal
             headers[f"activemq.{USER_OPTION}"] = user.name
             headers[f"activemq.{GROUPS_OPTION}"] = json.dumps(sorted(user.groups))

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.core.destinations.reconnect_window import TemporaryOwner
 from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock

@@ -15,8 +15,8 @@ from brokerapp.cluster.change_log import read_record
 from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.settings import ClusterSettings
+from brokerapp.core.assembly import assemble
 from brokerapp.core.broker import Broker
-from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
@@ -186,6 +186,7 @@ class Node:
         self.broker.cluster = Cluster(
             self.broker, terms, record, self.config.destinations, self._applying, self._dispatch_loop.request
         )
+        self.broker.observers.add(self.broker.cluster)
         self.broker.cluster.recording.begin()
         self.cluster_links = ClusterLinks(self.config.broker, self.broker.cluster, trust)
 
@@ -204,12 +205,10 @@ class Node:
         self._committer.used, _ = await self._store.logs.used_bytes()
         self._committer.temp = await self._store.logs.temp_used_bytes()
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
-        broker = Broker(
-            self.config.broker, self.session, self._committer, recorder, DestinationCounters(), definitions,
-            self.config.settings,
+        broker = assemble(
+            self.config.broker, self.session, self._committer, recorder, definitions,
+            self.config.settings, AuthorizationMap(self.config.grants) if self.config.grants is not None else None,
         )  # fmt: skip
-        if self.config.grants is not None:
-            broker.access = AuthorizationMap(self.config.grants)
         self._committer.announce = broker.placement.known.announce
         self._committer.asks = broker.writer.asks
         return broker
@@ -361,7 +360,7 @@ class Node:
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""
-        definitions = await self._definition_sync.newer_than(self.broker.topology.definitions.version)
+        definitions = await self._definition_sync.newer_than(self.broker.routing.table.definitions.version)
         if definitions is not None:
             self.broker.redefine(definitions)
             logger.info("routing by definitions version %d", definitions.version)

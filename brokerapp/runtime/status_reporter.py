@@ -96,7 +96,7 @@ class StatusReporter:
             network=self._network().to_json(),
             cluster=self._broker.cluster.status(brief=True).to_json() if self._broker.cluster is not None else {},
             homes=ownership_status(self._broker),
-            definitions=self._broker.topology.definitions.version,
+            definitions=self._broker.routing.table.definitions.version,
         )  # fmt: skip
         whereabouts = {"host": socket.gethostname(), "pid": os.getpid()}
         await self._beat({**status.to_json(), **whereabouts})
@@ -113,7 +113,7 @@ class StatusReporter:
             gone = [each for each in gone if homes.is_here(str(each))]
         for each in changed:
             each.version = self._snapshot + 1
-            self._broker.measure(each)
+            self._broker.gauges.update(each)
         rows = {str(each.destination): json.dumps(homes.shares.total(each).to_json()) for each in changed}
         forgotten = self._stats.long_gone(self._snapshot)
         try:
@@ -135,7 +135,7 @@ class StatusReporter:
     async def flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
         while (batch := self._recorder.take_batch(BATCH_EVENTS)) is not None:
-            if self._broker.topology.chooses_what_is_recorded:
+            if self._broker.routing.table.chooses_what_is_recorded:
                 batch = sample_batch(batch, self._choice_of)
             try:
                 if batch.count:
@@ -148,5 +148,5 @@ class StatusReporter:
 
     def _choice_of(self, original: str) -> SamplingRule:
         """What is recorded of messages sent there."""
-        policy = self._broker.topology.policy_for(Destination.parse(original))
+        policy = self._broker.routing.table.policy_for(Destination.parse(original))
         return EVERYTHING if policy is None else sampling_rule(policy.record_one_in, policy.record_properties)

@@ -26,9 +26,7 @@ def node():
     homes = SimpleNamespace(others=["b"], tell=lambda _session, word, *facts: said.append((word, *facts)))
     homes.known, homes.wanted = Propagation(None, homes), None
     here = [consumer(number) for number in range(5)]
-    elsewhere = RemoteAdvisories(
-        SimpleNamespace(placement=homes), lambda: here, lambda topic, document: told.append(document)
-    )
+    elsewhere = RemoteAdvisories(placement=homes, here=lambda: here, tell=lambda topic, document: told.append(document))
     return SimpleNamespace(elsewhere=elsewhere, known=homes.known, said=said, told=told)
 
 

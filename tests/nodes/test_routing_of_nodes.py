@@ -42,7 +42,7 @@ def change(broker, name):
 def test_a_change_is_applied_by_every_node_before_it_is_answered(deaf):
     for number in range(3):
         version = change(deaf, f"everywhere.{number}")
-        assert {deaf[name].node.broker.topology.definitions.version for name in ("a", "b")} == {version}
+        assert {deaf[name].node.broker.routing.table.definitions.version for name in ("a", "b")} == {version}
 
 
 def test_each_node_says_by_which_version_it_routes(deaf):
@@ -53,7 +53,7 @@ def test_each_node_says_by_which_version_it_routes(deaf):
 
 def test_a_node_that_does_not_answer_is_told_apart_from_those_that_applied_the_change(deaf, monkeypatch):
     monkeypatch.setattr("brokerapp.admin.routing.REFRESH_SECONDS", 0.3 * TIMEOUT_MS / 1000)
-    before = deaf["b"].node.broker.topology.definitions.version
+    before = deaf["b"].node.broker.routing.table.definitions.version
     resume = deaf["b"].stall()
     try:
         version = change(deaf, "behind")

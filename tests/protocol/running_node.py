@@ -99,7 +99,9 @@ class RunningNode:
 
     def wait_for_definitions(self, version: int) -> None:
         """Wait until the node routes by them: it is told of them, and fetches them, a moment after they are stored."""
-        until(lambda: self.look(lambda: self.node.broker.topology.definitions.version) >= version, "the new routing")
+        until(
+            lambda: self.look(lambda: self.node.broker.routing.table.definitions.version) >= version, "the new routing"
+        )
 
     def browse(self, queue: str) -> list[BrowsedMessage]:
         """What the store holds of a queue."""
@@ -126,7 +128,7 @@ class RunningNode:
 
         def measured() -> DestinationStats:
             numbers = self.node.broker.counters.of(destination)
-            self.node.broker.measure(numbers)
+            self.node.broker.gauges.update(numbers)
             return replace(numbers)
 
         return self.look(measured)

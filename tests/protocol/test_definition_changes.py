@@ -143,7 +143,7 @@ def followed(store, file, name):
 
 def test_a_file_that_changes_is_followed_and_without_a_section_the_default_is_back(followed, connect, file, name):
     def definitions():
-        return followed.look(lambda: followed.node.broker.topology.definitions.virtual_destinations)
+        return followed.look(lambda: followed.node.broker.routing.table.definitions.virtual_destinations)
 
     assert definitions() == (DEFAULT_VIRTUAL_TOPIC,)
     client = connect(port=followed.port)
@@ -161,10 +161,10 @@ def test_a_file_that_changes_is_followed_and_without_a_section_the_default_is_ba
 
 
 def test_a_file_that_cannot_be_used_changes_nothing(followed, file, name, caplog):
-    version = followed.look(lambda: followed.node.broker.topology.definitions.version)
+    version = followed.look(lambda: followed.node.broker.routing.table.definitions.version)
     file.write_text(XML.format(name=name, section="<destinationInterceptors>"))
     until(lambda: "cannot be used" in caplog.text, "a complaint")
-    assert followed.look(lambda: followed.node.broker.topology.definitions.version) == version
+    assert followed.look(lambda: followed.node.broker.routing.table.definitions.version) == version
 
 
 @pytest.mark.parametrize(

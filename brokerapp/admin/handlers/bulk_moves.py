@@ -137,7 +137,7 @@ class BulkMoves:
                 break
             after = found[-1].seq
         await self._broker.commits.barrier()
-        self._broker.dispatcher.touched[log] = None
+        self._broker.dispatcher.touch(log)
         return selection.done
 
     async def _last(self) -> int:

@@ -101,7 +101,7 @@ class TestSender:
         for each in targets:
             self._broker.creation.check_named(each)
         headers = {**headers, "destination": (list_of(destination) or targets[0]).stomp}
-        explained = [explain(headers, each, self._broker.topology) for each in targets]
+        explained = [explain(headers, each, self._broker.routing.table) for each in targets]
         routes = [found for found, _ in explained]
         return {
             "hops": [

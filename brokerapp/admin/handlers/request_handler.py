@@ -66,7 +66,7 @@ class AdminRequests:
             await self._committer.barrier()
         finally:
             log.stopped.discard(PURGING)
-            self._broker.dispatcher.touched[log] = None
+            self._broker.dispatcher.touch(log)
             self._pump()
         return removed
 
@@ -105,7 +105,7 @@ class AdminRequests:
         found = self._broker.counters.find(Destination.parse(destination))
         if found is None:
             return None
-        self._broker.measure(found)
+        self._broker.gauges.update(found)
         homes = self._broker.placement
         return {"owner": homes.is_here(destination), "numbers": homes.shares.total(found).to_json()}
 
@@ -120,7 +120,7 @@ class AdminRequests:
         if log.groups is None:
             return 0
         gone = log.groups.clear() if group is None else int(log.groups.close(group))
-        self._broker.dispatcher.touched[log] = None
+        self._broker.dispatcher.touch(log)
         self._pump()
         return gone
 
@@ -181,7 +181,7 @@ class AdminRequests:
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")
         await self._record_end(topic)
-        self._broker.delete_topics([topic])
+        self._broker.removal.delete_topics([topic])
         return 0
 
     async def _delete_subscription(self, log: MessageLog) -> int:
@@ -211,7 +211,7 @@ class AdminRequests:
                 return removed
             check_here(log)
             if not (log.depth or log.coming or log.consumers or self._committer.brings_to(log.name)):
-                self._broker.delete(log)
+                self._broker.removal.delete(log)
                 await self._committer.barrier()
                 return removed
         raise RequestRefused(f"{log.destination} goes on getting messages: stop its producers first")
@@ -237,7 +237,7 @@ class AdminRequests:
     async def destroy(self, destination: Destination) -> None:
         """Remove a destination with all it holds, whoever consumes from it: it is gone in the whole cluster."""
         if not destination.is_queue:
-            self._broker.delete_topics([destination])
+            self._broker.removal.delete_topics([destination])
         elif (log := self._broker.queues.get(str(destination))) is not None:
             self._broker.subscriptions.dismiss(log, RequestRefused(f"{destination} was deleted by an operator"))
             await self._remove(log)

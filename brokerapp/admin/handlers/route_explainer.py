@@ -42,7 +42,7 @@ class RouteExplainer:
 
     async def circumstances(self, definitions: dict[str, Any] | None = None) -> dict[str, Any]:
         """What ways depend on beside definitions, as it is now: by those in force, and by these proposed ones."""
-        every = [self._broker.topology.definitions, *([] if definitions is None else [from_json(definitions)])]
+        every = [self._broker.routing.table.definitions, *([] if definitions is None else [from_json(definitions)])]
         queues = [
             each.destination.name for each in self._broker.queues if each.destination.kind is DestinationKind.QUEUE
         ]
@@ -51,7 +51,7 @@ class RouteExplainer:
             for each in self._broker.durables
         ]
         wanted = {name: self._wanted(name) for name in _asked(queues, every)}
-        bindings = tuple(self._broker.topology.bindings)
+        bindings = tuple(self._broker.routing.table.bindings)
         listened = tuple(self._broker.placement.known.listened(DestinationKind.TOPIC))
         return RoutingContext(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
 
@@ -62,7 +62,7 @@ class RouteExplainer:
         return (*present, *(each for each in self._broker.queues.remembering.entries_of(log.name)))
 
     def _topology(self, definitions: dict[str, Any] | None) -> RoutingTable:
-        present = self._broker.topology
+        present = self._broker.routing.table
         if definitions is None:
             return present
         return RoutingTable(from_json(definitions), present.interest, present.queues, present.feeds, present.bindings)

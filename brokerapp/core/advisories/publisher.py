@@ -29,7 +29,17 @@ from brokerapp.model.message import Message, RoutedCopy, escape
 from brokerapp.model.transformations import ADVISORY_JSON, HEADER
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        BrokerMessages,
+        DispatcherPort,
+        DuplicatesPort,
+        DurablesPort,
+        GaugesPort,
+        Placement,
+        RoutingPort,
+    )
 
 #: Messages tell their own story only where the policy of their destination says so.
 _ASKED_FOR: dict[str, Callable[[PolicyEntry], bool]] = {
@@ -49,14 +59,48 @@ _PER_MESSAGE = (topics.DELIVERED, topics.DISPATCHED, topics.CONSUMED, topics.NO_
 class Advisories:
     """What the broker tells about itself."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self.broker_id = f"ID:{broker.name}-{broker.session}"  #: as others know this run of the broker
-        self._origin = {"originBrokerId": self.broker_id, "originBrokerName": broker.name}
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        authorizer: Authorizer,
+        dispatcher: DispatcherPort,
+        placement: Placement,
+        publisher: BrokerMessages,
+        routing: RoutingPort,
+        url: Callable[[], str],
+        clients: Mapping[str, Client],
+        duplicates: DuplicatesPort,
+        durables: DurablesPort,
+        gauges: GaugesPort,
+    ) -> None:
+        self._name, self._settings, self._counters = context.name, context.settings, context.counters
+        self._authorizer, self._dispatcher, self._placement = authorizer, dispatcher, placement
+        self._publisher, self._routing, self._url = publisher, routing, url
+        self.broker_id = f"ID:{context.name}-{context.session}"  #: as others know this run of the broker
+        self._origin = {"originBrokerId": self.broker_id, "originBrokerName": context.name}
         self._numbers = 0
-        self._virtual = VirtualConsumers(broker, self.broker_id, self._tell)
-        self.elsewhere = RemoteAdvisories(broker, lambda: self._existing.of_clients(), self._tell_here)
-        self._existing = AdvisoryReplay(broker, self._virtual, self.elsewhere)
+        self._virtual = VirtualConsumers(
+            context=context,
+            clients=clients,
+            duplicates=duplicates,
+            durables=durables,
+            routing=routing,
+            broker_id=self.broker_id,
+            tell=self._tell,
+        )
+        self.elsewhere = RemoteAdvisories(
+            placement=placement, here=lambda: self._existing.of_clients(), tell=self._tell_here
+        )
+        self._existing = AdvisoryReplay(
+            context=context,
+            clients=clients,
+            duplicates=duplicates,
+            durables=durables,
+            gauges=gauges,
+            virtual=self._virtual,
+            elsewhere=self.elsewhere,
+        )
         self._heard: dict[str, bool] = {}
         self.watching = False  #: whether somebody wants to hear what happens to each message
 
@@ -66,7 +110,7 @@ class Advisories:
         """Subscriptions to topics are others now."""
         self._heard.clear()
         self.watching = self._is_heard(topics.ALL) and any(
-            _ASKED_FOR[event](policy) for policy in self._broker.topology.definitions.policies for event in _PER_MESSAGE
+            _ASKED_FOR[event](policy) for policy in self._routing.table.definitions.policies for event in _PER_MESSAGE
         )
 
     def redefined(self) -> None:
@@ -76,18 +120,16 @@ class Advisories:
 
     def _is_heard(self, topic: str) -> bool:
         """Whether somebody gets what is published on such a topic (a name, or all that match a pattern)."""
-        if not self._broker.settings.advisory_support:
+        if not self._settings.advisory_support:
             return False
         heard = self._heard.get(topic)
         if heard is None:
             if len(self._heard) >= MAX_REMEMBERED:
                 self._heard.clear()
             destination = Destination.topic(topic)
-            topology = self._broker.topology
+            topology = self._routing.table
             heard = self._heard[topic] = bool(
-                self._broker.dispatcher.is_heard(destination)
-                or topology.feeds_of(topic)
-                or topology.may_forward(destination)
+                self._dispatcher.is_heard(destination) or topology.feeds_of(topic) or topology.may_forward(destination)
             )
         return heard
 
@@ -97,7 +139,7 @@ class Advisories:
             return False
         wanted = _ASKED_FOR.get(event)
         if wanted is not None:
-            policy = self._broker.topology.policy_for(destination)
+            policy = self._routing.table.policy_for(destination)
             if policy is None or not wanted(policy):
                 return False
         return self._is_heard(topic_of(event, destination))
@@ -106,11 +148,11 @@ class Advisories:
 
     def connected(self, client: Client) -> None:
         """A client logged in."""
-        self._tell(topics.CONNECTION, lambda: documents.connection_info(client, self._broker.name))
+        self._tell(topics.CONNECTION, lambda: documents.connection_info(client, self._name))
 
     def disconnected(self, client: Client) -> None:
         """A client is gone, with all it had."""
-        self._tell(topics.CONNECTION, lambda: documents.connection_gone(client, self._broker.name))
+        self._tell(topics.CONNECTION, lambda: documents.connection_gone(client, self._name))
 
     def destination_added(self, destination: Destination) -> None:
         """A queue or topic came to exist, or the log of a subscription, of which nothing is told."""
@@ -124,8 +166,8 @@ class Advisories:
         if not is_advisory(destination) and destination.kind in topics.OF_KIND:
             for event in topics.EVENTS:
                 topic = Destination.topic(topic_of(event, destination))
-                if self._broker.counters.find(topic) is not None:
-                    self._broker.counters.forget(topic)
+                if self._counters.find(topic) is not None:
+                    self._counters.forget(topic)
 
     def _tell_destination(self, destination: Destination, operation: int) -> None:
         topic = topics.OF_KIND.get(destination.kind)
@@ -138,7 +180,7 @@ class Advisories:
             overlap(each.name, topics.ALL) for each in subscription.destinations if each.kind is DestinationKind.TOPIC
         ):
             self._replay(subscription)
-        self._tell_consumer(subscription, lambda: documents.consumer_info(subscription, self._broker.name))
+        self._tell_consumer(subscription, lambda: documents.consumer_info(subscription, self._name))
         self._virtual.started(subscription)
 
     def consumer_is_for(self, subscription: Subscription) -> None:
@@ -147,11 +189,11 @@ class Advisories:
         """
         if not any(map(is_advisory, subscription.destinations)):
             topic = topic_of(topics.BRIDGE_CONSUMER, *subscription.destinations)
-            self._tell(topic, lambda: documents.consumer_is_for(subscription, self._broker.name))
+            self._tell(topic, lambda: documents.consumer_is_for(subscription, self._name))
 
     def consumer_stopped(self, subscription: Subscription) -> None:
         """A subscription is served no more."""
-        self._tell_consumer(subscription, lambda: documents.consumer_gone(subscription, self._broker.name))
+        self._tell_consumer(subscription, lambda: documents.consumer_gone(subscription, self._name))
         self._virtual.stopped(subscription)
 
     def subscription_removed(self, client_id: str, name: str, topic: Destination) -> None:
@@ -172,11 +214,11 @@ class Advisories:
 
     def producer_started(self, client: Client, destination: Destination) -> None:
         """A client sends to a destination for the first time."""
-        self._tell_producer(destination, lambda: documents.producer_info(client, destination, self._broker.name))
+        self._tell_producer(destination, lambda: documents.producer_info(client, destination, self._name))
 
     def producer_stopped(self, client: Client, destination: Destination) -> None:
         """A client that sent to a destination is gone."""
-        self._tell_producer(destination, lambda: documents.producer_gone(client, self._broker.name))
+        self._tell_producer(destination, lambda: documents.producer_gone(client, self._name))
 
     def _tell_producer(self, destination: Destination, document: Callable[[], Document]) -> None:
         if not is_advisory(destination):
@@ -215,7 +257,7 @@ class Advisories:
 
     def discarded(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic was dropped for a subscriber that is too slow."""
-        consumer = documents.id_text(documents.consumer_id(subscription, self._broker.name))
+        consumer = documents.id_text(documents.consumer_id(subscription, self._name))
         about = {"consumerId": consumer, "discardedCount": subscription.discarded}
         self._tell_of_message(topics.DISCARDED, Destination.parse(entry.shown), entry.message, about)
 
@@ -230,7 +272,7 @@ class Advisories:
     ) -> None:
         if not self._asks_for(event, destination):
             return
-        policy = self._broker.topology.policy_for(destination)
+        policy = self._routing.table.policy_for(destination)
         with_body = policy is not None and policy.include_body_for_advisory
         # their spelling
         about = {"orignalMessageId": message.id, "orignalDestination": destination, **(headers or {})}
@@ -242,7 +284,7 @@ class Advisories:
     def slow_consumer(self, subscription: Subscription, destination: Destination) -> None:
         """A consumer does not keep up: once, until it does again."""
         if self._asks_for(topics.SLOW_CONSUMER, destination):
-            broker = self._broker.name
+            broker = self._name
             headers = {"consumerId": documents.id_text(documents.consumer_id(subscription, broker))}
             topic = topic_of(topics.SLOW_CONSUMER, destination)
             self._tell(topic, lambda: documents.consumer_info(subscription, broker), lambda: headers)
@@ -250,7 +292,7 @@ class Advisories:
     def fast_producer(self, client: Client, destination: Destination) -> None:
         """A producer is held back: once, until it is not any more."""
         if self._asks_for(topics.FAST_PRODUCER, destination):
-            document = documents.producer_info(client, destination, self._broker.name)
+            document = documents.producer_info(client, destination, self._name)
             headers = {"producerId": documents.id_text(document["ProducerInfo"]["producerId"])}
             self._tell(topic_of(topics.FAST_PRODUCER, destination), lambda: document, lambda: headers)
 
@@ -289,7 +331,7 @@ class Advisories:
 
     def _replay(self, listener: Subscription) -> None:
         """Tell this subscription, and nobody else, what exists of what it wants to hear of."""
-        if not self._broker.settings.advisory_support:
+        if not self._settings.advisory_support:
             return
         wanted = [each for each in listener.destinations if each.kind is DestinationKind.TOPIC]
         told, is_bridge = 0, bool(listener.client.bridge)
@@ -298,8 +340,8 @@ class Advisories:
                 continue
             for name, headers, document in existing():
                 topic = Destination.topic(name)
-                if any(matches(each.name, name) for each in wanted) and self._broker.may(listener, "read", topic):
-                    self._broker.dispatcher.tell(listener, self._message(headers, document), RoutedCopy(topic))
+                if any(matches(each.name, name) for each in wanted) and self._authorizer.may(listener, "read", topic):
+                    self._dispatcher.tell(listener, self._message(headers, document), RoutedCopy(topic))
                     told += 1
         self.elsewhere.listen(wanted, lambda: self._tell_all_told(listener, told))
 
@@ -308,12 +350,12 @@ class Advisories:
         client = listener.client
         if client.bridge and client.subscriptions.get(listener.name) is listener:
             message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
-            self._broker.dispatcher.tell(listener, message, RoutedCopy(Destination.topic(topic)))
-            self._broker.placement.pump()
+            self._dispatcher.tell(listener, message, RoutedCopy(Destination.topic(topic)))
+            self._placement.pump()
 
     def _tell_here(self, topic: str, document: Document) -> None:
         """Tell listeners at this node, and nobody else."""
-        self._broker.dispatcher.spread(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
+        self._dispatcher.spread(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
 
     # -- publishing
 
@@ -323,7 +365,7 @@ class Advisories:
             self._publish(self._message(headers(), document()), topic)
 
     def _publish(self, message: Message, topic: str) -> None:
-        self._broker.publisher.originate(message, Destination.topic(topic))
+        self._publisher.originate(message, Destination.topic(topic))
 
     def _message(self, headers: Document, document: Document) -> Message:
         """An advisory. As in ActiveMQ its headers bear no time; trace and counters know it all the same."""
@@ -331,7 +373,7 @@ class Advisories:
         id = f"{self.broker_id}-advisory:{self._numbers}"
         lines = {
             "message-id": id, "expires": 0, "priority": 0, "timestamp": 0, "type": "Advisory",
-            HEADER: ADVISORY_JSON, **self._origin, "originBrokerURL": self._broker.url, **headers,
+            HEADER: ADVISORY_JSON, **self._origin, "originBrokerURL": self._url(), **headers,
         }  # fmt: skip
         head = "".join(f"{name}:{escape(_text(value))}\n" for name, value in lines.items())
         body = json.dumps(document, separators=(",", ":"), ensure_ascii=False)

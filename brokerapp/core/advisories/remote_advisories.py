@@ -20,7 +20,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import Placement
 
 #: Topics that tell of consumers begin so.
 _ABOUT_CONSUMERS = tuple(f"{topics.PREFIX}{each}." for each in (topics.CONSUMER, topics.VIRTUAL_CONSUMER))
@@ -34,9 +34,14 @@ class RemoteAdvisories:
     """Of one node. `here` are the consumers of its own clients, `tell` tells listeners here, and nobody else."""
 
     def __init__(
-        self, broker: Broker, here: Callable[[], Iterable[tuple[str, Document]]], tell: Callable[[str, Document], None]
+        self,
+        *,
+        placement: Placement,
+        here: Callable[[], Iterable[tuple[str, Document]]],
+        tell: Callable[[str, Document], None],
     ) -> None:
-        self._broker, self._here, self._tell = broker, here, tell
+        self._placement = placement
+        self._here, self._tell = here, tell
         #: By session: id of a consumer -> the topic it is told on, and its advisory.
         self._known: dict[str, dict[str, tuple[str, Document]]] = defaultdict(dict)
         self._coming: dict[str, list[Row]] = defaultdict(list)  # of such a list, what came of it, by session
@@ -54,7 +59,7 @@ class RemoteAdvisories:
 
         Others are asked for what nobody here heard of before: of the rest they have told.
         """
-        homes = self._broker.placement
+        homes = self._placement
         about = (each for each in wanted if any(overlap(each.name, f"{family}>") for family in _ABOUT_CONSUMERS))
         if any(homes.known.local_listener_count(each) <= 1 for each in about):
             self._listening = True
@@ -65,11 +70,11 @@ class RemoteAdvisories:
         """A node hears us, again perhaps."""
         self._coming.pop(session, None)
         if self._listening:
-            self._broker.placement.known.ask([session], PeerMessageType.GET_CONSUMERS, (), lambda _: None)
+            self._placement.known.ask([session], PeerMessageType.GET_CONSUMERS, (), lambda _: None)
 
     def wanted(self, session: str, id: int) -> None:
         """A node asks."""
-        homes, rows = self._broker.placement, [list(each) for each in self._here()]
+        homes, rows = self._placement, [list(each) for each in self._here()]
         for start in range(0, len(rows) or 1, AT_ONCE):
             homes.tell(session, PeerMessageType.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
         homes.tell(session, PeerMessageType.CONFIRMED, id, "")

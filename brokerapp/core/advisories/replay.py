@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
@@ -16,7 +16,8 @@ from brokerapp.model.broker_path import BRIDGE_DURABLES
 from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, DuplicatesPort, DurablesPort, GaugesPort
+    from brokerapp.engine.clients.client import Client
 
 #: One thing to tell: topic, headers of its own, body.
 News = tuple[str, Document, Document]
@@ -25,8 +26,21 @@ News = tuple[str, Document, Document]
 class AdvisoryReplay:
     """Connections, destinations, consumers, producers and bridges as they are now."""
 
-    def __init__(self, broker: Broker, virtual: VirtualConsumers, elsewhere: RemoteAdvisories) -> None:
-        self._broker, self._virtual, self._elsewhere = broker, virtual, elsewhere
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        clients: Mapping[str, Client],
+        duplicates: DuplicatesPort,
+        durables: DurablesPort,
+        gauges: GaugesPort,
+        virtual: VirtualConsumers,
+        elsewhere: RemoteAdvisories,
+    ) -> None:
+        self._name, self._counters = context.name, context.counters
+        self._clients, self._duplicates, self._durables = clients, duplicates, durables
+        self._gauges = gauges
+        self._virtual, self._elsewhere = virtual, elsewhere
         #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
         self.bridges: dict[str, tuple[str, Document]] = {}
 
@@ -43,21 +57,21 @@ class AdvisoryReplay:
         }
 
     def _connections(self) -> Iterator[News]:
-        for client in self._broker.clients.values():
-            yield topics.CONNECTION, {}, documents.connection_info(client, self._broker.name)
+        for client in self._clients.values():
+            yield topics.CONNECTION, {}, documents.connection_info(client, self._name)
 
     def _destinations(self, kind: DestinationKind) -> Iterator[News]:
-        for each in self._broker.counters.known():
+        for each in self._counters.known():
             if each.kind is kind and not is_advisory(each):
                 yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
 
     def _consumers_here(self) -> Iterator[News]:
-        for client in self._broker.clients.values():
+        for client in self._clients.values():
             for each in client.subscriptions.values():
-                if not (any(map(is_advisory, each.destinations)) or self._broker.duplicates.rests(each)):
+                if not (any(map(is_advisory, each.destinations)) or self._duplicates.rests(each)):
                     headers = self.consumer_count(each.destinations)
                     topic = topic_of(topics.CONSUMER, *each.destinations)
-                    yield topic, headers, documents.consumer_info(each, self._broker.name)
+                    yield topic, headers, documents.consumer_info(each, self._name)
 
     def of_clients(self) -> Iterator[tuple[str, Document]]:
         """Consumers of our own clients, as other nodes are told of them: topics and bodies."""
@@ -80,18 +94,18 @@ class AdvisoryReplay:
     def _wanting_there(self) -> Iterator[News]:
         """Consumers, and durable subscriptions that nobody consumes, but for those of bridges."""
         yield from self._consumers_there()
-        for each in self._broker.durables:
+        for each in self._durables:
             named = each.subscription
             if not each.active and named.durable and not named.name.startswith(BRIDGE_DURABLES):
                 for topic in named.topics:
-                    document = documents.offline(named, topic, self._broker.name)
+                    document = documents.offline(named, topic, self._name)
                     yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document
 
     def _producers_there(self) -> Iterator[News]:
-        for client in self._broker.clients.values():
+        for client in self._clients.values():
             for each in client.producing_to:
                 if not is_advisory(each):
-                    document = documents.producer_info(client, each, self._broker.name)
+                    document = documents.producer_info(client, each, self._name)
                     yield topic_of(topics.PRODUCER, each), self.producer_count(each), document
 
     def _bridges_there(self) -> Iterator[News]:
@@ -101,27 +115,27 @@ class AdvisoryReplay:
 
     def consumer_count(self, destinations: Iterable[Destination]) -> Document:
         """The header that says how many consume from these destinations."""
-        return {"consumerCount": sum(map(self._consumers, destinations))}
+        return {"consumerCount": sum(map(self._count_consumers, destinations))}
 
-    def _consumers(self, destination: Destination) -> int:
+    def _count_consumers(self, destination: Destination) -> int:
         """Consumers of a destination, durable ones that are away included, or of all that exist and match a pattern."""
         if not destination.is_pattern:
             return self._consumers_of_one(destination)
-        known = (each for each in self._broker.counters.known() if each.kind is destination.kind)
+        known = (each for each in self._counters.known() if each.kind is destination.kind)
         return sum(self._consumers_of_one(each) for each in known if matches(destination.name, each.name))
 
     def _consumers_of_one(self, destination: Destination) -> int:
         """The same where a name that looks like a pattern is meant literally: there are queues, and topics about
         patterns, of such names.
         """
-        numbers = self._broker.counters.find(destination)
+        numbers = self._counters.find(destination)
         if numbers is None:
             return 0
-        self._broker.measure(numbers)
-        offline = sum(not each.active for each in self._broker.durables.of_topic(destination))
+        self._gauges.update(numbers)
+        offline = sum(not each.active for each in self._durables.of_topic(destination))
         return numbers.ConsumerCount + (0 if destination.is_queue else offline)
 
     def producer_count(self, destination: Destination) -> Document:
         """The header that says how many send to this destination."""
-        numbers = self._broker.counters.find(destination)
+        numbers = self._counters.find(destination)
         return {"producerCount": numbers.ProducerCount if numbers is not None else 0}

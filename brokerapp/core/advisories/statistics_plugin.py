@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories.statistics_documents import (
     Numbers,
+    StatisticsDocuments,
     Told,
     as_document,
-    of_broker,
-    of_destination,
-    of_subscriptions,
 )
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -36,7 +34,14 @@ from brokerapp.store import StoredLogEntry
 from brokerapp.system.clock import now_ms
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        BrokerMessages,
+        ConsumersPort,
+        Placement,
+        TemporariesPort,
+        TopicSubscribers,
+    )
 
 PREFIX = "ActiveMQ.Statistics."
 #: What follows the prefix: ask for the broker, for destinations of this name or pattern, for consumers.
@@ -56,16 +61,31 @@ Answer = tuple[Numbers, Destination | None]
 class StatisticsPlugin:
     """The inner client that answers. It is its own sink."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._client = Client(f"{broker.session}-statistics", self, client_id="statistics", internal=True)
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        placement: Placement,
+        publisher: BrokerMessages,
+        temporaries: TemporariesPort,
+        consumers: ConsumersPort,
+        dispatcher: TopicSubscribers,
+        documents: StatisticsDocuments,
+    ) -> None:
+        self._commits, self._counters = context.commits, context.counters
+        self._placement, self._publisher, self._temporaries = placement, publisher, temporaries
+        self._consumers, self._dispatcher, self._documents = consumers, dispatcher, documents
+        self._client = Client(f"{context.session}-statistics", self, client_id="statistics", internal=True)
+
+    def start(self) -> None:
+        """Consume requests from now on."""
         targets = tuple(Destination(kind, f"{PREFIX}>") for kind in NAMED_KINDS)
         subscription = Subscription("", "", "1", self._client, targets, "auto", PREFETCH, started=True)
         for target in targets:
             if target.is_queue:
-                broker.consumers.join(subscription, target)
+                self._consumers.join(subscription, target)
             else:
-                broker.dispatcher.join(subscription, target)
+                self._dispatcher.join(subscription, target)
 
     # -- as a sink
 
@@ -96,22 +116,22 @@ class StatisticsPlugin:
             target = Destination.parse(request.headers.get("reply-to", ""))
         except InvalidDestination:  # as in ActiveMQ, who asks so gets no answer
             return
-        if target.is_temporary and target not in self._broker.temporaries:
+        if target.is_temporary and target not in self._temporaries:
             return
 
         def begin(told: Told) -> None:
             self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
 
-        homes = self._broker.placement
+        homes = self._placement
         names = [str(each) for each in self._about(asked)] if homes.others else []
         if away := [each for each in names if not homes.is_here(each)]:
-            self._broker.commits.ask(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
+            self._commits.ask(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})
 
     def _about(self, asked: Destination) -> list[Destination]:
         """The destinations whose numbers the answers are made of."""
-        known, what = self._broker.counters.known(), asked.name.removeprefix(PREFIX)
+        known, what = self._counters.known(), asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
             return [each for each in known if each.kind is not DestinationKind.SUBSCRIPTION]
         if not what.startswith(DESTINATION):
@@ -131,32 +151,32 @@ class StatisticsPlugin:
 
         for numbers, undated in answers:
             if undated is not None:
-                self._broker.commits.read(str(undated), 0, 1, partial(dated, numbers))
+                self._commits.read(str(undated), 0, 1, partial(dated, numbers))
                 return
             self._send(numbers, target, headers)
 
     def _answers(self, asked: Destination, headers: Mapping[str, str], told: Told) -> Iterator[Answer]:
-        broker, what = self._broker, asked.name.removeprefix(PREFIX)
+        what = asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
-            yield of_broker(broker, told), None
+            yield self._documents.of_broker(told), None
         elif what.startswith(SUBSCRIPTION):
-            for numbers in of_subscriptions(broker, asked.is_queue):
+            for numbers in self._documents.of_subscriptions(asked.is_queue):
                 yield numbers, None
         elif what.startswith(DESTINATION):
             for each in self._about(asked):
-                yield of_destination(broker, each, told), each if DATED in headers and each.is_queue else None
+                yield self._documents.of_destination(each, told), each if DATED in headers and each.is_queue else None
             if ENDED in headers:
                 yield {}, None
 
     def _send(self, numbers: Numbers, target: Destination, request: Mapping[str, str]) -> None:
         """A map in JSON; a subscription may ask for XML."""
-        id = self._broker.publisher.next_id()
+        id = self._publisher.next_id()
         head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntimestamp:{now_ms()}\ntype:Advisory\n"
         head += f"{HEADER}:{MAP_JSON}\n"
         if "correlation-id" in request:
             head += f"correlation-id:{escape(request['correlation-id'])}\n"
         body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
-        self._broker.publisher.originate(Message(id, head.encode(), body.encode()), target)
+        self._publisher.originate(Message(id, head.encode(), body.encode()), target)
 
 
 def _by_destination(rows: Sequence[str]) -> Told:

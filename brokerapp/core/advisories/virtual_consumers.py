@@ -7,7 +7,7 @@ brokers are told, so that they pass on what is sent to the virtual destination t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ from brokerapp.engine.routing.consumer_queues import virtual_destinations_behind
 from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, DuplicatesPort, DurablesPort, RoutingPort
+    from brokerapp.engine.clients.client import Client
 
 #: How the keys of causes that are consumers begin.
 _CONSUMER = "consumer "
@@ -40,10 +41,23 @@ class _VirtualConsumerSource:
 class VirtualConsumers:
     """Those of one broker. Nothing is kept while the broker's useVirtualDestSubs is off."""
 
-    def __init__(self, broker: Broker, broker_id: str, tell: Tell) -> None:
-        self._broker, self._broker_id, self._tell = broker, broker_id, tell
-        self._on = broker.settings.use_virtual_dest_subs
-        self._on_creation = self._on and broker.settings.use_virtual_dest_subs_on_creation
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        clients: Mapping[str, Client],
+        duplicates: DuplicatesPort,
+        durables: DurablesPort,
+        routing: RoutingPort,
+        broker_id: str,
+        tell: Tell,
+    ) -> None:
+        self._name, self._counters = context.name, context.counters
+        self._clients, self._duplicates, self._durables = clients, duplicates, durables
+        self._routing = routing
+        self._broker_id, self._tell = broker_id, tell
+        self._on = context.settings.use_virtual_dest_subs
+        self._on_creation = self._on and context.settings.use_virtual_dest_subs_on_creation
         self._told: dict[tuple[str, Destination], _VirtualConsumerSource] = {}  # by whom and virtual destination
 
     def started(self, subscription: Subscription) -> None:
@@ -99,14 +113,12 @@ class VirtualConsumers:
     # -- who is one
 
     def _causes(self) -> Iterator[_VirtualConsumerSource]:
-        for client in self._broker.clients.values():
-            served = (each for each in client.subscriptions.values() if not self._broker.duplicates.rests(each))
+        for client in self._clients.values():
+            served = (each for each in client.subscriptions.values() if not self._duplicates.rests(each))
             yield from map(self._of, served)
         if self._on_creation:
-            yield from [
-                self._queue(each) for each in self._broker.counters.known() if each.kind is DestinationKind.QUEUE
-            ]
-            for durable in self._broker.durables:
+            yield from [self._queue(each) for each in self._counters.known() if each.kind is DestinationKind.QUEUE]
+            for durable in self._durables:
                 named = durable.subscription
                 yield self._durable(named.client_id, named.name, named.topics)
 
@@ -114,7 +126,7 @@ class VirtualConsumers:
         info = documents.consumer_info
         key = f"{_CONSUMER}{subscription.client.id} {subscription.key}"
         targets = () if subscription.browse is not None else subscription.destinations
-        return _VirtualConsumerSource(key, targets, lambda: info(subscription, self._broker.name)["ConsumerInfo"])
+        return _VirtualConsumerSource(key, targets, lambda: info(subscription, self._name)["ConsumerInfo"])
 
     def _queue(self, queue: Destination) -> _VirtualConsumerSource:
         return _VirtualConsumerSource(str(queue), (queue,), dict)
@@ -123,7 +135,7 @@ class VirtualConsumers:
         return _VirtualConsumerSource(f"durable {client_id} {name}", of, lambda: {"subscriptionName": name})
 
     def _behind(self, targets: Iterable[Destination]) -> Iterator[Destination]:
-        definitions = self._broker.topology.definitions
+        definitions = self._routing.table.definitions
         for target in targets:
             if not is_advisory(target):
                 yield from virtual_destinations_behind(definitions, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
@@ -15,7 +15,7 @@ from brokerapp.model.message import Message
 from brokerapp.model.network_stats import InboundBridgeStats
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import Authorizer, BridgeAdvisories, BrokerContext
 
 #: Where rights say who may be a bridge: who may create the topic of this name and the bridge's broker.
 RIGHT = "Sluice.Network."
@@ -38,8 +38,16 @@ def bringer(message: Message, sender: Client | None) -> str | None:
 class BridgeClients:
     """What concerns clients that are bridges. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: BridgeAdvisories,
+        authorizer: Authorizer,
+        clients: Mapping[str, Client],
+    ) -> None:
+        self._settings = context.settings
+        self._advisories, self._authorizer, self._clients = advisories, authorizer, clients
         #: By whom a message came: who brings copies on purpose brings more of it; "": nobody does.
         self._heard: OrderedDict[tuple[str, Destination], str] = OrderedDict()
 
@@ -49,7 +57,7 @@ class BridgeClients:
         A bridge may do what no client may: it says where a message came from and which id it has, and lets temporary
         destinations of its broker exist here.
         """
-        access, groups = self._broker.access, self._broker.settings.bridge_groups
+        access, groups = self._authorizer.access, self._settings.bridge_groups
         if groups is not None:
             may = not groups.isdisjoint(principal.groups)
         else:
@@ -61,11 +69,11 @@ class BridgeClients:
         """A client is the bridge of that broker."""
         client.bridge, client.tally = broker, BridgeFilterCounts()
         if duplex:  # it takes messages to there, too
-            self._broker.advisories.bridge_started(client.id, broker, client.remote_address, by_duplex=True)
+            self._advisories.bridge_started(client.id, broker, client.remote_address, by_duplex=True)
 
     def left(self, client: Client) -> None:
         """A client is gone, a bridge perhaps."""
-        self._broker.advisories.bridge_stopped(client.id)
+        self._advisories.bridge_stopped(client.id)
 
     def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool:
         """Whether a message of a topic came before, by another way through the network. It counts as come now.
@@ -95,7 +103,7 @@ class BridgeClients:
         return list(self._incoming())
 
     def _incoming(self) -> Iterator[InboundBridgeStats]:
-        for each in self._broker.clients.values():
+        for each in self._clients.values():
             if each.bridge and each.tally is not None and not each.internal:
                 yield InboundBridgeStats(
                     each.bridge, each.id, each.client_id, each.remote_address, each.principal.name, each.connected_ms,

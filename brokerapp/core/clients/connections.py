@@ -9,14 +9,47 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BridgesPort,
+        BrokerEvents,
+        FlowControlPort,
+        LifecycleAdvisories,
+        Placement,
+        ProducersPort,
+        ReconnectWindowPort,
+        Replies,
+        SubscriptionsPort,
+        TemporariesPort,
+        TransactionsPort,
+    )
+    from brokerapp.engine.clients.quotas import Quotas
 
 
 class ClientRegistry:
     """What concerns connections as such. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        advisories: LifecycleAdvisories,
+        bridges: BridgesPort,
+        clients: dict[str, Client],
+        observers: BrokerEvents,
+        flow_control: FlowControlPort,
+        placement: Placement,
+        producers: ProducersPort,
+        quotas: Quotas,
+        reconnect_window: ReconnectWindowPort,
+        replies: Replies,
+        subscriptions: SubscriptionsPort,
+        temporaries: TemporariesPort,
+        transactions: TransactionsPort,
+    ) -> None:
+        self._advisories, self._bridges, self._clients = advisories, bridges, clients
+        self._observers, self._flow_control, self._placement = observers, flow_control, placement
+        self._producers, self._quotas, self._reconnect_window = producers, quotas, reconnect_window
+        self._replies, self._subscriptions, self._temporaries = replies, subscriptions, temporaries
+        self._transactions = transactions
         self._client_ids: dict[str, set[Client]] = {}  # to those that have it
 
     def is_back(self, client: Client) -> bool:
@@ -34,15 +67,14 @@ class ClientRegistry:
         """A client is there. Raises ProtocolError where it must go, see `make_room`."""
         self.make_room(client, steal=steal)
         self._client_ids.setdefault(client.client_id, set()).add(client)
-        self._broker.clients[client.id] = client
+        self._clients[client.id] = client
         if client.reconnect_ms:
-            self._broker.reconnect_window.returned(client)
-            self._broker.temporaries.strangers.returned(client)
-            if self._broker.cluster is not None:
-                self._broker.cluster.remote_temporaries.returned(client)
-        client.share = self._broker.quotas.share
-        self._broker.quotas.divide(len(self._broker.clients))
-        self._broker.advisories.connected(client)
+            self._reconnect_window.returned(client)
+            self._temporaries.strangers.returned(client)
+            self._observers.on_client_connected(client)
+        client.share = self._quotas.share
+        self._quotas.divide(len(self._clients))
+        self._advisories.connected(client)
 
     def check_room(self, client: Client, *, steal: bool) -> None:
         """Raise ProtocolError where a client that comes, here or at another node, must go: another one has its client
@@ -65,24 +97,23 @@ class ClientRegistry:
 
     def disconnect(self, client: Client) -> None:
         """A client is gone: its transactions end in nothing, what it held goes back."""
-        if self._broker.clients.pop(client.id, None) is None:
+        if self._clients.pop(client.id, None) is None:
             return
-        self._broker.quotas.divide(len(self._broker.clients))
+        self._quotas.divide(len(self._clients))
         sharers = self._client_ids[client.client_id]
         sharers.discard(client)
         if not sharers:
             del self._client_ids[client.client_id]
-        self._broker.transactions.give_up(client)
+        self._transactions.give_up(client)
         for subscription in list(client.subscriptions.values()):
-            self._broker.subscriptions.end(client, subscription)
-        self._broker.producers.left(client)
-        self._broker.temporaries.end(client)
-        self._broker.bridges.left(client)
+            self._subscriptions.end(client, subscription)
+        self._producers.left(client)
+        self._temporaries.end(client)
+        self._bridges.left(client)
         if client.waiting:
-            self._broker.flow_control.left(client)
-        self._broker.advisories.disconnected(client)
-        if client.member and self._broker.cluster is not None:
-            self._broker.cluster.left(client)
+            self._flow_control.left(client)
+        self._advisories.disconnected(client)
+        self._observers.on_client_disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
@@ -93,12 +124,12 @@ class ClientRegistry:
 
         def done() -> None:
             if client.waiting:
-                self._broker.flow_control.when_clear(client, again)
+                self._flow_control.when_clear(client, again)
                 return
-            if self._broker.placement.waits.defer(client, again):
+            if self._placement.waits.defer(client, again):
                 return
-            self._broker.confirm(client, receipt)
+            self._replies.confirm(client, receipt)
             self.disconnect(client)
             then()
 
-        self._broker.barrier(client, None, done)
+        self._replies.barrier(client, None, done)

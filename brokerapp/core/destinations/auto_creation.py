@@ -16,14 +16,17 @@ from brokerapp.model.definitions import CompositeDestination, PolicyEntry
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind, check_one
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, ConsumersPort, QueueLifecycle, RoutingPort
 
 
 class AutoCreation:
     """What concerns destinations that do not exist yet. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self, *, context: BrokerContext, consumers: ConsumersPort, queues: QueueLifecycle, routing: RoutingPort
+    ) -> None:
+        self._commits, self._counters = context.commits, context.counters
+        self._consumers, self._queues, self._routing = consumers, queues, routing
         self._topics: set[Destination] = set()  # declared ones
 
     # -- by clients
@@ -32,7 +35,7 @@ class AutoCreation:
         """Raise RequestRefused when a client names what is not there and may not come into being."""
         if destination.is_pattern or destination.is_temporary or self.exists(destination):
             return
-        policy = self._broker.topology.policy_for(destination)
+        policy = self._routing.table.policy_for(destination)
         if policy is None:
             return
         if policy.auto_create is False:
@@ -43,11 +46,11 @@ class AutoCreation:
 
     def exists(self, destination: Destination) -> bool:
         """Whether the queue or topic is there; a composite is, once it is defined."""
-        if destination.is_queue and destination.physical in self._broker.queues:
+        if destination.is_queue and destination.physical in self._queues:
             return True
-        if not destination.is_queue and (is_advisory(destination) or destination in self._broker.counters):
+        if not destination.is_queue and (is_advisory(destination) or destination in self._counters):
             return True
-        found = self._broker.topology.virtual_destinations_for(destination)
+        found = self._routing.table.virtual_destinations_for(destination)
         return any(isinstance(each, CompositeDestination) for each in found)
 
     def _check_number(self, policy: PolicyEntry) -> None:
@@ -58,11 +61,9 @@ class AutoCreation:
     def _number(self, pattern: Destination) -> int:
         """Destinations that match a pattern, whatever other policy they may have."""
         if pattern.is_queue:
-            return len(self._broker.topology.queues.find(pattern.name))
+            return len(self._routing.table.queues.find(pattern.name))
         known = (
-            each
-            for each in self._broker.counters.known()
-            if each.kind is DestinationKind.TOPIC and not is_advisory(each)
+            each for each in self._counters.known() if each.kind is DestinationKind.TOPIC and not is_advisory(each)
         )
         return sum(matches(pattern.name, each.name) for each in known)
 
@@ -74,24 +75,24 @@ class AutoCreation:
         pattern."""
         if destination.kind in NAMED_KINDS:
             named = Destination(destination.kind, destination.name)  # options are no part of the name
-            check_one(named, or_pattern=self._broker.consumers.collects(named))
+            check_one(named, or_pattern=self._consumers.collects(named))
 
     def declare(self, destination: Destination) -> None:
         """Let it exist until an operator deletes it. Raises RequestRefused."""
         if not self.exists(destination):
-            policy = self._broker.topology.policy_for(destination)
+            policy = self._routing.table.policy_for(destination)
             if policy is not None:
                 self._check_number(policy)
         if destination.is_queue:
-            self._broker.queues.declare(destination)
+            self._queues.declare(destination)
         elif destination not in self._topics:
-            self._broker.commits.create(str(destination), json.dumps({"kind": DestinationKind.TOPIC}))
+            self._commits.create(str(destination), json.dumps({"kind": DestinationKind.TOPIC}))
             self.recover(destination)
 
     def recover(self, topic: Destination) -> None:
         """A topic that was declared to a former node."""
         self._topics.add(topic)
-        self._broker.counters.of(topic)
+        self._counters.of(topic)
 
     def unlearn(self, topic: Destination) -> None:
         """Another node's operator deleted the topic."""
@@ -99,17 +100,17 @@ class AutoCreation:
 
     def declared(self) -> Iterator[Destination]:
         """What operators made, or the configuration names."""
-        yield from (log.destination for log in self._broker.queues if self.is_declared(log.destination))
+        yield from (log.destination for log in self._queues if self.is_declared(log.destination))
         yield from list(self._topics)
 
     def is_declared(self, destination: Destination) -> bool:
         """Whether an operator made it."""
         if destination.is_queue:
-            return self._broker.queues.is_declared(destination)
+            return self._queues.is_declared(destination)
         return destination in self._topics
 
     def forget(self, topic: Destination) -> None:
         """An operator deleted the topic."""
         if topic in self._topics:
             self._topics.discard(topic)
-            self._broker.commits.remove(str(topic))
+            self._commits.remove(str(topic))

@@ -21,7 +21,15 @@ from brokerapp.model.stats_records import DestinationStats
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        CreationPort,
+        DestinationRemovalPort,
+        Destinations,
+        Placement,
+        RoutingPort,
+        TopicSubscribers,
+    )
 
 #: Milliseconds an idle destination is kept when its policy does not say.
 DEFAULT_TIMEOUT_MS = 60_000
@@ -38,27 +46,44 @@ STEP_PAUSE_MS = 5
 class IdleDestinations:
     """Looks at destinations in the period that the settings ask for. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        creation: CreationPort,
+        dispatcher: TopicSubscribers,
+        placement: Placement,
+        queues: Destinations,
+        removal: DestinationRemovalPort,
+        routing: RoutingPort,
+    ) -> None:
+        self._settings, self._timers, self._commits, self._counters = (
+            context.settings,
+            context.timers,
+            context.commits,
+            context.counters,
+        )
+        self._creation, self._dispatcher, self._placement = creation, dispatcher, placement
+        self._queues, self._removal, self._routing = queues, removal, routing
         self._idle: dict[Destination, tuple[int, int]] = {}  # since when (ms), and what was sent there by then
 
     def watch(self) -> None:
         """Look from now on."""
-        settings, now_ms = self._broker.settings, clock.now_ms()
+        settings, now_ms = self._settings, clock.now_ms()
         period = settings.schedule_period_for_destination_purge
         if settings.auto_destroy_after > 0:
             often = max(SHORTEST_PERIOD_MS, settings.auto_destroy_after // LOOKS)
             period = min(period, often) if period > 0 else often
         if period > 0:
-            self._broker.timers.every(period, self.sweep, now_ms)
-        self._broker.timers.every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
+            self._timers.every(period, self.sweep, now_ms)
+        self._timers.every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
 
     def sweep(self) -> None:
         """Look at all destinations, and remove those whose time has come."""
-        policies = self._broker.topology.definitions.policies
-        if self._broker.settings.auto_destroy_after or any(policy.gc_inactive_destinations for policy in policies):
-            limit = self._broker.settings.max_purged_destinations_per_sweep
-            self._step(iter(self._broker.counters.known()), limit if limit > 0 else -1)
+        policies = self._routing.table.definitions.policies
+        if self._settings.auto_destroy_after or any(policy.gc_inactive_destinations for policy in policies):
+            limit = self._settings.max_purged_destinations_per_sweep
+            self._step(iter(self._counters.known()), limit if limit > 0 else -1)
 
     def _step(self, destinations: Iterator[Destination], left: int) -> None:
         """Look at some of them; `left` may still be removed in this sweep, below 0: any number."""
@@ -69,13 +94,13 @@ class IdleDestinations:
                 self._remove(destination)
                 left -= 1
         if seen == STEP and left:
-            self._broker.timers.at(clock.now_ms() + STEP_PAUSE_MS, lambda: self._step(destinations, left))
+            self._timers.at(clock.now_ms() + STEP_PAUSE_MS, lambda: self._step(destinations, left))
 
     def _is_due(self, destination: Destination) -> bool:
         """Whether it is idle for as long as its policy says; or unused, for as long as clients' own are kept."""
-        policy = self._broker.topology.policy_for(destination)
+        policy = self._routing.table.policy_for(destination)
         by_policy = policy is not None and policy.gc_inactive_destinations
-        if not (by_policy or self._broker.settings.auto_destroy_after) or not self._is_idle(destination):
+        if not (by_policy or self._settings.auto_destroy_after) or not self._is_idle(destination):
             self._idle.pop(destination, None)
             return False
         idle_ms = self._idle_ms(destination)
@@ -85,7 +110,7 @@ class IdleDestinations:
         use = DestinationUsage(producers=self._numbers(destination).ProducerCount)
         if not use.is_none:
             self._idle.pop(destination, None)
-        kept, limit = self._is_subscription(destination), self._broker.settings.auto_destroy_after
+        kept, limit = self._is_subscription(destination), self._settings.auto_destroy_after
         return not kept and ends_when_idle(DestinationOrigin.AUTO, use, idle_ms, limit)
 
     def _idle_ms(self, destination: Destination) -> int:
@@ -97,13 +122,13 @@ class IdleDestinations:
         return now_ms - since
 
     def _numbers(self, destination: Destination) -> DestinationStats:
-        return self._broker.placement.shares.total(self._broker.counters.of(destination))
+        return self._placement.shares.total(self._counters.of(destination))
 
     def _is_subscription(self, destination: Destination) -> bool:
         """Whether it gets copies of what is sent elsewhere: somebody subscribed by it."""
         if not destination.is_queue:
             return False
-        topology, name = self._broker.topology, destination.name
+        topology, name = self._routing.table, destination.name
         return topology.bindings.of(name) is not None or any(
             topic_behind(each, name) is not None
             for each in topology.definitions.virtual_destinations
@@ -113,42 +138,42 @@ class IdleDestinations:
     def recovered(self, log: MessageLog) -> None:
         """A queue as it is after a restart, without what was not persistent: an empty one goes if clients made it."""
         destination = log.destination
-        if not self._broker.settings.auto_destroy_after or destination.kind is not DestinationKind.QUEUE:
+        if not self._settings.auto_destroy_after or destination.kind is not DestinationKind.QUEUE:
             return
-        declared = self._broker.creation.is_declared(destination)
+        declared = self._creation.is_declared(destination)
         origin = DestinationOrigin.ADMIN if declared else DestinationOrigin.AUTO
         is_subscription = self._is_subscription(destination)
         if ends_at_restart(origin, log.depth, is_subscription=is_subscription) and self._is_idle(destination):
             self._remove(destination)
 
     def _is_idle(self, destination: Destination) -> bool:
-        if destination not in self._broker.counters or self._broker.creation.is_declared(destination):
+        if destination not in self._counters or self._creation.is_declared(destination):
             return False
-        if not self._broker.placement.is_here(str(destination)):
+        if not self._placement.is_here(str(destination)):
             return False
         if destination.kind is DestinationKind.TOPIC:
-            subscribers = self._broker.dispatcher.subscribers(destination)
-            subscribers = subscribers or self._broker.placement.known.sessions_listening(destination)
-            return not (subscribers or self._broker.topology.feeds_of(destination.name))
+            subscribers = self._dispatcher.subscribers(destination)
+            subscribers = subscribers or self._placement.known.sessions_listening(destination)
+            return not (subscribers or self._routing.table.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False
-        log = self._broker.queues.get(str(destination))
+        log = self._queues.get(str(destination))
         if log is None:  # a composite that only forwards
             return True
-        return not (log.consumers or log.depth or log.coming or self._broker.commits.brings_to(log.name))
+        return not (log.consumers or log.depth or log.coming or self._commits.brings_to(log.name))
 
     def _remove(self, destination: Destination) -> None:
         self._idle.pop(destination, None)
-        log = self._broker.queues.get(str(destination))
+        log = self._queues.get(str(destination))
         if log is not None:
-            self._broker.delete(log)
+            self._removal.delete(log)
         else:
-            self._broker.delete_topics([destination])
+            self._removal.delete_topics([destination])
 
     def bound_topics(self) -> None:
         """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
-        topics = [each for each in self._broker.counters.known() if each.kind is DestinationKind.TOPIC]
-        too_many = len(topics) - self._broker.counters.bound
+        topics = [each for each in self._counters.known() if each.kind is DestinationKind.TOPIC]
+        too_many = len(topics) - self._counters.bound
         if too_many > 0:
             idle = itertools.islice(filter(self._is_idle, topics), too_many)
-            self._broker.delete_topics(list(idle))
+            self._removal.delete_topics(list(idle))

@@ -7,33 +7,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from brokerapp.core.dispatch.counters import DestinationCounters
-from brokerapp.core.dispatch.dispatcher import Dispatcher
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy, dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
 from brokerapp.engine.routing.bindings import is_at
-from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
 from brokerapp.store import LogState
+
+if TYPE_CHECKING:
+    from brokerapp.core.ports import BrokerContext, DispatchQueue, Placement, RoutingPort
 
 #: Why a log gives out nothing for a moment: its policy asks for priorities, and what it held before is put in order.
 ORDERING = "put in order"
 
 
 class LogRegistry:
-    """All logs by name. `topology` is the broker's."""
+    """Keeps all logs by name."""
 
-    def __init__(self, committer: GroupCommit, delivery: Dispatcher, stats: DestinationCounters) -> None:
-        self._committer, self._delivery, self._stats = committer, delivery, stats
+    def __init__(
+        self, *, context: BrokerContext, dispatcher: DispatchQueue, placement: Placement, routing: RoutingPort
+    ) -> None:
+        self._commits, self._counters = context.commits, context.counters
+        self._dispatcher, self._placement, self._routing = dispatcher, placement, routing
         self._logs: dict[str, MessageLog] = {}
-        self.topology: RoutingTable
-        #: Says of a log that came to be known whether it is at home here.
-        self.placed: Callable[[MessageLog], None] = lambda _log: None
 
     # -- which there are
 
@@ -57,7 +56,7 @@ class LogRegistry:
     def find(self, queue: Destination) -> MessageLog:
         """The queue or subscription, which must exist; raises DestinationNotFound."""
         log = self._logs.get(str(queue.physical))
-        if log is None or not is_at(queue, self.topology.bindings.of(log.destination.name)):
+        if log is None or not is_at(queue, self._routing.table.bindings.of(log.destination.name)):
             raise DestinationNotFound(f"there is no {queue}")
         return log
 
@@ -67,7 +66,7 @@ class LogRegistry:
         """A log as the last node left it."""
         log = self._add(Destination.parse(state.name), state.depth, suspects(state.mark, last))
         if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
-            self._committer.mark(state.name, str(last))
+            self._commits.mark(state.name, str(last))
         log.returned.update(state.returned)
         return log
 
@@ -79,19 +78,19 @@ class LogRegistry:
 
     def describe(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
         """The store keeps it with these attributes from now on."""
-        self._committer.create(log.name, json.dumps(attributes))
+        self._commits.create(log.name, json.dumps(attributes))
 
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
-        rules = dispatch_policy_of(self.topology.policy_for(destination))
-        log = self._logs[str(destination)] = MessageLog(self._stats.of(destination), depth, suspect, rules)
-        self.placed(log)
+        rules = dispatch_policy_of(self._routing.table.policy_for(destination))
+        log = self._logs[str(destination)] = MessageLog(self._counters.of(destination), depth, suspect, rules)
+        self._placement.place(log)
         return log
 
     def forget(self, log: MessageLog) -> None:
         """It is here no longer; the store is told by whoever asks this."""
         del self._logs[log.name]
-        self._delivery.touched.pop(log, None)
-        self._stats.forget(log.destination)
+        self._dispatcher.untouch(log)
+        self._counters.forget(log.destination)
 
     # -- the rules they give out messages by
 
@@ -102,20 +101,20 @@ class LogRegistry:
         if rules.prioritized != was_prioritized:
             self.describe(log, attributes())
             self._give_places(log)
-        self._delivery.touched[log] = None
+        self._dispatcher.touch(log)
 
     def _give_places(self, log: MessageLog) -> None:
         """Let the store put what a prioritized queue holds in order, part by part; nothing is given out meanwhile."""
         if not log.rules.prioritized:
             return
-        reason = f"{ORDERING} by definitions {self.topology.definitions.version}"
+        reason = f"{ORDERING} by definitions {self._routing.table.definitions.version}"
         log.stopped.add(reason)
 
         def came_to(number: int) -> None:
             if number:
-                self._committer.prioritize(log.name, number, came_to)
+                self._commits.prioritize(log.name, number, came_to)
             else:
                 log.stopped.discard(reason)
-                self._delivery.touched[log] = None
+                self._dispatcher.touch(log)
 
-        self._committer.prioritize(log.name, 0, came_to)
+        self._commits.prioritize(log.name, 0, came_to)

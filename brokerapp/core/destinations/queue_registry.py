@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.destinations.log_registry import LogRegistry
-from brokerapp.core.dispatch.counters import DestinationCounters
-from brokerapp.core.dispatch.dispatcher import Dispatcher
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.subscriptions.selector_memory import SelectorMemory
 from brokerapp.engine.dispatch.dispatch_policy import dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -19,8 +16,8 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store import LogState
 
-
-def _nobody(_log: MessageLog) -> None: ...
+if TYPE_CHECKING:
+    from brokerapp.core.ports import BrokerContext, ConsumersPort, DispatchQueue, Placement, RoutingPort
 
 
 class QueueRegistry(LogRegistry):
@@ -28,26 +25,28 @@ class QueueRegistry(LogRegistry):
 
     def __init__(
         self,
-        committer: GroupCommit,
-        delivery: Dispatcher,
-        stats: DestinationCounters,
-        selectors: SelectorCache | None = None,
+        *,
+        context: BrokerContext,
+        consumers: ConsumersPort,
+        dispatcher: DispatchQueue,
+        placement: Placement,
+        routing: RoutingPort,
+        selectors: SelectorCache | None,
     ) -> None:
-        super().__init__(committer, delivery, stats)
+        super().__init__(context=context, dispatcher=dispatcher, placement=placement, routing=routing)
         self.remembering = SelectorMemory(selectors, self._describe)
         self._declared: set[str] = set()  # by operators
         #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
         self.kept: dict[Destination, dict[str, Any]] = {}
-        #: Told of a queue that came to be while the broker runs.
-        self.came: Callable[[MessageLog], None] = _nobody
+        self._consumers = consumers
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
         log = self.restore(state, last)
         if not log.destination.is_temporary:
-            self.topology.add_queue(log.destination.name)
+            self._routing.table.add_queue(log.destination.name)
         self.described(log, state.attributes)
-        self.came(log)
+        self._consumers.welcome(log)
         if log.away:
             return
         if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
@@ -59,16 +58,26 @@ class QueueRegistry(LogRegistry):
         """What the store knows of it."""
         binding = Binding.from_json(log.destination.name, attributes)
         if binding is not None:
-            self.topology.bind(binding)
+            self._routing.table.bind(binding)
         (self._declared.add if attributes.get("declared") else self._declared.discard)(log.name)
         log.paused = bool(attributes.get("paused"))
         log.counts.DLQ |= bool(attributes.get("dlq"))
         self.remembering.load(log, attributes.get("selectors", {}))
-        self._delivery.touched[log] = None
+        self._dispatcher.touch(log)
 
     def declare_again(self, log: MessageLog) -> None:
         """It was removed from the store, and must be there."""
         self._describe(log)
+
+    def is_wanted(self, queue: Destination, headers: Mapping[str, str]) -> bool:
+        """Say whether a consumer of the queue, present or remembered, takes a message with these headers."""
+        log = self.get(str(queue))
+        if log is None:
+            return False
+        wanted = self._placement.wanted.conditions(log)  # equal ones are asked once
+        if None in wanted or any(selector.matches(headers) for selector in wanted):
+            return True
+        return self.remembering.wants(str(queue), headers)
 
     # -- how they come to be
 
@@ -93,7 +102,7 @@ class QueueRegistry(LogRegistry):
             if queue.is_temporary:
                 raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
             log = self.create(queue)
-            self.came(log)
+            self._consumers.welcome(log)
         return log
 
     def _qualified(self, name: Destination, selector: str | None) -> MessageLog:
@@ -101,13 +110,13 @@ class QueueRegistry(LogRegistry):
         binding = self._new_binding(name, selector)
         log = self.ensure(name.physical)
         if binding is not None:
-            self.topology.bind(binding)
+            self._routing.table.bind(binding)
             self._describe(log)
         return log
 
     def _new_binding(self, name: Destination, selector: str | None = None) -> Binding | None:
         queue = name.physical
-        return new_binding(name, self.topology.bindings.of(queue.name), queue in self, selector)
+        return new_binding(name, self._routing.table.bindings.of(queue.name), queue in self, selector)
 
     def would_bind(self, name: Destination) -> bool:
         """Whether a queue gets bound to an address when it is called so. Raises RequestRefused when it cannot."""
@@ -115,10 +124,10 @@ class QueueRegistry(LogRegistry):
 
     def check_direct(self, queue: Destination) -> None:
         """Raise RequestRefused for a subscription of a topic: messages come to it by the topic, or by its full name."""
-        binding = self.topology.bindings.of(queue.name)
+        binding = self._routing.table.bindings.of(queue.name)
         if binding is None or binding.routing is not RoutingType.MULTICAST:
             return
-        if not self.topology.copies_to(Destination.topic(binding.address), queue.name):
+        if not self._routing.table.copies_to(Destination.topic(binding.address), queue.name):
             raise RequestRefused(
                 f"{queue} is a subscription of the topic {binding.address}: send to the topic, or to {binding.id}"
             )
@@ -127,7 +136,7 @@ class QueueRegistry(LogRegistry):
         """A queue that does not exist yet."""
         log = self.open(queue, self._attributes(queue))
         if not queue.is_temporary:
-            self.topology.add_queue(queue.name)
+            self._routing.table.add_queue(queue.name)
         return log
 
     def declare(self, queue: Destination) -> None:
@@ -146,15 +155,15 @@ class QueueRegistry(LogRegistry):
     def _attributes(self, queue: Destination, paused: bool = False) -> dict[str, Any]:
         """What is to be known of a queue after a restart."""
         attributes: dict[str, Any] = {"kind": queue.kind, **self.kept.get(queue, {})}
-        if (binding := self.topology.bindings.of(queue.name)) is not None:
+        if (binding := self._routing.table.bindings.of(queue.name)) is not None:
             attributes |= binding.to_json()
         if str(queue) in self._declared:
             attributes["declared"] = True
         if paused:
             attributes["paused"] = True
-        if dispatch_policy_of(self.topology.policy_for(queue)).prioritized:
+        if dispatch_policy_of(self._routing.table.policy_for(queue)).prioritized:
             attributes["prioritized"] = True
-        if self._stats.of(queue).DLQ:
+        if self._counters.of(queue).DLQ:
             attributes["dlq"] = True
         if selectors := self.remembering.entries_of(str(queue)):
             attributes["selectors"] = selectors
@@ -171,15 +180,15 @@ class QueueRegistry(LogRegistry):
         """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
         log.paused = paused
         self._describe(log)
-        self._stats.changed.add(log.counts)
-        self._delivery.touched[log] = None
+        self._counters.changed.add(log.counts)
+        self._dispatcher.touch(log)
 
     def takes_dead_letters(self, log: MessageLog) -> None:
         """Dead letters come to it: it is listed as one that has such, also after a restart."""
         if log.counts.DLQ:
             return
         log.counts.DLQ = True
-        self._stats.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
         if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             self._describe(log)
 
@@ -187,7 +196,7 @@ class QueueRegistry(LogRegistry):
         """Give out messages by the policies that are in force."""
         for log in self._logs.values():
             if log.destination.kind is not DestinationKind.SUBSCRIPTION:
-                rules = dispatch_policy_of(self.topology.policy_for(log.destination))
+                rules = dispatch_policy_of(self._routing.table.policy_for(log.destination))
                 self.tune(log, rules, partial(self._attributes, log.destination, log.paused))
 
     # -- how they go
@@ -196,17 +205,17 @@ class QueueRegistry(LogRegistry):
         """Remove a queue that is empty and has no consumers."""
         self.remembering.gone(log)
         self.forget(log)
-        self.topology.remove_queue(log.destination.name)
-        self._committer.remove(log.name)
+        self._routing.table.remove_queue(log.destination.name)
+        self._commits.remove(log.name)
 
     def discard(self, log: MessageLog) -> None:
         """Remove a temporary queue with all it holds, whoever consumes from it."""
         self._lose(log)
         self.forget(log)
-        if log.counts.EnqueueCount or log.depth or log.shared or self._committer.brings_to(log.name):
-            self._committer.discard(log.name)
+        if log.counts.EnqueueCount or log.depth or log.shared or self._commits.brings_to(log.name):
+            self._commits.discard(log.name)
         else:
-            self._committer.remove(log.name)
+            self._commits.remove(log.name)
 
     def unlearn(self, log: MessageLog) -> None:
         """Another node removed it, with all it held."""
@@ -214,7 +223,7 @@ class QueueRegistry(LogRegistry):
         self.remembering.gone(log)
         self.forget(log)
         if not log.destination.is_temporary:
-            self.topology.remove_queue(log.destination.name)
+            self._routing.table.remove_queue(log.destination.name)
 
     @staticmethod
     def _lose(log: MessageLog) -> None:

@@ -6,107 +6,129 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.core.advisories.statistics_plugin import StatisticsPlugin
-from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY, TemporaryOwner
-from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
+from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SUBSCRIPTION
 from brokerapp.nodes.membership.ownership import session_of_temporary
 from brokerapp.store import DISCARDED, LogState
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        CreationPort,
+        DurableRecovery,
+        Placement,
+        QueueLifecycle,
+        ReconnectWindowPort,
+        StalePort,
+        StatisticsPort,
+        TemporaryRecovery,
+    )
 
 
 class StoreRecovery:
     """Gives each log to the part that knows it. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        creation: CreationPort,
+        durables: DurableRecovery,
+        placement: Placement,
+        queues: QueueLifecycle,
+        reconnect_window: ReconnectWindowPort,
+        stale: StalePort,
+        statistics: StatisticsPort,
+        temporaries: TemporaryRecovery,
+    ) -> None:
+        self._session, self._settings, self._commits = context.session, context.settings, context.commits
+        self._creation, self._durables, self._stale = creation, durables, stale
+        self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
+        self._temporaries, self._statistics = temporaries, statistics
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
         for state in states:
             self._recover(state, last)
-        if not self._broker.placement.others:
-            StaleNonPersistent(self._broker, self._broker.idle_destinations.recovered).clear(last)
-        if self._broker.settings.statistics:
-            StatisticsPlugin(self._broker)
+        if not self._placement.others:
+            self._stale.clear(last)
+        if self._settings.statistics:
+            self._statistics.start()
 
     def _recover(self, state: LogState, last: int) -> None:
         kind, destination = state.attributes.get("kind"), Destination.parse(state.name)
         if kind in (SUBSCRIPTION, DISCARDED):
-            self._broker.durables.recover(state, last)
+            self._durables.recover(state, last)
         elif destination.is_temporary:
             self._recover_temporary(destination, state, last)
         elif kind == DestinationKind.TOPIC:
-            self._broker.creation.recover(destination)
+            self._creation.recover(destination)
         else:
-            self._broker.queues.recover(state, last)
+            self._queues.recover(state, last)
 
     def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
         """One that another node has, or whose client may reconnect; the others went with their clients."""
         at = _node_that_has(destination, state.attributes)
-        if BELONGS not in state.attributes and not self._broker.placement.is_other_member(at):
-            self._broker.commits.discard(state.name)
+        if BELONGS not in state.attributes and not self._placement.is_other_member(at):
+            self._commits.discard(state.name)
             return
         if destination.is_queue:
-            self._broker.queues.recover(state, last)
+            self._queues.recover(state, last)
         self._note_who_has(destination, at, state.attributes)
 
     def _note_who_has(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
         """A temporary destination is had by that node; of one that is gone, by its home."""
-        homes, whose = self._broker.placement, attributes.get(BELONGS)
+        homes, whose = self._placement, attributes.get(BELONGS)
         if destination.is_queue:
-            self._broker.queues.kept[destination] = {
-                each: attributes[each] for each in OF_TEMPORARY & attributes.keys()
-            }
-        if at == self._broker.session:
+            self._queues.kept[destination] = {each: attributes[each] for each in OF_TEMPORARY & attributes.keys()}
+        if at == self._session:
             return
         belongs = TemporaryOwner.from_json(whose) if whose else None
         if belongs is None or homes.is_other_member(at) or not homes.is_here(str(destination)):
-            self._broker.temporaries.learn(destination, at, belongs)
+            self._temporaries.learn(destination, at, belongs)
         else:
-            self._broker.reconnect_window.recover(destination, belongs)
+            self._reconnect_window.recover(destination, belongs)
 
     def learn(self, name: str, attributes: str | None) -> None:
         """Another node declared a log, or described it anew; or it is gone (None)."""
         described = json.loads(attributes) if attributes else {"kind": DISCARDED}
-        kind, log = described.get("kind"), self._broker.queues.get(name)
+        kind, log = described.get("kind"), self._queues.get(name)
         is_subscription = Destination.parse(name).kind is DestinationKind.SUBSCRIPTION
         if attributes is None and is_subscription:
-            self._broker.durables.name_is_free(name)
+            self._durables.name_is_free(name)
         elif kind == DISCARDED:
             self._unlearn(name)
         elif kind == DestinationKind.TOPIC or log is None:
             self._recover(LogState(name, described, 0, ""), 0)
         elif kind == SUBSCRIPTION:
-            self._broker.durables.described(log, described)
+            self._durables.described(log, described)
         else:
-            self._broker.queues.described(log, described)
+            self._queues.described(log, described)
             if log.destination.is_temporary:
                 self._note_who_has(log.destination, _node_that_has(log.destination, described), described)
 
     def _unlearn(self, name: str) -> None:
         """Another node removed a log, or a topic that was declared."""
-        destination, log = Destination.parse(name), self._broker.queues.get(name)
+        destination, log = Destination.parse(name), self._queues.get(name)
         is_subscription, gets_ours = (
             destination.kind is DestinationKind.SUBSCRIPTION,
-            self._broker.commits.brings_to(name),
+            self._commits.brings_to(name),
         )
-        self._broker.placement.lost(name)
+        self._placement.lost(name)
         if log is None:
-            part = self._broker.temporaries if destination.is_temporary else self._broker.creation
+            part = self._temporaries if destination.is_temporary else self._creation
             part.unlearn(destination)
         elif not log.away and gets_ours and not is_subscription:
-            self._broker.queues.declare_again(log)  # it gets messages of ours as this comes
+            self._queues.declare_again(log)  # it gets messages of ours as this comes
         else:
-            self._broker.placement.abroad.lost(name)
-            (self._broker.durables if is_subscription else self._broker.queues).unlearn(log)
+            self._placement.abroad.lost(name)
+            (self._durables if is_subscription else self._queues).unlearn(log)
             if destination.is_temporary:
-                self._broker.temporaries.unlearn(destination)
+                self._temporaries.unlearn(destination)
             if is_subscription and gets_ours:
-                self._broker.commits.clear(name)
+                self._commits.clear(name)
 
 
 def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:

@@ -11,16 +11,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from brokerapp.core.destinations.reconnect_window import AT, TemporaryOwner, belonging
+from brokerapp.core.destinations.reconnect_window import AT
 from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind, check_name
 from brokerapp.nodes.membership.ownership import session_of_temporary
-from brokerapp.nodes.ownership.orphaned_temporaries import OrphanedTemporaries
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        BrokerEvents,
+        DestinationRemovalPort,
+        OrphanedTemporariesPort,
+        Placement,
+        QueueLifecycle,
+        ReconnectWindowPort,
+        RoutingPort,
+        TopicSubscribers,
+    )
 
 #: Temporary destinations of one client: a bound on what a peer can make us keep.
 MAX_TEMPORARIES = 10_000
@@ -31,15 +42,36 @@ MAX_LENT = 100_000
 class TemporaryDestinations:
     """What concerns temporary destinations. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._producers: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        orphans: OrphanedTemporariesPort,
+        authorizer: Authorizer,
+        observers: BrokerEvents,
+        dispatcher: TopicSubscribers,
+        placement: Placement,
+        queues: QueueLifecycle,
+        reconnect_window: ReconnectWindowPort,
+        removal: DestinationRemovalPort,
+        routing: RoutingPort,
+    ) -> None:
+        self._name, self._session, self._commits, self._counters = (
+            context.name,
+            context.session,
+            context.commits,
+            context.counters,
+        )
+        self._authorizer, self._observers, self._dispatcher = authorizer, observers, dispatcher
+        self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
+        self._removal, self._routing = removal, routing
+        self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
-        self.strangers = OrphanedTemporaries(broker)  #: those of other nodes
+        self.strangers = orphans  #: those of other nodes
 
     def __contains__(self, destination: Destination) -> bool:
-        return destination in self._producers
+        return destination in self._senders
 
     def own(self, client: Client, kind: DestinationKind, name: str) -> Destination:
         """The client's temporary destination of this name, which exists from now on. Raises RequestRefused."""
@@ -53,11 +85,11 @@ class TemporaryDestinations:
         number = len(client.temporaries) + 1
         if number > MAX_TEMPORARIES:
             raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
-        destination = Destination(kind, f"ID:{self._broker.name}-{client.id}:{number}")
-        self._broker.require(client, "admin", destination)
+        destination = Destination(kind, f"ID:{self._name}-{client.id}:{number}")
+        self._authorizer.require(client, "admin", destination)
         self._begin(destination)
-        belongs = belonging(client, kind, name)
-        self._broker.reconnect_window.keep(destination, belongs)
+        belongs = owner_for(client, kind, name)
+        self._reconnect_window.keep(destination, belongs)
         self._settle(client, destination, belongs)
         return destination
 
@@ -66,21 +98,20 @@ class TemporaryDestinations:
         client.temporaries[belongs.kind, belongs.name] = destination
         client.own_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
         self._belonging[destination] = belongs
-        if self._broker.cluster is not None:
-            self._broker.cluster.on_temporary_added(destination, belongs)
+        self._observers.on_temporary_added(destination, belongs)
 
     def adopt(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
         if (belongs.kind, belongs.name) not in client.temporaries:
-            self._broker.reconnect_window.keep(destination, belongs)
+            self._reconnect_window.keep(destination, belongs)
             self._settle(client, destination, belongs)
 
     def restore(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """One that a node of this broker had that is gone."""
-        self._producers.setdefault(destination, {})
+        self._senders.setdefault(destination, {})
         self._belonging[destination] = belongs
         if not destination.is_queue:
-            self._broker.counters.of(destination)
+            self._counters.of(destination)
 
     def at_home(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
         """Those whose client is, or was, connected to this broker, and whose they are."""
@@ -89,46 +120,46 @@ class TemporaryDestinations:
     def lodge(self, destination: Destination) -> None:
         """One that is at home at another broker of the cluster is here, too, from now on."""
         self._leave(destination)
-        if destination not in self._producers:
+        if destination not in self._senders:
             self._begin(destination)
 
     def _leave(self, destination: Destination) -> None:
         """It is at home here no more: its client came back somewhere else, or it is gone."""
         self._belonging.pop(destination, None)
-        self._broker.reconnect_window.stop(destination)
+        self._reconnect_window.stop(destination)
 
     def _begin(self, destination: Destination) -> None:
-        self._producers[destination] = {}
+        self._senders[destination] = {}
         if destination.is_queue:
-            self._broker.queues.create(destination)
+            self._queues.create(destination)
         else:
-            self._broker.counters.of(destination)
+            self._counters.of(destination)
 
     def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
         """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
         self._leave(destination)
-        self._producers.setdefault(destination, {})
+        self._senders.setdefault(destination, {})
         self.strangers.learn(destination, at, belongs)
 
     def unlearn(self, destination: Destination) -> None:
         """Another node removed it."""
         self._leave(destination)
         self.strangers.forget(destination)
-        self._broker.queues.kept.pop(destination, None)
+        self._queues.kept.pop(destination, None)
         if not destination.is_queue:
-            self._broker.counters.forget(destination)
-        for producer in self._producers.pop(destination, ()):
+            self._counters.forget(destination)
+        for producer in self._senders.pop(destination, ()):
             producer.producing_to.discard(destination)
 
     def lend(self, bridge: Client, subscription: str, destination: Destination) -> None:
         """A bridge subscribes to one of the broker at its other end: it is here, too. Raises RequestRefused."""
-        if destination in self._producers and destination not in self._lent:
+        if destination in self._senders and destination not in self._lent:
             return  # it is of this broker
-        self._broker.require(bridge, "admin", destination)
-        if destination not in self._producers:
+        self._authorizer.require(bridge, "admin", destination)
+        if destination not in self._senders:
             if len(self._lent) >= MAX_LENT:
                 raise LimitExceeded(f"there are at most {MAX_LENT} temporary destinations of other brokers here")
-            self._broker.queues.kept[destination] = {AT: self._broker.session}  # which its name does not say
+            self._queues.kept[destination] = {AT: self._session}  # which its name does not say
             self._begin(destination)
         self._lent.setdefault(destination, set()).add((bridge, subscription))
 
@@ -143,12 +174,10 @@ class TemporaryDestinations:
 
     def is_gone(self, destination: Destination) -> bool:
         """Whether it is a temporary destination that is there no more, or never was."""
-        if not destination.is_temporary or destination in self._producers:
+        if not destination.is_temporary or destination in self._senders:
             return False
         # of queues all nodes are told; topics of other nodes' clients are known by their name
-        return destination.is_queue or not self._broker.placement.is_other_member(
-            session_of_temporary(str(destination))
-        )
+        return destination.is_queue or not self._placement.is_other_member(session_of_temporary(str(destination)))
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination is gone, or never was."""
@@ -158,12 +187,12 @@ class TemporaryDestinations:
     def sent_by(self, client: Client, destination: Destination) -> None:
         """A client sends there for the first time. Raises RequestRefused when it does not exist."""
         self.check(destination)
-        if destination in self._producers:
-            self._producers[destination][client] = None
+        if destination in self._senders:
+            self._senders[destination][client] = None
 
     def left_by(self, client: Client, destination: Destination) -> None:
         """A client sends there no more."""
-        self._producers.get(destination, {}).pop(client, None)
+        self._senders.get(destination, {}).pop(client, None)
 
     def end(self, client: Client) -> None:
         """The client is gone, and all that was its own."""
@@ -173,7 +202,7 @@ class TemporaryDestinations:
                 continue
             grace = grace_ms(ConnectionEnd.LEFT if client.left else ConnectionEnd.LOST, belongs.window_ms)
             if grace:
-                self._broker.reconnect_window.wait(destination, belongs, grace)
+                self._reconnect_window.wait(destination, belongs, grace)
             else:
                 self.remove(destination)
         client.temporaries.clear()
@@ -181,22 +210,22 @@ class TemporaryDestinations:
 
     def remove(self, destination: Destination) -> None:
         """It is gone, with all it holds."""
-        if destination not in self._producers:
+        if destination not in self._senders:
             return
         was_at_home = self._belonging.pop(destination, None) is not None
         self.strangers.forget(destination)
-        if was_at_home and self._broker.cluster is not None:
-            self._broker.cluster.on_temporary_removed(destination)
+        if was_at_home:
+            self._observers.on_temporary_removed(destination)
         if not destination.is_queue and was_at_home:
-            self._broker.commits.remove(str(destination))
-        for producer in self._producers.pop(destination):
+            self._commits.remove(str(destination))
+        for producer in self._senders.pop(destination):
             producer.producing_to.discard(destination)
         if destination.is_queue:
-            self._broker.queues.discard(self._broker.queues.find(destination))
-            self._broker.queues.kept.pop(destination, None)
-            mirror = self._broker.topology.mirror_of(destination)
-            if mirror is not None and not self._broker.dispatcher.subscribers(mirror):
-                self._broker.delete_topics([mirror])
+            self._queues.discard(self._queues.find(destination))
+            self._queues.kept.pop(destination, None)
+            mirror = self._routing.table.mirror_of(destination)
+            if mirror is not None and not self._dispatcher.subscribers(mirror):
+                self._removal.delete_topics([mirror])
         else:
-            self._broker.counters.forget(destination)
-        self._broker.topology.plans.pop(destination, None)
+            self._counters.forget(destination)
+        self._routing.table.plans.pop(destination, None)

@@ -18,14 +18,41 @@ from brokerapp.model.destination import Destination
 from brokerapp.tracing.schema import BRIDGE_REFUSE, DROP
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        BrowsersPort,
+        DeadLettersPort,
+        Destinations,
+        DispatcherPort,
+        MessageWriterPort,
+        Placement,
+        RedeliveryPort,
+        Replies,
+        TransactionsPort,
+    )
 
 
 class Acknowledgements:
     """What concerns acknowledgements. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        browsers: BrowsersPort,
+        dead_letters: DeadLettersPort,
+        dispatcher: DispatcherPort,
+        placement: Placement,
+        queues: Destinations,
+        redelivery: RedeliveryPort,
+        replies: Replies,
+        transactions: TransactionsPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._commits, self._counters = context.commits, context.counters
+        self._browsers, self._dead_letters, self._dispatcher = browsers, dead_letters, dispatcher
+        self._placement, self._queues, self._redelivery = placement, queues, redelivery
+        self._replies, self._transactions, self._writer = replies, transactions, writer
 
     def settle(self, client: Client, settle: SettleCommand) -> None:
         """ACK or NACK. Raises RequestRefused when the client does not hold the message.
@@ -39,31 +66,31 @@ class Acknowledgements:
             client.check_room(transaction)
         held = self._held(client, settle, transaction)
         if held is None:
-            self._broker.barrier(client, settle.receipt)
+            self._replies.barrier(client, settle.receipt)
             return
         subscription, key = held
         if subscription.browse is not None:
-            self._broker.browsers.settle(client, subscription, key, settle)
+            self._browsers.settle(client, subscription, key, settle)
             return
         if not settle.accepted:
             if settle.reason:
                 self._check_grave(subscription.unacked[key])
             self._reject(client, subscription, key, settle.reason)
-            self._broker.barrier(client, settle.receipt)
+            self._replies.barrier(client, settle.receipt)
             return
         settled = take(subscription, key)
         self._give_back_credit(subscription, [entry for _, _, entry in settled])
         if transaction is not None:
             transaction.settled += settled
-            self._broker.confirm(client, settle.receipt)
+            self._replies.confirm(client, settle.receipt)
             return
         if settle.receipt is not None:
-            self._broker.writer.submit(client, (), settled, settle.receipt)
+            self._writer.submit(client, (), settled, settle.receipt)
             return
         if subscription.abroad:
             settled = self._settle_abroad(subscription, settled)
         self.account(settled)
-        self._broker.commits.settle([entry for _, _, entry in settled])
+        self._commits.settle([entry for _, _, entry in settled])
 
     def _held(
         self, client: Client, settle: SettleCommand, transaction: Transaction | None
@@ -78,22 +105,22 @@ class Acknowledgements:
         except RequestRefused:
             if not client.names_messages:
                 raise
-            found = self._broker.transactions.find(client, settle.ack_id, settle.subscription)
+            found = self._transactions.find(client, settle.ack_id, settle.subscription)
             if found is None:
                 raise
         if found.transaction is transaction:
             return None
-        self._broker.transactions.hand_back(found)
+        self._transactions.hand_back(found)
         return found.subscription, found.key
 
     def _settle_abroad(
         self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, LogEntry]]
     ) -> list[tuple[Subscription, str, LogEntry]]:
         """Let the store remove what is of logs at home elsewhere, and then their homes know; the rest."""
-        queues = self._broker.queues
+        queues = self._queues
         away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
         if away:
-            self._broker.placement.abroad.settle(away, subscription.client)
+            self._placement.abroad.settle(away, subscription.client)
         known = set(map(id, away))
         return [each for each in settled if id(each[2]) not in known]
 
@@ -113,23 +140,23 @@ class Acknowledgements:
                 break
             self._give_back_credit(subscription, entries)
             if log.away:
-                self._broker.placement.abroad.settle(entries, client)
+                self._placement.abroad.settle(entries, client)
             else:
-                self._broker.dispatcher.acked(log, entries, client, now_us)
-                self._broker.commits.settle(entries)
+                self._dispatcher.acked(log, entries, client, now_us)
+                self._commits.settle(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in AckBatchCommand(ack_ids):
-            self._broker.attempt(client, self.settle, each)
+            self._replies.attempt(client, self.settle, each)
 
     def _give_back_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
         """It holds these messages no longer."""
         count = len(entries)
         if subscription.abroad:
-            self._broker.placement.abroad.give_credit(subscription, entries)
+            self._placement.abroad.give_credit(subscription, entries)
         subscription.credit += count
         subscription.acked += count
         if subscription.credit <= count:  # it had none
-            self._broker.dispatcher.resume(subscription)
+            self._dispatcher.resume(subscription)
 
     def account(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
         """These messages are done with."""
@@ -137,23 +164,23 @@ class Acknowledgements:
         for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
             entries = [entry for _, _, entry in run]
             if from_log(entries[0]):
-                log = self._broker.queues.get(name)
+                log = self._queues.get(name)
                 if log is not None and log.away:
-                    self._broker.placement.abroad.settled(name, entries, subscription.client)
+                    self._placement.abroad.settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
-                    self._broker.dispatcher.acked(log, entries, subscription.client, now_us)
+                    self._dispatcher.acked(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
                 if isinstance(entry, RemoteLogEntry):
                     entry.keeper.accepted(entry)
                     continue
-                self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
-                self._broker.dispatcher.account_topic_ack(subscription, entry, now_us)
+                self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._dispatcher.account_topic_ack(subscription, entry, now_us)
 
     def _check_grave(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
-        log = self._broker.queues.get(entry.log)
-        if from_log(entry) and log is not None and self._broker.dead_letters.is_in_grave(log, entry):
+        log = self._queues.get(entry.log)
+        if from_log(entry) and log is not None and self._dead_letters.is_in_grave(log, entry):
             raise RequestRefused(
                 f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
             )
@@ -166,29 +193,27 @@ class Acknowledgements:
         subscription, key = held
         entry = subscription.unacked.pop(key)
         self._give_back_credit(subscription, (entry,))
-        if (log := self._broker.queues.get(entry.log)) is not None:
-            self._broker.dead_letters.expire(log, entry, client.client_id)
+        if (log := self._queues.get(entry.log)) is not None:
+            self._dead_letters.expire(log, entry, client.client_id)
 
     def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         if subscription.abroad:
-            self._broker.placement.abroad.give_credit(subscription, (entry,))
-        self._broker.dispatcher.resume(subscription)
+            self._placement.abroad.give_credit(subscription, (entry,))
+        self._dispatcher.resume(subscription)
         cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
         if client.bridge:
-            self._broker.dead_letters.record(
-                BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None
-            )
+            self._dead_letters.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
         if from_log(entry):
-            log, again = self._broker.queues[entry.log], not reason
-            self._broker.redelivery.reject(log, entry, client.client_id, cause, again=again)
+            log, again = self._queues[entry.log], not reason
+            self._redelivery.reject(log, entry, client.client_id, cause, again=again)
         elif isinstance(entry, RemoteLogEntry):
             entry.keeper.rejected(entry)
         else:
-            self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
-            self._broker.dead_letters.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
+            self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+            self._dead_letters.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
 def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, LogEntry]]:

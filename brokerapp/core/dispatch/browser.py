@@ -30,7 +30,17 @@ from brokerapp.store import StoredLogEntry
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        ConsumersPort,
+        Destinations,
+        DispatcherPort,
+        ExpirationPort,
+        Queues,
+        Replies,
+        RoutingPort,
+        TopicSubscribers,
+    )
 
 #: What ActiveMQ lets a browser hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = 500
@@ -41,8 +51,19 @@ MAX_GIVEN = 50
 class Browsers:
     """What concerns browsers. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        consumers: ConsumersPort,
+        dispatcher: TopicSubscribers,
+        expiration: ExpirationPort,
+        queues: Queues,
+        replies: Replies,
+        routing: RoutingPort,
+    ) -> None:
+        self._context, self._consumers, self._dispatcher = context, consumers, dispatcher
+        self._expiration, self._queues, self._replies, self._routing = expiration, queues, replies, routing
 
     @staticmethod
     def check(subscribe: SubscribeCommand, targets: Iterable[Destination]) -> None:
@@ -55,7 +76,7 @@ class Browsers:
 
     def prefetch(self, queue: Destination) -> int:
         """How much a browser may hold when it does not say."""
-        policy = self._broker.topology.policy_for(queue)
+        policy = self._routing.table.policy_for(queue)
         wanted = policy.queue_browser_prefetch if policy is not None else None
         return DEFAULT_PREFETCH if wanted is None else wanted
 
@@ -63,8 +84,15 @@ class Browsers:
         """Let the queues exist that it names, as in ActiveMQ; it starts when its SUBSCRIBE is confirmed."""
         for target in subscription.destinations:
             if not target.is_pattern:
-                self._broker.queues.ensure(target)
-        subscription.browse = BrowseCursor(self._broker, subscription)
+                self._queues.ensure(target)
+        subscription.browse = BrowseCursor(
+            subscription=subscription,
+            context=self._context,
+            consumers=self._consumers,
+            dispatcher=self._dispatcher,
+            expiration=self._expiration,
+            queues=self._queues,
+        )
 
     def settle(self, client: Client, subscription: Subscription, key: str, settle: SettleCommand) -> None:
         """An ACK makes room for more of the snapshot. Raises RequestRefused for a NACK: nothing was consumed."""
@@ -74,14 +102,26 @@ class Browsers:
             client.transaction(settle.transaction)  # it must be open; to abort it changes nothing
         subscription.credit += len(take(subscription, key))
         subscription.browse.go_on()
-        self._broker.barrier(client, settle.receipt)
+        self._replies.barrier(client, settle.receipt)
 
 
 class BrowseCursor:
     """One snapshot on its way."""
 
-    def __init__(self, broker: Broker, subscription: Subscription) -> None:
-        self._broker, self._subscription = broker, subscription
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        consumers: ConsumersPort,
+        dispatcher: DispatcherPort,
+        expiration: ExpirationPort,
+        queues: Destinations,
+        subscription: Subscription,
+    ) -> None:
+        self._commits = context.commits
+        self._consumers, self._dispatcher, self._expiration = consumers, dispatcher, expiration
+        self._queues = queues
+        self._subscription = subscription
         self._logs: deque[MessageLog] = deque()  # not read to their end
         self._page: deque[LogEntry] = deque()
         self._after = self._upto = 0
@@ -91,12 +131,12 @@ class BrowseCursor:
     def begin(self) -> None:
         """The snapshot is taken now."""
         self._subscription.started = True
-        consuming, found = self._broker.consumers, {}
+        consuming, found = self._consumers, {}
         for target in self._subscription.destinations:
             found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
         self._reading = True
-        self._broker.commits.ask(lambda store: store.logs.last_seq(), self._begun)
+        self._commits.ask(lambda store: store.logs.last_seq(), self._begun)
 
     def _begun(self, last: int) -> None:
         """It shows what was stored until now, at whichever node."""
@@ -114,7 +154,7 @@ class BrowseCursor:
         subscription = self._subscription
         if self._over or not subscription.started:
             return
-        self._broker.dispatcher.dirty[subscription.client] = None
+        self._dispatcher.wake(subscription.client)
         while self._page and subscription.ready:
             self._give()
         if self._page or self._reading or subscription.client.blocked:
@@ -132,7 +172,7 @@ class BrowseCursor:
         ack_ids: list[str] = []
         if subscription.ack_mode != "auto":
             subscription.credit -= count
-            ack_ids = self._broker.dispatcher.ack_ids(subscription, entries)
+            ack_ids = self._dispatcher.ack_ids(subscription, entries)
         client.delivered += count
         client.sink.deliver(subscription, entries, ack_ids)
 
@@ -142,21 +182,21 @@ class BrowseCursor:
             ordering = any(reason.startswith(ORDERING) for reason in log.stopped)
             self._place = by_number if ordering else log.place
         if self._place is by_number:
-            self._broker.commits.read(log.name, after, PAGE, self._loaded)
+            self._commits.read(log.name, after, PAGE, self._loaded)
         else:
-            self._broker.commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), self._loaded)
+            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), self._loaded)
 
     def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False
         if self._over:
             return
         log, now_ms = self._logs[0], clock.now_ms()
-        if not self._broker.queues.holds(log):  # deleted meanwhile
+        if not self._queues.holds(log):  # deleted meanwhile
             found = []
         entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]
         in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
         if late:
-            self._broker.expiration.sweep((log,))
+            self._expiration.sweep((log,))
         self._page.extend(each for each in in_time if self._shows(log, each))
         if found and (self._place is not by_number or len(entries) == len(found)):
             self._after = self._place(found[-1])

@@ -22,19 +22,30 @@ MAX_DESTINATIONS = 100_000
 DEAD_LETTERS = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 
 
+def _nothing() -> None:
+    """Nobody does anything about it."""
+
+
+def _ignore(_destination: Destination) -> None:
+    """Nobody wants to know."""
+
+
 class DestinationCounters:
     """Numbers by destination."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        on_added: Callable[[Destination], None] = _ignore,
+        on_removed: Callable[[Destination], None] = _ignore,
+        on_crowded: Callable[[], None] = _nothing,
+    ) -> None:
         self._by_destination: dict[Destination, DestinationStats] = {}
         self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
         self._gone: set[Destination] = set()
         self._told_gone: dict[Destination, int] = {}  # and with which snapshot, in that order
-        #: Told of a destination that has numbers from now on, and of one that has none any more.
-        self.appeared: Callable[[Destination], None] = _ignore
-        self.vanished: Callable[[Destination], None] = _ignore
-        #: Asked to forget some when there are more than `most`.
-        self.crowded: Callable[[], None] = _nothing
+        self._on_added, self._on_removed = on_added, on_removed
+        self._on_crowded = on_crowded  # asked to forget some when there are more than `most`
         self.bound = self.most = MAX_DESTINATIONS
 
     def __contains__(self, destination: Destination) -> bool:
@@ -48,9 +59,9 @@ class DestinationCounters:
             self._gone.discard(destination)
             self._told_gone.pop(destination, None)
             self.changed.add(stats)
-            self.appeared(destination)
+            self._on_added(destination)
             if len(self._by_destination) > self.most:
-                self.crowded()
+                self._on_crowded()
                 self.most = max(self.bound, len(self._by_destination) + self.bound // 10)
         return stats
 
@@ -63,7 +74,7 @@ class DestinationCounters:
         stats = self._by_destination.pop(destination, None)
         if stats is not None:
             self.changed.discard(stats)
-            self.vanished(destination)
+            self._on_removed(destination)
         self._gone.add(destination)
 
     def known(self) -> list[Destination]:
@@ -102,14 +113,6 @@ class DestinationCounters:
         count = max(MOST_AT_ONCE, sum([not each.version for each in changed]))
         self.changed.update(changed[count:])
         return changed[:count], gone
-
-
-def _nothing() -> None:
-    """Nobody does anything about it."""
-
-
-def _ignore(_destination: Destination) -> None:
-    """Nobody wants to know."""
 
 
 def _new(destination: Destination) -> DestinationStats:

@@ -13,8 +13,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.clients.bridge_clients import bringer
-from brokerapp.core.dispatch.counters import DestinationCounters
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -29,21 +27,24 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
 from brokerapp.tracing.consumers import ConsumerRecorder
-from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
 
 if TYPE_CHECKING:
-    from brokerapp.core.advisories import Advisories
-    from brokerapp.nodes.links.protocol import ConsumerIdentity
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.core.ports import (
+        AdvisoriesPort,
+        Authorizer,
+        BrokerContext,
+        DeadLettersPort,
+        Placement,
+        RemoteClient,
+        RetainedPort,
+    )
 
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
 _original = attrgetter("original")
 _expires = attrgetter("message.expires")
-#: Whether a consumer may read (or create) a destination: a pattern matches also what it may not.
-May = Callable[[Subscription, str, Destination], bool]
 
 
 class Dispatcher:
@@ -51,14 +52,17 @@ class Dispatcher:
 
     def __init__(
         self,
-        committer: GroupCommit,
-        recorder: TraceRecorder,
-        stats: DestinationCounters,
-        expired: Callable[[MessageLog, LogEntry], None],
-        may: May,
+        *,
+        context: BrokerContext,
+        advisories: AdvisoriesPort,
+        authorizer: Authorizer,
+        dead_letters: DeadLettersPort,
+        placement: Placement,
+        retained: RetainedPort,
     ) -> None:
-        self._committer, self._recorder, self._stats = committer, recorder, stats
-        self._expired, self._may = expired, may
+        self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
+        self._advisories, self._dead_letters, self._may = advisories, dead_letters, authorizer.may
+        self._placement, self._retained = placement, retained
         self._topics: dict[DestinationKind, DestinationTrie[Subscription]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
@@ -67,17 +71,23 @@ class Dispatcher:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
-        #: Notes what reaches a topic; what its subscribers get of it.
-        self.remember: Callable[[Message, RoutedCopy], Message] = lambda message, _copy: message
         self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
-        self.lose: Callable[..., None] = lambda *_, **_expired: None  #: see Failures.lose
-        self.sound: Callable[[MessageLog, list[StoredLogEntry]], object] = lambda _log, found: (
-            found
-        )  #: see Failures.sound
         self.stopped = False  #: the node ends: nothing more is given out
-        self.consumers = ConsumerRecorder(recorder)  #: who consumes from where, for the record
-        self.advisories: Advisories  #: the broker's
-        self.homes: Homes  #: the broker's
+        self.consumers = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
+
+    # -- what is to be done at the next tick
+
+    def touch(self, log: MessageLog) -> None:
+        """Dispatch from this log at the next tick."""
+        self.touched[log] = None
+
+    def untouch(self, log: MessageLog) -> None:
+        """Dispatch from this log no more: it is gone."""
+        self.touched.pop(log, None)
+
+    def wake(self, client: Client) -> None:
+        """Flush what this client is to be sent at the next tick."""
+        self.dirty[client] = None
 
     # -- once a tick
 
@@ -111,13 +121,13 @@ class Dispatcher:
         def loaded(found: list[StoredLogEntry]) -> None:
             load((entry_of(log.name, each) for each in found), window)
             if window == log.window:
-                self.sound(log, found)
+                self._dead_letters.sound(log, found)
             self.touched[log] = None
 
         if log.rules.prioritized:
-            self._committer.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), loaded)
+            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), loaded)
         else:
-            self._committer.read(log.name, after, PAGE, loaded)
+            self._commits.read(log.name, after, PAGE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -126,7 +136,7 @@ class Dispatcher:
         if subscription.pending:
             self.waiting[subscription] = None
         if subscription.abroad:
-            self.homes.abroad.drain(subscription)
+            self._placement.abroad.drain(subscription)
         if subscription.browse is not None:
             subscription.browse.go_on()
 
@@ -140,17 +150,17 @@ class Dispatcher:
             entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
             for entry in expired:
                 subscription.credit += 1
-                self._expired(log, entry)
+                self._dead_letters.expire(log, entry)
             if expired and log.ready:
                 self.touched[log] = None
         client: Client = subscription.client
         log.counts.handed_out([entry.message.born_us for entry in entries], now_us)
-        self._stats.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
         client.delivered += len(entries)
         self.dirty[client] = None
         self._record(DISPATCH, log, entries, client.client_id, now_us)
-        if self.advisories.watching:
-            self.advisories.dispatched(log.destination, entries)
+        if self._advisories.watching:
+            self._advisories.dispatched(log.destination, entries)
         if subscription.ack_mode != "auto":
             client.sink.deliver(subscription, entries, self.ack_ids(subscription, entries))
             return
@@ -159,9 +169,9 @@ class Dispatcher:
             self.touched[log] = None
         client.sink.deliver(subscription, entries, ())
         self.acked(log, entries, client, time.time_ns() // 1000)
-        self._committer.settle(entries)
+        self._commits.settle(entries)
 
-    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | ConsumerIdentity, now_us: int) -> None:
+    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int) -> None:
         """A consumer is done with these messages of a queue."""
         self.count_acked(log, entries)
         self.told_acked(log, entries, client, now_us)
@@ -169,25 +179,23 @@ class Dispatcher:
     def count_acked(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
         log.counts.left([entry.message for entry in entries])
-        self._stats.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
 
-    def told_acked(
-        self, log: MessageLog, entries: list[LogEntry], client: Client | ConsumerIdentity, now_us: int
-    ) -> None:
+    def told_acked(self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
         log.settled(entries)
-        self._stats.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
         if client.bridge:
             self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
         self._record(ACK, log, entries, client.client_id, now_us)
-        if self.advisories.watching:
-            self.advisories.consumed(log.destination, entries)
+        if self._advisories.watching:
+            self._advisories.consumed(log.destination, entries)
 
     def _record(self, kind: int, log: MessageLog, entries: list[LogEntry], consumer: str, now_us: int) -> None:
         for original, run in groupby(entries, _original):
             messages = [entry.message for entry in run]
             sent_to = native(original) if original else log.name
-            self._recorder.record(kind, now_us, messages, (log.name,), sent_to, consumer)
+            self._tracer.record(kind, now_us, messages, (log.name,), sent_to, consumer)
 
     @staticmethod
     def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]:
@@ -211,14 +219,14 @@ class Dispatcher:
         if not subscription.client.internal:
             self.consumers.on_subscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
-        self.homes.known.add_listener(topic)
+        self._placement.known.add_listener(topic)
 
     def part(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self.consumers.on_unsubscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
-        self.homes.known.remove_listener(topic)
+        self._placement.known.remove_listener(topic)
         self.waiting.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
@@ -235,23 +243,23 @@ class Dispatcher:
 
     def is_heard(self, topic: Destination) -> bool:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
-        return bool(self._topics[topic.kind].find(topic.name) or self.homes.known.sessions_listening(topic))
+        return bool(self._topics[topic.kind].find(topic.name) or self._placement.known.sessions_listening(topic))
 
     def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
-        stats = self._stats.of(copy.destination)
+        stats = self._counters.of(copy.destination)
         stats.arrived(BodySizes.of((message,)))
-        self._stats.changed.add(stats)
-        self.homes.known.publish_to_listeners(message, copy, bringer(message, sender))
+        self._counters.changed.add(stats)
+        self._placement.known.publish_to_listeners(message, copy, bringer(message, sender))
         self.spread(message, copy, sender)
 
     def spread(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:
         """The same to those on this node."""
-        message = self.remember(message, copy)
+        message = self._retained.published(message, copy)
         wants = SelectorEvaluation(topic_entry(message, copy), copy.destination)
         subscribers = self.subscribers(copy.destination)
-        if self.advisories.watching:
-            self.advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
+        if self._advisories.watching:
+            self._advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
         for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
@@ -283,12 +291,12 @@ class Dispatcher:
     def _discard(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic is not kept for a subscriber that is too slow."""
         topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
-        stats = self._stats.of(topic)
+        stats = self._counters.of(topic)
         stats.DroppedCount += 1
-        self._stats.changed.add(stats)
+        self._counters.changed.add(stats)
         subscription.discarded += 1
-        self.advisories.discarded(subscription, entry)
-        self.lose(entry, "discarded for a slow subscriber", consumer)
+        self._advisories.discarded(subscription, entry)
+        self._dead_letters.lose(entry, "discarded for a slow subscriber", consumer)
 
     def _drain(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
@@ -299,7 +307,7 @@ class Dispatcher:
                 self._give_remote(subscription, entry, now_us // 1000)
                 continue
             if 0 < entry.message.expires <= now_us // 1000:
-                self.lose(entry, "expired", subscription.client.client_id, expired=True)
+                self._dead_letters.lose(entry, "expired", subscription.client.client_id, expired=True)
                 continue
             self._give_from_topic(subscription, entry, now_us)
         if not pending:
@@ -327,30 +335,30 @@ class Dispatcher:
 
     def _give_from_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
-        stats = self._stats.of(topic)
+        stats = self._counters.of(topic)
         stats.handed_out((entry.message.born_us,), now_us)
         consumer = subscription.client.client_id
-        self._recorder.record_one(
+        self._tracer.record_one(
             DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
         )
-        if self.advisories.watching:
-            self.advisories.dispatched(topic, (entry,))
+        if self._advisories.watching:
+            self._advisories.dispatched(topic, (entry,))
         if subscription.ack_mode == "auto":
             self.account_topic_ack(subscription, entry, now_us)
         else:
             stats.InFlightCount += 1
-        self._stats.changed.add(stats)
+        self._counters.changed.add(stats)
         self._hand_over(subscription, entry)
 
     def account_topic_ack(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""
         topic = Destination.parse(entry.shown)
-        stats = self._stats.of(topic)
+        stats = self._counters.of(topic)
         stats.left((entry.message,))
-        self._stats.changed.add(stats)
-        if self.advisories.watching:
-            self.advisories.consumed(topic, (entry,))
+        self._counters.changed.add(stats)
+        if self._advisories.watching:
+            self._advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)
         client: Client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
-            self._recorder.record_one(kind, now_us, entry.message, entry.log, original, client.client_id, None)
+            self._tracer.record_one(kind, now_us, entry.message, entry.log, original, client.client_id, None)

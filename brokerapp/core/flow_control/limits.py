@@ -17,7 +17,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store import SHARED, STORE, TEMP
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, DurablesPort, RoutingPort, TopicSubscribers
 
 #: Bytes a message that waits for a subscriber of a topic counts beside its body, so that many empty ones are many.
 #: ActiveMQ counts as much for what is no body.
@@ -29,15 +29,18 @@ MAX_REMEMBERED = 100_000
 class DestinationLimits:
     """What the policies in force say of room. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self, *, context: BrokerContext, dispatcher: TopicSubscribers, durables: DurablesPort, routing: RoutingPort
+    ) -> None:
+        self._commits = context.commits
+        self._dispatcher, self._durables, self._routing = dispatcher, durables, routing
         self.of_topics = False  #: whether some topic is bounded: else nobody needs to ask
         self._of_logs: dict[str, int] = {}  # as far as they were asked
         self.refresh()
 
     def refresh(self) -> None:
         """Other policies are in force."""
-        policies = self._broker.topology.definitions.policies
+        policies = self._routing.table.definitions.policies
         self._of_logs.clear()
         self.of_topics = any(
             each.destination.kind is DestinationKind.TOPIC and topic_bound_of(each).bytes for each in policies
@@ -50,15 +53,15 @@ class DestinationLimits:
         except InvalidDestination:  # whoever asks is in the middle of a batch, and is not to fail for a name
             return None
         if destination.kind is DestinationKind.SUBSCRIPTION:
-            durable = self._broker.durables.known(name)
+            durable = self._durables.known(name)
             if durable is None:
                 return None
             destination = durable.subscription.topics[0]
-        return self._broker.topology.policy_for(destination)
+        return self._routing.table.policy_for(destination)
 
     def of_log(self, name: str) -> int:
         """Bytes a log may hold in the store; 0: no limit of its own. Asked for every log of every batch."""
-        if not self._broker.topology.definitions.policies:
+        if not self._routing.table.definitions.policies:
             return 0
         known = self._of_logs.get(name)
         if known is None:
@@ -70,11 +73,11 @@ class DestinationLimits:
     @property
     def is_disk_low(self) -> bool:
         """Whether the store accepts no messages for want of disk space."""
-        return self._broker.commits.limits.is_disk_low
+        return self._commits.limits.is_disk_low
 
     def is_full(self, topic: Destination) -> bool:
         """Whether one of its subscribers has as much waiting as the topic may hold."""
-        bound = topic_bound_of(self._broker.topology.policy_for(topic)).bytes
+        bound = topic_bound_of(self._routing.table.policy_for(topic)).bytes
         return bound > 0 and self._waiting(topic) >= bound
 
     def room(self, place: str) -> float:
@@ -84,7 +87,7 @@ class DestinationLimits:
         destination = None if place in SHARED else Destination.parse(place)
         if destination is None or destination.is_queue:
             return float("inf")
-        bound = topic_bound_of(self._broker.topology.policy_for(destination)).bytes
+        bound = topic_bound_of(self._routing.table.policy_for(destination)).bytes
         return bound - self._waiting(destination) if bound else float("inf")
 
     def full_topic(self, placed: Sequence[RoutedMessage]) -> str | None:
@@ -94,17 +97,16 @@ class DestinationLimits:
 
     def _waiting(self, topic: Destination) -> int:
         waiting = (
-            each.pending_bytes + MESSAGE_BYTES * len(each.pending)
-            for each in self._broker.dispatcher.subscribers(topic)
+            each.pending_bytes + MESSAGE_BYTES * len(each.pending) for each in self._dispatcher.subscribers(topic)
         )
         return max(waiting, default=0)
 
     def describe(self, place: str) -> str:
         """That a place is full, for whoever is told so."""
         if place == STORE:
-            return self._broker.commits.limits.disk.shortage if self.is_disk_low else "the broker's store is full"
+            return self._commits.limits.disk.shortage if self.is_disk_low else "the broker's store is full"
         if place == TEMP:
-            limit = self._broker.commits.limits.temp
+            limit = self._commits.limits.temp
             return f"the broker's room for messages that are not persistent is full (tempUsage {limit} bytes)"
         bound = self._bound(place)
         return f"{place} is full ({bound.name} {bound.bytes} bytes)"

@@ -15,11 +15,11 @@ again goes with it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from brokerapp.core.flow_control.wait_queue import BlockedSend, WaitQueue
+from brokerapp.core.writes.wait_queue import BlockedSend, WaitQueue
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.policy.send_timeout import patience_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
@@ -29,9 +29,15 @@ from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.core.publishing.batch_publisher import ClientBatchWrite
-    from brokerapp.core.publishing.pending_write import ClientWrite
+    from brokerapp.core.ports import (
+        BatchPublisherPort,
+        BrokerContext,
+        DispatchQueue,
+        LimitsPort,
+        MessageWriterPort,
+        PressureAdvisories,
+    )
+    from brokerapp.core.writes.pending_write import ClientBatchWrite, ClientWrite
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +56,25 @@ TRY_AGAIN_MS = 1_000
 class FlowControl:
     """Who waits for room. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: PressureAdvisories,
+        batches: BatchPublisherPort,
+        clients: Mapping[str, Client],
+        dispatcher: DispatchQueue,
+        limits: LimitsPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._settings, self._timers, self._commits, self._counters = (
+            context.settings,
+            context.timers,
+            context.commits,
+            context.counters,
+        )
+        self._advisories, self._batches, self._clients = advisories, batches, clients
+        self._dispatcher, self._limits, self._writer = dispatcher, limits, writer
         self.places: dict[str, WaitQueue] = {}
         self.bytes = 0  #: of messages in all that waits
         self._refusing: dict[WaitQueue, None] = {}  # in the batch that the store reports on
@@ -65,30 +88,30 @@ class FlowControl:
     @property
     def watchful(self) -> bool:
         """Whether sends are to come by here, rather than go to the store at once."""
-        return bool(self.places) or self._broker.limits.of_topics or self._broker.limits.is_disk_low
+        return bool(self.places) or self._limits.of_topics or self._limits.is_disk_low
 
     def is_free(self, placed: Sequence[RoutedMessage]) -> bool:
         """Whether no topic on the way of these messages is full, nor waited for."""
         if not self.watchful:
             return True
-        return not self._topic_in_row(placed) and self._broker.limits.full_topic(placed) is None
+        return not self._topic_in_row(placed) and self._limits.full_topic(placed) is None
 
     def submit(self, unit: ClientWrite) -> None:
         """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
-        place, bounds = self._place_of(unit), self._broker.limits
+        place, bounds = self._place_of(unit), self._limits
         full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.ways else None)
         if place is None and full is not None:
             place = WaitQueue(full, clock.now_ms())
             self._tell(unit, place)
         if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
-            self._broker.commits.submit(unit, unit.given)
+            self._commits.submit(unit, unit.given)
         elif (reason := self._join(unit, place)) is not None:
-            self._broker.writer.refuse(unit, reason)
+            self._writer.refuse(unit, reason)
 
     def disk_changed(self) -> None:
         """The disk of the store has less space, or more: what would wait for the store to have some is answered."""
-        if self._broker.limits.is_disk_low:
-            for each in self._broker.commits.withdraw(self._is_refusable):
+        if self._limits.is_disk_low:
+            for each in self._commits.withdraw(self._is_refusable):
                 self._call_back(each)
 
     def _is_refusable(self, unit: PendingWrite | BatchWrite) -> bool:
@@ -102,12 +125,12 @@ class FlowControl:
         if full == GONE:
             return "it is done already"
         if self._comes_again(unit):
-            self._broker.writer.withdraw(unit)
+            self._writer.withdraw(unit)
             return None
         if self._closed:
-            return f"{self._broker.limits.describe(full)}, and the broker stops"
+            return f"{self._limits.describe(full)}, and the broker stops"
         if not unit.placed:  # what is to be delivered later has no way yet on which it could wait
-            return self._broker.limits.describe(full)
+            return self._limits.describe(full)
         waiting = unit.waiting
         if waiting is None:
             place = self.places.get(full) or WaitQueue(full, clock.now_ms())
@@ -125,7 +148,7 @@ class FlowControl:
 
     def _tell(self, unit: ClientWrite, place: WaitQueue) -> None:
         """Tell those who listen that somebody sends more than there is room for; once while they wait."""
-        destination, advisories = place.blamed(unit), self._broker.advisories
+        destination, advisories = place.blamed(unit), self._advisories
         if place.name not in self.places:
             advisories.full(destination, place.name if place.name in SHARED else "memory")
         if not unit.client.waiting:
@@ -162,10 +185,10 @@ class FlowControl:
         """Wait at the end of the row; or the reason why not."""
         client, patience = unit.client, self._patience(unit, place)
         if patience == 0:
-            return self._broker.limits.describe(place.name)
+            return self._limits.describe(place.name)
         reason = self._too_much(client, unit.size)
         if reason is not None:
-            return f"{self._broker.limits.describe(place.name)}, and {reason}"
+            return f"{self._limits.describe(place.name)}, and {reason}"
         now_ms = clock.now_ms()
         unit.waiting = BlockedSend(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
         place.row[unit.waiting] = None
@@ -174,9 +197,9 @@ class FlowControl:
         client.waiting += 1
         client.waiting_bytes += unit.size
         client.read_or_not()
-        stats = self._broker.counters.of(place.blamed(unit))
+        stats = self._counters.of(place.blamed(unit))
         stats.BlockedSends += 1
-        self._broker.counters.changed.add(stats)
+        self._counters.changed.add(stats)
         return None
 
     def _too_much(self, client: Client, size: int) -> str | None:
@@ -197,8 +220,8 @@ class FlowControl:
             return None
         first = next((rows[0][0] for rows in unit.ways if rows), "")
         name = first if place.name in SHARED else place.name
-        policy = self._broker.limits.policy_of(name) if name else None
-        settings = self._broker.settings
+        policy = self._limits.policy_of(name) if name else None
+        settings = self._settings
         return patience_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
 
     def _opened(self, place: WaitQueue) -> WaitQueue:
@@ -206,8 +229,8 @@ class FlowControl:
         if place.name not in self.places:
             self.places[place.name] = place
             if len(self.places) == 1:
-                self._broker.commits.done = self._look
-                self._broker.dispatcher.drained = self._try_topics
+                self._commits.done = self._look
+                self._dispatcher.drained = self._try_topics
                 self._tick_soon()
         return place
 
@@ -225,9 +248,9 @@ class FlowControl:
         self._leave_row(waiting)
         self._passing[place] = None
         self.bytes -= unit.size
-        stats = self._broker.counters.of(place.blamed(unit))
+        stats = self._counters.of(place.blamed(unit))
         stats.TotalBlockedTime += clock.now_ms() - waiting.since_ms
-        self._broker.counters.changed.add(stats)
+        self._counters.changed.add(stats)
         client.started_unit(unit.size)
         client.waiting -= 1
         client.waiting_bytes -= unit.size
@@ -245,12 +268,12 @@ class FlowControl:
         gone = [each for place in self.places.values() for each in place.row if each.unit.client is client]
         for each in gone:
             if not each.tried and self._comes_again(each.unit):
-                self._broker.writer.withdraw(each.unit)
+                self._writer.withdraw(each.unit)
 
     def _comes_again(self, unit: ClientWrite) -> bool:
         """Whether the bridge that sent it is gone, and the other broker keeps it for want of a receipt."""
         client = unit.client
-        return bool(client.bridge) and unit.receipt is not None and client.id not in self._broker.clients
+        return bool(client.bridge) and unit.receipt is not None and client.id not in self._clients
 
     def close(self) -> None:
         """The node stops: who still waits is told that nothing came of it."""
@@ -259,9 +282,7 @@ class FlowControl:
         if waiting:
             logger.warning("%d sends that waited for room are refused: the broker stops", len(waiting))
         for each in waiting:
-            self._broker.writer.refuse(
-                each.unit, f"{self._broker.limits.describe(each.place.name)}, and the broker stops"
-            )
+            self._writer.refuse(each.unit, f"{self._limits.describe(each.place.name)}, and the broker stops")
 
     def _leave_row(self, waiting: BlockedSend) -> None:
         place = waiting.place
@@ -269,7 +290,7 @@ class FlowControl:
         if not place.row and self.places.get(place.name) is place:
             del self.places[place.name]
             if not self.places:
-                self._broker.commits.done = self._broker.dispatcher.drained = None
+                self._commits.done = self._dispatcher.drained = None
 
     # -- trying again
 
@@ -278,7 +299,7 @@ class FlowControl:
         refusing, self._refusing = self._refusing, {}
         passing, self._passing = self._passing, {}
         for place in refusing:
-            for each in self._broker.commits.withdraw(lambda unit, place=place: self._follows(unit, place)):
+            for each in self._commits.withdraw(lambda unit, place=place: self._follows(unit, place)):
                 self._call_back(each)
         left = {entry.log for unit in batch.units for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)
@@ -289,7 +310,7 @@ class FlowControl:
     def _call_back(self, unit: ClientWrite | ClientBatchWrite) -> None:
         if isinstance(unit, BatchWrite):
             unit.client.ended_unit(unit.size)
-            for each in self._broker.batches.split(unit, range(unit.count)):
+            for each in self._batches.split(unit, range(unit.count)):
                 self.submit(each)
         elif unit.waiting is not None:
             unit.waiting.was_tried()
@@ -300,19 +321,19 @@ class FlowControl:
         """Let the first in the row try again, more than the last time when that went well; one try after the other."""
         if place.tried:
             return
-        candidates = place.fitting(self._broker.limits.room(place.name))
+        candidates = place.fitting(self._limits.room(place.name))
         if all_that_settle:
             candidates += [each for each in islice(place.row, place.at_once, None) if each.unit.settles]
         place.try_more()
         place.tried_ms = clock.now_ms()
         for each in candidates:
             try:
-                self._broker.writer.renew(each.unit)
+                self._writer.renew(each.unit)
             except RequestRefused as error:
-                self._broker.writer.refuse(each.unit, str(error))
+                self._writer.refuse(each.unit, str(error))
                 continue
             each.is_tried()
-            self._broker.commits.submit(each.unit)
+            self._commits.submit(each.unit)
 
     def _try_topics(self) -> None:
         """Subscribers of topics took what waited for them."""
@@ -322,7 +343,7 @@ class FlowControl:
 
     def _tick_soon(self) -> None:
         if self._ticking is None:
-            self._ticking = self._broker.timers.at(clock.now_ms() + TICK_MS, self._tick)
+            self._ticking = self._timers.at(clock.now_ms() + TICK_MS, self._tick)
 
     def _tick(self) -> None:
         """Who waited long enough is refused; who waits is warned about; and the first try again now and then."""
@@ -331,8 +352,8 @@ class FlowControl:
             for each in [each for each in place.row if each.until_ms is not None and each.until_ms <= now_ms]:
                 if not each.tried:
                     waited = now_ms - each.since_ms
-                    sentence = f"{self._broker.limits.describe(place.name)}, and there was no room within {waited} ms"
-                    self._broker.writer.refuse(each.unit, sentence)
+                    sentence = f"{self._limits.describe(place.name)}, and there was no room within {waited} ms"
+                    self._writer.refuse(each.unit, sentence)
             self._warn(place, now_ms)
             if now_ms - place.tried_ms >= TRY_AGAIN_MS:
                 self._try(place, all_that_settle=True)
@@ -342,12 +363,12 @@ class FlowControl:
     # -- what is said
 
     def _warn(self, place: WaitQueue, now_ms: int) -> None:
-        policy = None if place.name in SHARED else self._broker.limits.policy_of(place.name)
+        policy = None if place.name in SHARED else self._limits.policy_of(place.name)
         interval = warning_interval_ms(policy)
         if place.row and interval and now_ms - place.warned_ms >= interval:
             place.warned_ms = now_ms
             logger.warning(
                 "%s: %d sends of %d connections wait for room, the first since %d ms",
-                self._broker.limits.describe(place.name), len(place.row), len({each.unit.client for each in place.row}),
+                self._limits.describe(place.name), len(place.row), len({each.unit.client for each in place.row}),
                 now_ms - next(iter(place.row)).since_ms,
             )  # fmt: skip

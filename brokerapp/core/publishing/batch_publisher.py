@@ -7,98 +7,100 @@ publishing.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.concurrent_dispatch import NOTHING
-from brokerapp.core.publishing.pending_write import ClientWrite
 from brokerapp.core.publishing.scheduler import MARK as SCHEDULED
+from brokerapp.core.writes.pending_write import ClientBatchWrite, ClientWrite
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.commands import SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Message, stored_alike
-from brokerapp.store import BatchWrite
+from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        ConcurrentDispatchPort,
+        DispatcherPort,
+        FlowControlPort,
+        LimitsPort,
+        MessageWriterPort,
+        PublisherPort,
+        Replies,
+        RoutingPort,
+    )
 
 #: Copies that one run may have the store make: longer ones are cut, so that batches stay what the committer wants.
 MAX_COPIES = 2_000
 
 
-class ClientBatchWrite(BatchWrite):
-    """A run with the client that waits for it."""
-
-    __slots__ = ("client", "destination", "given", "messages", "receipts", "route", "runs", "size", "sizes")
-
-    def __init__(
-        self,
-        runs: BatchPublisher,
-        client: Client,
-        messages: Sequence[Message],
-        receipts: Sequence[str | None],
-        destination: Destination,
-        route: Route,
-    ) -> None:
-        super().__init__(stored_alike(messages), route.groups[0].rows)
-        self.runs, self.client, self.messages, self.receipts = runs, client, messages, receipts
-        self.destination, self.route = destination, route
-        self.sizes = list(map(len, self.stored))
-        self.size = sum(self.sizes)
-        self.given = NOTHING  #: early
-
-    def done(self, seq: int, refused: Mapping[int, str]) -> None:
-        self.runs.finish(self, seq, refused)
-
-
 class BatchPublisher:
     """What concerns many messages sent at once. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        authorizer: Authorizer,
+        concurrent: ConcurrentDispatchPort,
+        dispatcher: DispatcherPort,
+        flow_control: FlowControlPort,
+        limits: LimitsPort,
+        publisher: PublisherPort,
+        replies: Replies,
+        routing: RoutingPort,
+        send_message: Callable[[Client, SendCommand], None],
+        writer: MessageWriterPort,
+    ) -> None:
+        self._commits, self._tracer = context.commits, context.tracer
+        self._authorizer, self._concurrent, self._dispatcher = authorizer, concurrent, dispatcher
+        self._flow_control, self._limits, self._publisher = flow_control, limits, publisher
+        self._replies, self._routing, self._send_message = replies, routing, send_message
+        self._writer = writer
 
     def send(self, client: Client, run: SendBatchCommand) -> None:
         """Publish. Raises RequestRefused, which holds for all; the receipts follow when the messages are stored."""
         way = self._way(client, run)
         if way is None:
             for send in run:
-                self._broker.attempt(client, self._broker.perform[SendCommand], send)
+                self._replies.attempt(client, self._send_message, send)
             return
         destination, route = way
-        self._broker.require(client, "write", destination)
-        messages = self._broker.publisher.messages(run.like, run.bodies)
+        self._authorizer.require(client, "write", destination)
+        messages = self._publisher.messages(run.like, run.bodies)
         if route.bound:
             for each in messages:
                 each.held = tuple(route.bound)
         client.sent += len(messages)
-        self._broker.tracer.record_enqueue(messages[0].born_us, messages, str(destination), client.client_id)
+        self._tracer.record_enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
-            self._broker.confirm(client, *run.receipts)
+            self._replies.confirm(client, *run.receipts)
             return
         length = max(1, MAX_COPIES // len(route.groups[0].rows))
         for start in range(0, len(messages), length):
             part = slice(start, start + length)
             unit = ClientBatchWrite(self, client, messages[part], run.receipts[part], destination, route)
-            unit.given = self._broker.concurrent.give(unit.messages, unit.sizes, route.groups)
+            unit.given = self._concurrent.give(unit.messages, unit.sizes, route.groups)
             client.started_unit(unit.size)
-            self._broker.commits.submit(unit, unit.given)
+            self._commits.submit(unit, unit.given)
 
     def _way(self, client: Client, run: SendBatchCommand) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
         like = run.like
         if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
             return None
-        if self._broker.flow_control.places or self._broker.limits.is_disk_low:
+        if self._flow_control.places or self._limits.is_disk_low:
             return None
         destination, *others = Destination.parse_list(like.destination)
         if others or destination.is_temporary or destination not in client.producing_to:
             return None
-        route = self._broker.topology.plans.get(destination)
+        route = self._routing.table.plans.get(destination)
         if route is None or route.groups is None or len(route.groups) != 1 or route.dropping:
             return None
-        if route.topics and self._broker.flow_control.watchful:
+        if route.topics and self._flow_control.watchful:
             return None
         return destination, route
 
@@ -109,7 +111,7 @@ class BatchPublisher:
         [group] = route.groups
         if client.pending or len(group.logs) > 1 or route.topics:
             return False
-        return self._broker.publisher.pass_through(messages, group, str(destination))
+        return self._publisher.pass_through(messages, group, str(destination))
 
     def finish(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None:
         """The store did what it could; what found no room goes on by itself."""
@@ -123,11 +125,11 @@ class BatchPublisher:
                 self._stored(run, slice(first, first + 1 + len(others)), seq + first)
                 continue
             for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
-                self._broker.writer.finish(unit, 0, refused[place])
+                self._writer.finish(unit, 0, refused[place])
 
     def split(self, run: ClientBatchWrite, places: Iterable[int]) -> list[ClientWrite]:
         """These messages of a run, each in a unit of its own."""
-        storing, units = self._broker.writer, []
+        storing, units = self._writer, []
         for place in places:
             placed = [RoutedMessage(run.messages[place], run.stored[place], run.destination, run.route)]
             appends = [(run.stored[place], run.rows)]
@@ -141,8 +143,8 @@ class BatchPublisher:
         messages = run.messages[part]
         [group] = run.route.groups
         given = {log: entries[part] for log, entries in run.given.items()}
-        self._broker.writer.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
+        self._writer.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
         for copy in run.route.topics:
             for message in messages:
-                self._broker.dispatcher.publish(message, copy, run.client)
-        self._broker.confirm(run.client, *run.receipts[part])
+                self._dispatcher.publish(message, copy, run.client)
+        self._replies.confirm(run.client, *run.receipts[part])

@@ -10,45 +10,67 @@ copied to several logs: a node that dies before it is stored would have given it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from brokerapp.core.writes.pending_write import NOTHING, Given
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.message import BodySizes, Message
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        ConsumersPort,
+        Destinations,
+        DispatcherPort,
+        FlowControlPort,
+        MessageWriterPort,
+        Placement,
+        RoutingPort,
+    )
+    from brokerapp.engine.clients.quotas import Quotas
 
 #: Copies that may be given early between one batch of the committer and the next. Where there are more the broker is
 #: busy: it is about throughput then, and costs less to give out a batch at a time. Also, acknowledgements that come
 #: before what they acknowledge is stored cut batches short.
 MAX_COPIES = 200
 
-#: What was given early of a unit's messages: all of them, in order, by the name of the log.
-Given = Mapping[str, Sequence[LogEntry]]
-NOTHING: Given = {}
-
 
 class ConcurrentDispatch:
     """What concerns delivery before the store's answer. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        consumers: ConsumersPort,
+        dispatcher: DispatcherPort,
+        flow_control: FlowControlPort,
+        placement: Placement,
+        queues: Destinations,
+        quotas: Quotas,
+        routing: RoutingPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._commits = context.commits
+        self._consumers, self._dispatcher, self._flow_control = consumers, dispatcher, flow_control
+        self._placement, self._queues, self._quotas = placement, queues, quotas
+        self._routing, self._writer = routing, writer
 
     def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[AppendGroup]) -> Given:
         """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
         if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable:
             return NOTHING
-        [group], broker, first = groups, self._broker, messages[0]
+        [group], first = groups, messages[0]
         [log], [row] = group.logs, group.rows
-        committer = broker.commits
+        committer = self._commits
         if committer.given + len(messages) > MAX_COPIES:
             return NOTHING
-        if broker.dispatcher.stopped or not broker.placement.is_sure():
+        if self._dispatcher.stopped or not self._placement.is_sure():
             return NOTHING
-        if 0 < first.expires <= first.born_us // 1000 or broker.flow_control.is_full(group.names):
+        if 0 < first.expires <= first.born_us // 1000 or self._flow_control.is_full(group.names):
             return NOTHING
         if not log.is_awaited or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
             return NOTHING
@@ -67,9 +89,9 @@ class ConcurrentDispatch:
         taken = log.give_early(entries)
         if not taken:
             return ()
-        self._broker.writer.arrived(log, messages, BodySizes.of(messages))
+        self._writer.arrived(log, messages, BodySizes.of(messages))
         for consumer, theirs in taken:
-            self._broker.dispatcher.give(log, consumer, theirs)
+            self._dispatcher.give(log, consumer, theirs)
         return entries
 
     def _has_room(self, log: MessageLog, size: int) -> bool:
@@ -78,16 +100,16 @@ class ConcurrentDispatch:
         What entries take beside their messages is not known here, so half of the store must be free, and half of the
         room for what is not persistent.
         """
-        broker, limits = self._broker, self._broker.commits.limits
-        coming = broker.quotas.share.pending_bytes + size
-        if limits.accepted and 2 * (broker.commits.used + coming) > limits.accepted:
+        limits = self._commits.limits
+        coming = self._quotas.share.pending_bytes + size
+        if limits.accepted and 2 * (self._commits.used + coming) > limits.accepted:
             return False
-        if limits.temp and 2 * (broker.commits.temp + coming) > limits.temp:
+        if limits.temp and 2 * (self._commits.temp + coming) > limits.temp:
             return False
-        return not broker.topology.definitions.policies or self._fits(log, size)
+        return not self._routing.table.definitions.policies or self._fits(log, size)
 
     def _fits(self, log: MessageLog, size: int) -> bool:
-        committer = self._broker.commits
+        committer = self._commits
         limit = committer.limits.of_log(log.name)
         if not limit:
             return True
@@ -100,12 +122,12 @@ class ConcurrentDispatch:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)
         if log.stranded or not log.consumers:
-            self._broker.consumers.return_stranded(log)
+            self._consumers.return_stranded(log)
 
     def never_stored(self, given: Given) -> None:
         """Nothing comes of what was given early: a limit refused it in the end."""
         for name, entries in given.items():
-            log = self._broker.queues.get(name)
+            log = self._queues.get(name)
             if log is not None:
                 log.never_stored(entries)
-                self._broker.consumers.return_stranded(log)
+                self._consumers.return_stranded(log)

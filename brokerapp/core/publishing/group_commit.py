@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.core.publishing.commit_port import CommitStore
+from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
 from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.store import (
@@ -24,7 +24,6 @@ from brokerapp.store import (
     CommitResult,
     PendingWrite,
     SettledEntry,
-    StoredLogEntry,
     StoreLimits,
 )
 
@@ -41,10 +40,6 @@ FIXED_BYTES, COPY_BYTES, SETTLED_BYTES = 4_000, 300, 200
 MAX_READS = 16
 #: Seconds between attempts to reach a store that does not answer.
 RETRY_SECONDS = 0.1
-
-ReadCallback = Callable[[list[StoredLogEntry]], None]
-#: A question to the store.
-Question = Callable[[CommitStore], Awaitable[Any]]
 
 
 def _nothing() -> None: ...

@@ -9,12 +9,11 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
-from brokerapp.core.publishing.pending_write import BridgedWrite, ClientWrite, ScheduledWrite, appends_of
+from brokerapp.core.writes.pending_write import NOTHING, BridgedWrite, ClientWrite, Given, ScheduledWrite, appends_of
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -27,7 +26,21 @@ from brokerapp.store import ScheduledJobChange
 from brokerapp.tracing.schema import DROP, FORWARD
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        AcknowledgementsPort,
+        AdvisoriesPort,
+        BridgesPort,
+        BrokerContext,
+        ConcurrentDispatchPort,
+        Destinations,
+        DispatcherPort,
+        FlowControlPort,
+        Placement,
+        PublisherPort,
+        Replies,
+        ScheduledJobsPort,
+        TemporariesPort,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +48,30 @@ logger = logging.getLogger(__name__)
 class MessageWriter:
     """What concerns that which must be stored. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        acknowledgements: AcknowledgementsPort,
+        advisories: AdvisoriesPort,
+        bridges: BridgesPort,
+        clients: Mapping[str, Client],
+        concurrent: ConcurrentDispatchPort,
+        dispatcher: DispatcherPort,
+        flow_control: FlowControlPort,
+        placement: Placement,
+        publisher: PublisherPort,
+        queues: Destinations,
+        replies: Replies,
+        scheduled_jobs: ScheduledJobsPort,
+        temporaries: TemporariesPort,
+    ) -> None:
+        self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
+        self._acknowledgements, self._advisories, self._bridges = acknowledgements, advisories, bridges
+        self._clients, self._concurrent, self._dispatcher = clients, concurrent, dispatcher
+        self._flow_control, self._placement, self._publisher = flow_control, placement, publisher
+        self._queues, self._replies, self._scheduled_jobs = queues, replies, scheduled_jobs
+        self._temporaries = temporaries
 
     def submit(
         self,
@@ -57,10 +92,10 @@ class MessageWriter:
         """
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs and self._broker.flow_control.is_free(placed):
-            self._broker.acknowledgements.account(settled)
+        if not appends and not stored and not client.pending and not jobs and self._flow_control.is_free(placed):
+            self._acknowledgements.account(settled)
             self.happened(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
-            self._broker.confirm(client, receipt)
+            self._replies.confirm(client, receipt)
             return
         kind = ScheduledWrite if jobs else BridgedWrite if handover else ClientWrite
         request = kind(
@@ -71,43 +106,43 @@ class MessageWriter:
         elif handover:
             request.handover, request.repeated = handover, ()
         client.started_unit(request.size)
-        flow = self._broker.flow_control
+        flow = self._flow_control
         if flow.watchful:
             flow.submit(request)
         else:
-            self._broker.commits.submit(request, given)
+            self._commits.submit(request, given)
 
     def asks(self, log: str) -> bool:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
-        found = self._broker.queues.get(log)
+        found = self._queues.get(log)
         return found is not None and (
-            found.follows or (found.away and self._broker.placement.append_notices.wants_entries(log))
+            found.follows or (found.away and self._placement.append_notices.wants_entries(log))
         )
 
     def finish(self, request: ClientWrite, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
         if refused:
-            reason = self._broker.flow_control.hold(request, refused)
+            reason = self._flow_control.hold(request, refused)
             if reason is not None:
                 self.refuse(request, reason)
             return
         if request.waiting is not None:
-            self._broker.flow_control.release(request.waiting)
+            self._flow_control.release(request.waiting)
         client.ended_unit(request.size)
         if request.settled:
-            self._broker.acknowledgements.account(request.settled)
+            self._acknowledgements.account(request.settled)
         if request.repeated and client.tally is not None:
             client.tally.repeated += len(request.repeated)
         if request.dropped or request.repeated:
             self._leave_out(placed, request.dropped, request.repeated)
         self.happened(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
-        self._broker.confirm(client, request.receipt)
+        self._replies.confirm(client, request.receipt)
 
     def _committed(self, placed: Sequence[RoutedMessage]) -> int:
         """Record that the messages of a transaction were sent, now, which is when copies of them are stored."""
         now_us = time.time_ns() // 1000
-        self._broker.publisher.record_sent(placed, now_us)
+        self._publisher.record_sent(placed, now_us)
         return now_us
 
     def refuse(self, request: ClientWrite, reason: str) -> None:
@@ -115,25 +150,23 @@ class MessageWriter:
         client, placed = request.client, request.placed
         self.withdraw(request, reason)
         error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
-        self._broker.refuse(client, error, request.receipt)
-        if client.id not in self._broker.clients:  # it cannot be told
+        self._replies.refuse(client, error, request.receipt)
+        if client.id not in self._clients:  # it cannot be told
             logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)
             for each in () if request.is_commit else placed:
                 sent_to, message = str(each.destination), each.message
-                self._broker.tracer.record_one(
-                    DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room"
-                )
+                self._tracer.record_one(DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room")
 
     def withdraw(self, request: ClientWrite, why: str = "the connection ended") -> None:
         """Nothing comes of what a client asked, and nobody is told."""
         if request.is_commit:
-            self._broker.publisher.record_rolled_back(request.placed, why)
+            self._publisher.record_rolled_back(request.placed, why)
         if request.waiting is not None:
-            self._broker.flow_control.release(request.waiting)
+            self._flow_control.release(request.waiting)
         request.client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
-        self._broker.concurrent.never_stored(request.given)
+        self._concurrent.never_stored(request.given)
 
     def renew(self, request: ClientWrite) -> None:
         """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
@@ -147,19 +180,19 @@ class MessageWriter:
         """
         for each in placed:
             if each.destination.is_temporary:
-                self._broker.temporaries.check(each.destination)
+                self._temporaries.check(each.destination)
         lost = [
             each
             for each in placed
-            if any(not self._broker.queues.holds(log) for group in each.route.groups for log in group.logs)
+            if any(not self._queues.holds(log) for group in each.route.groups for log in group.logs)
         ]
         for each in lost:
-            each.route = replace(each.route, groups=self._broker.publisher.groups(each.route))
+            each.route = replace(each.route, groups=self._publisher.groups(each.route))
         return bool(lost)
 
     def kept(self, jobs: Sequence[ScheduledJobChange]) -> None:
         """The store holds these messages until they are due."""
-        self._broker.scheduled_jobs.note(min([each.due_ms for each in jobs]))
+        self._scheduled_jobs.note(min([each.due_ms for each in jobs]))
 
     def happened(
         self, placed: Sequence[RoutedMessage], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
@@ -175,10 +208,10 @@ class MessageWriter:
                     self.stored([each.message], sizes, group, sent_to, seq, given, moved_us, kind)
                 seq += 1
             for copy in each.route.topics:
-                if self._broker.bridges.is_repeated(each.message, copy.destination, each.sender):
+                if self._bridges.is_repeated(each.message, copy.destination, each.sender):
                     continue
-                if not self._broker.temporaries.is_gone(copy.destination):
-                    self._broker.dispatcher.publish(each.message, copy, each.sender)
+                if not self._temporaries.is_gone(copy.destination):
+                    self._dispatcher.publish(each.message, copy, each.sender)
 
     def stored(
         self,
@@ -199,11 +232,11 @@ class MessageWriter:
         numbers = range(seq, seq + count)
         payloads = numbers if group.shared else (0,) * count
         deliveries = messages[0].deliveries
-        touched, before = self._broker.dispatcher.touched, self._broker.commits.before
-        deposits = self._broker.placement.append_notices
+        touch, before = self._dispatcher.touch, self._commits.before
+        deposits = self._placement.append_notices
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
-                self._broker.concurrent.stored(log, given[name], numbers, payloads)
+                self._concurrent.stored(log, given[name], numbers, payloads)
                 continue
             entries = ()
             if deposits.wants_entries(name) if log.away else log.consumers:
@@ -216,7 +249,7 @@ class MessageWriter:
             self.arrived(log, messages, bodies)
             if entries:
                 log.offer_run(entries, before.get(name))
-                touched[log] = None
+                touch(log)
             else:
                 log.offer_unseen(count, numbers[-1])
         self._record_stored(messages, group, sent_to, given, moved_us or messages[0].born_us, kind)
@@ -225,7 +258,7 @@ class MessageWriter:
         self, messages: Sequence[Message], group: AppendGroup, sent_to: str, given: Given, ts_us: int, kind: int
     ) -> None:
         """Record the copies. Logs count those that were given early from that moment on."""
-        recorder = self._broker.tracer
+        recorder = self._tracer
         if not given:
             recorder.record(kind, ts_us, messages, group.names, sent_to)
             return
@@ -237,13 +270,13 @@ class MessageWriter:
     def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
         self._count(log, sizes)
-        if self._broker.advisories.watching:
-            self._broker.advisories.delivered(log.destination, messages, heard=bool(log.consumers))
+        if self._advisories.watching:
+            self._advisories.delivered(log.destination, messages, heard=bool(log.consumers))
 
     def _count(self, log: MessageLog, sizes: BodySizes) -> None:
         """Each node counts what it stored, see nodes/shares.py."""
         log.counts.arrived(sizes)
-        self._broker.counters.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
 
     def _leave_out(
         self, placed: Sequence[RoutedMessage], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
@@ -266,9 +299,9 @@ class MessageWriter:
 
     def _drop(self, placed: RoutedMessage, log: MessageLog) -> None:
         log.counts.DroppedCount += 1
-        self._broker.counters.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
         message, sent_to = placed.message, str(placed.destination)
-        self._broker.tracer.record_one(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+        self._tracer.record_one(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
 
 
 def _named(destinations: Sequence[Destination]) -> str:

@@ -5,14 +5,14 @@ A client is a producer from its first message to a destination until it leaves, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, LifecycleAdvisories, RoutingPort, TemporariesPort
 
 #: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
 MAX_PRODUCING_TO = 10_000
@@ -21,8 +21,18 @@ MAX_PRODUCING_TO = 10_000
 class ProducerRegistry:
     """What concerns those who send. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: LifecycleAdvisories,
+        clients: Mapping[str, Client],
+        routing: RoutingPort,
+        temporaries: TemporariesPort,
+    ) -> None:
+        self._counters = context.counters
+        self._advisories, self._clients, self._routing = advisories, clients, routing
+        self._temporaries = temporaries
 
     def began(self, client: Client, destination: Destination) -> None:
         """A client begins to send there; where it sends to many places one of the others is forgotten."""
@@ -30,7 +40,7 @@ class ProducerRegistry:
             self._ended(client, client.producing_to.pop())
         client.producing_to.add(destination)
         self._count(destination, 1)
-        self._broker.advisories.producer_started(client, destination)
+        self._advisories.producer_started(client, destination)
 
     def left(self, client: Client) -> None:
         """A client sends nowhere any more."""
@@ -39,18 +49,18 @@ class ProducerRegistry:
 
     def _ended(self, client: Client, destination: Destination) -> None:
         self._count(destination, -1)
-        self._broker.temporaries.left_by(client, destination)
-        self._broker.advisories.producer_stopped(client, destination)
+        self._temporaries.left_by(client, destination)
+        self._advisories.producer_stopped(client, destination)
 
     def _count(self, destination: Destination, change: int) -> None:
-        stats = self._broker.counters.of(destination.physical)
+        stats = self._counters.of(destination.physical)
         stats.ProducerCount += change
-        self._broker.counters.changed.add(stats)
+        self._counters.changed.add(stats)
 
     def forget(self, *destinations: Destination) -> None:
         """These are deleted: who sends there again begins anew."""
         gone = {name for destination in destinations for name in self._names_of(destination)}
-        for client in self._broker.clients.values():
+        for client in self._clients.values():
             if not client.producing_to.isdisjoint(gone):
                 client.producing_to -= gone
 
@@ -59,6 +69,6 @@ class ProducerRegistry:
         yield destination
         name = destination.name
         if destination.is_queue:
-            binding = self._broker.topology.bindings.of(name)
+            binding = self._routing.table.bindings.of(name)
             for full in (f"::{name}", f"{name}::{name}", *([binding.id] if binding else [])):
                 yield from (Destination.queue(full), Destination.topic(full))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
+from brokerapp.core.writes.pending_write import NOTHING, Given
 from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -27,7 +27,23 @@ from brokerapp.store import PendingWrite
 from brokerapp.tracing.schema import BRIDGE_RECEIVE, FORWARD, ROLLBACK
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        ConcurrentDispatchPort,
+        CreationPort,
+        DispatcherPort,
+        DurablesPort,
+        ExpirationPort,
+        FlowControlPort,
+        MessageWriterPort,
+        ProducersPort,
+        Queues,
+        Replies,
+        RoutingPort,
+        TemporariesPort,
+    )
+    from brokerapp.engine.clients.quotas import Quotas
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +63,32 @@ def handover_key(send: SendCommand) -> str:
 class Publisher:
     """What concerns sending. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._prefix = f"ID:{broker.name}-{broker.session}:"
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        authorizer: Authorizer,
+        concurrent: ConcurrentDispatchPort,
+        creation: CreationPort,
+        dispatcher: DispatcherPort,
+        durables: DurablesPort,
+        expiration: ExpirationPort,
+        flow_control: FlowControlPort,
+        producers: ProducersPort,
+        queues: Queues,
+        quotas: Quotas,
+        replies: Replies,
+        routing: RoutingPort,
+        temporaries: TemporariesPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._settings, self._commits, self._tracer = context.settings, context.commits, context.tracer
+        self._authorizer, self._concurrent, self._creation = authorizer, concurrent, creation
+        self._dispatcher, self._durables, self._expiration = dispatcher, durables, expiration
+        self._flow_control, self._producers, self._queues = flow_control, producers, queues
+        self._quotas, self._replies, self._routing = quotas, replies, routing
+        self._temporaries, self._writer = temporaries, writer
+        self._prefix = f"ID:{context.name}-{context.session}:"
         self._first_line = f"message-id:{escape(self._prefix)}"
         self._messages = 0
 
@@ -62,18 +101,18 @@ class Publisher:
         known_by = handover_key(send) if message.persistent or send.receipt is not None else ""
         if message.persistent or known_by or client.pending or client.waiting or not self._passed_through(placed):
             given = self._give_early(placed[0]) if len(placed) == 1 and not known_by else NOTHING
-            self._broker.writer.submit(client, placed, (), send.receipt, given=given, handover=known_by)
+            self._writer.submit(client, placed, (), send.receipt, given=given, handover=known_by)
         else:
-            self._broker.confirm(client, send.receipt)
+            self._replies.confirm(client, send.receipt)
         if message.expires:
-            self._broker.expiration.arrived(placed)
+            self._expiration.arrived(placed)
 
     def _placed(self, client: Client, send: SendCommand) -> tuple[Message, list[RoutedMessage]]:
         """What a client sends, as a message with its ways."""
         message = self.message(send)
         targets = Destination.parse_list(send.destination)
         for each in targets:
-            self._broker.require(client, "write", each)
+            self._authorizer.require(client, "write", each)
         sent_to = list_of(send.destination)
         placed = [self.place(client, message, each, sent_to, noted=send.transaction is None) for each in targets]
         client.sent += 1
@@ -88,7 +127,7 @@ class Publisher:
             _, placed = self._placed(client, send)
             size = sum([len(each.stored) for each in placed])
             client.check_room(transaction, size)
-            self._broker.quotas.reserve(size)
+            self._quotas.reserve(size)
         except RequestRefused as error:
             if send.receipt is None:
                 transaction.failed = str(error)
@@ -96,12 +135,12 @@ class Publisher:
         transaction.placed += placed
         transaction.bytes += size
         transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
-        self._broker.confirm(client, send.receipt)
+        self._replies.confirm(client, send.receipt)
 
     def _give_early(self, placed: RoutedMessage) -> Given:
-        if not self._broker.flow_control.is_free((placed,)):
+        if not self._flow_control.is_free((placed,)):
             return NOTHING
-        return self._broker.concurrent.give([placed.message], [len(placed.stored)], placed.route.groups)
+        return self._concurrent.give([placed.message], [len(placed.stored)], placed.route.groups)
 
     def _passed_through(self, placed: Sequence[RoutedMessage]) -> bool:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
@@ -117,10 +156,10 @@ class Publisher:
         given = log.pass_through([LogEntry(name, 0, message, original=original, shown=shown) for message in messages])
         if not given:
             return False
-        self._broker.writer.arrived(log, messages, BodySizes.of(messages))
-        self._broker.tracer.record(FORWARD, messages[0].born_us, messages, group.names, sent_to)
+        self._writer.arrived(log, messages, BodySizes.of(messages))
+        self._tracer.record(FORWARD, messages[0].born_us, messages, group.names, sent_to)
         for consumer, entries in given:
-            self._broker.dispatcher.give(log, consumer, entries)
+            self._dispatcher.give(log, consumer, entries)
         return True
 
     @property
@@ -149,7 +188,7 @@ class Publisher:
     def messages(self, send: SendCommand, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
-        if (rules := self._broker.settings.time_stamping) is not None and send.handover is None:
+        if (rules := self._settings.time_stamping) is not None and send.handover is None:
             timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
             send = replace(send, timestamp=timestamp, expires=expires)
         persistent = self._is_persistent(send)
@@ -169,7 +208,7 @@ class Publisher:
 
     def _is_persistent(self, send: SendCommand) -> bool:
         """As its sender has it, unless the broker or, before that, the policy of where it is sent says otherwise."""
-        topology, forced = self._broker.topology, self._broker.settings.force_persistency
+        topology, forced = self._routing.table, self._settings.force_persistency
         if topology.forces_persistency:
             forced = forced_persistency(map(topology.policy_for, Destination.parse_list(send.destination)), forced)
         return send.persistent if forced is None else forced
@@ -190,17 +229,17 @@ class Publisher:
         if destination not in client.producing_to:
             self.check(destination)
             if destination.is_temporary:
-                self._broker.temporaries.sent_by(client, destination)
-            self._broker.producers.began(client, destination)
+                self._temporaries.sent_by(client, destination)
+            self._producers.began(client, destination)
         return self.on_its_way(message, destination, sent_to, client, noted=noted)
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when, as things are, no client may send there."""
         if destination.is_temporary:
-            self._broker.temporaries.check(destination)
+            self._temporaries.check(destination)
         elif destination.is_queue and destination.address is None:
-            self._broker.queues.check_direct(destination)
-        self._broker.creation.check(destination)
+            self._queues.check_direct(destination)
+        self._creation.check(destination)
 
     def on_its_way(
         self,
@@ -225,7 +264,7 @@ class Publisher:
             self._record_sent(each.message, each.destination, each.sender, now_us)
 
     def _record_sent(self, message: Message, destination: Destination, sender: Client | None, ts_us: int) -> None:
-        by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._broker.tracer
+        by, sent_to, recorder = sender.client_id if sender is not None else "", str(destination), self._tracer
         if sender is not None and sender.bridge:
             recorder.record_one(BRIDGE_RECEIVE, ts_us, message, sent_to, sent_to, by, None)
         recorder.record_enqueue(ts_us, (message,), sent_to, by or None)
@@ -235,7 +274,7 @@ class Publisher:
         now_us = time.time_ns() // 1000
         for each in placed:
             sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
-            self._broker.tracer.record_one(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
+            self._tracer.record_one(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
 
     def way(
         self,
@@ -251,10 +290,10 @@ class Publisher:
 
         Bound queues in `held` hold a copy of it elsewhere. What is kept for bridges to where it came from is spared.
         """
-        found = route(message, destination, self._broker.topology, sent_to, by, is_moved=is_moved)
+        found = route(message, destination, self._routing.table, sent_to, by, is_moved=is_moved)
         if held:
             found = without(found, held)
-        if message.path and (back := self._broker.durables.leading_back(message.path)):
+        if message.path and (back := self._durables.leading_back(message.path)):
             found = sparing(found, back)
         message = telling(message, found, held)
         if found.groups is None:
@@ -278,20 +317,20 @@ class Publisher:
             found.groups = self.groups(found)
         placed = RoutedMessage(message, message.stored() if found.groups else b"", destination, found)
         if not found.groups:
-            self._broker.writer.happened([placed], 0)
+            self._writer.happened([placed], 0)
             return
 
         def done(seq: int, refused: str) -> None:
             if not refused:
-                self._broker.writer.happened([placed], seq)
+                self._writer.happened([placed], seq)
 
-        self._broker.commits.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
+        self._commits.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
 
     def groups(self, found: Route) -> list[AppendGroup]:
         """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
         groups: list[AppendGroup] = []
         for copy in found.queues:
-            log = self._broker.queues.receiving(copy.destination)
+            log = self._queues.receiving(copy.destination)
             if log is None:
                 continue
             group = next((each for each in groups if log not in each.logs), None)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from brokerapp.core.writes.pending_write import JobWrite
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.store import GONE, PendingWrite, ScheduledJobChange, SettledEntry, StoredJob
+from brokerapp.store import GONE, ScheduledJobChange, StoredJob
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 from brokerapp.tracing.schema import DROP
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, DeadLettersPort, MessageWriterPort, RedeliveryPort, SchedulerPort
 
 logger = logging.getLogger(__name__)
 
@@ -33,23 +34,6 @@ RETRY_MS = 1_000
 FAULT_RETRY_MS = 60_000
 
 
-class JobWrite(PendingWrite):
-    """A unit with jobs."""
-
-    __slots__ = ("jobs",)
-
-    def __init__(
-        self,
-        jobs: Sequence[ScheduledJobChange],
-        appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
-        moves: bool = False,
-        then: Callable[[int, str], None] | None = None,
-        settles: Sequence[SettledEntry] = (),
-    ) -> None:
-        super().__init__(appends, settles, moves, then)
-        self.jobs = jobs
-
-
 class ScheduledJobs:
     """Does what is due, in order of time. A part of the broker.
 
@@ -57,16 +41,28 @@ class ScheduledJobs:
     unit that ends the job or puts it off. It may raise RequestRefused.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        dead_letters: DeadLettersPort,
+        redelivery: RedeliveryPort,
+        scheduler: SchedulerPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._timers, self._commits, self._tracer = context.timers, context.commits, context.tracer
+        self._dead_letters, self._writer = dead_letters, writer
         self._timer: Timer | None = None
         self._under_way = False
         self._put_off = 0  # of those that are due: they stay where they are
-        self.does: dict[JobPurpose, Callable[[str, int, ScheduledJob], None]] = {}
+        self.does: dict[JobPurpose, Callable[[str, int, ScheduledJob], None]] = {
+            JobPurpose.SEND: scheduler.deliver,
+            JobPurpose.RETURN: redelivery.come_back,
+        }
 
     def start(self) -> None:
         """Find out when the first job is due."""
-        self._broker.commits.ask(lambda store: store.schedules.next_due_ms(), self._wait)
+        self._commits.ask(lambda store: store.schedules.next_due_ms(), self._wait)
 
     def note(self, due_ms: int) -> None:
         """A job is due then."""
@@ -76,7 +72,7 @@ class ScheduledJobs:
     def _wait(self, due_ms: int | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None if due_ms is None else self._broker.timers.at(due_ms, self._begin)
+        self._timer = None if due_ms is None else self._timers.at(due_ms, self._begin)
 
     def _begin(self) -> None:
         self._timer = None
@@ -86,7 +82,7 @@ class ScheduledJobs:
 
     def _next_page(self) -> None:
         now_ms, skip = clock.now_ms(), self._put_off
-        self._broker.commits.ask(lambda store: store.schedules.read_jobs(0, now_ms, skip, PAGE), self._found)
+        self._commits.ask(lambda store: store.schedules.read_jobs(0, now_ms, skip, PAGE), self._found)
 
     def _found(self, due: list[StoredJob]) -> None:
         if not due:
@@ -94,7 +90,7 @@ class ScheduledJobs:
             if self._put_off:
                 self.note(clock.now_ms() + RETRY_MS)
             else:
-                self._broker.commits.ask(lambda store: store.schedules.next_due_ms(), self._found_next)
+                self._commits.ask(lambda store: store.schedules.next_due_ms(), self._found_next)
             return
         for each in due:
             try:
@@ -118,7 +114,7 @@ class ScheduledJobs:
     def _try_later(self, job: StoredJob) -> None:
         change = ScheduledJobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
         then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
-        self._broker.commits.submit(JobWrite([change], moves=True, then=then))
+        self._commits.submit(JobWrite([change], moves=True, then=then))
 
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:
@@ -128,21 +124,19 @@ class ScheduledJobs:
         """A job ends with nothing: where its message was to go is gone for good. That is recorded with its cause."""
         logger.warning("job %s is given up: %s is gone", id, to)
         now_us = time.time_ns() // 1000
-        self._broker.tracer.record_one(
-            DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone"
-        )
-        self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], moves=True))
+        self._tracer.record_one(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], moves=True))
 
     def _fail(self, id: str, job: ScheduledJob) -> None:
         """Let the damaged message of a job be a dead letter instead."""
-        placed = self._broker.dead_letters.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
+        placed = self._dead_letters.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
 
         def then(seq: int, refused: str) -> None:
             moved_us = time.time_ns() // 1000
-            self.outcome(refused, lambda: placed and self._broker.writer.happened([placed], seq, moved_us=moved_us))
+            self.outcome(refused, lambda: placed and self._writer.happened([placed], seq, moved_us=moved_us))
 
         appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
-        self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

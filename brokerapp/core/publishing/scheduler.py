@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.scheduled_jobs import PAGE, JobWrite
+from brokerapp.core.publishing.scheduled_jobs import PAGE
+from brokerapp.core.writes.pending_write import JobWrite
 from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
 from brokerapp.engine.policy.broker_headers import ORIGIN, signed
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, DeliverySchedule, read_schedule
@@ -19,7 +20,16 @@ from brokerapp.store import ScheduledJobChange, StoredJob
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        MessageWriterPort,
+        PublisherPort,
+        Replies,
+        ScheduledJobsPort,
+        TemporariesPort,
+    )
+    from brokerapp.engine.clients.quotas import Quotas
 
 #: What the names of all headers that concern scheduling begin with.
 MARK = "AMQ_SCHEDULE"
@@ -34,21 +44,34 @@ ACTIONS = ("BROWSE", "REMOVE", "REMOVEALL")
 class MessageScheduler:
     """What concerns messages to be delivered later. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        broker.scheduled_jobs.does[JobPurpose.SEND] = self._deliver
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        authorizer: Authorizer,
+        publisher: PublisherPort,
+        quotas: Quotas,
+        replies: Replies,
+        scheduled_jobs: ScheduledJobsPort,
+        temporaries: TemporariesPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._settings, self._commits = context.settings, context.commits
+        self._authorizer, self._publisher, self._quotas = authorizer, publisher, quotas
+        self._replies, self._scheduled_jobs, self._temporaries = replies, scheduled_jobs, temporaries
+        self._writer = writer
 
     def send(self, client: Client, send: SendCommand) -> None:
         """Publish now, or keep for later what asks for that. Raises RequestRefused."""
         if MARK not in send.properties:
-            self._broker.publisher.send(client, send)
+            self._publisher.send(client, send)
             return
         headers = _headers(send.properties)
         if ACTION in headers and Destination.parse_list(send.destination) == (MANAGEMENT,):
-            self._broker.require(client, "write", MANAGEMENT)
+            self._authorizer.require(client, "write", MANAGEMENT)
             self._manage(client, send, headers)
         elif not self._kept(client, send, headers):
-            self._broker.publisher.send(client, send)
+            self._publisher.send(client, send)
 
     # -- keeping
 
@@ -56,7 +79,7 @@ class MessageScheduler:
         """Keep for later what asks for that. What is refused spoils its transaction, as with any other SEND."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         try:
-            schedule = read_schedule(headers, self._broker.settings.max_scheduler_repeat_allowed)
+            schedule = read_schedule(headers, self._settings.max_scheduler_repeat_allowed)
             if schedule is not None:
                 self._keep(client, send, schedule, transaction)
         except RequestRefused as error:
@@ -70,10 +93,10 @@ class MessageScheduler:
     ) -> None:
         """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
-            self._broker.require(client, "write", each)
-            self._broker.publisher.check(each)
+            self._authorizer.require(client, "write", each)
+            self._publisher.check(each)
         schedule.first(clock.now_ms())  # raises when that is never
-        message = self._broker.publisher.message(replace(send, properties=_without_schedule(send.properties)))
+        message = self._publisher.message(replace(send, properties=_without_schedule(send.properties)))
         job = ScheduledJob(JobPurpose.SEND, send.destination, message, schedule)
         record = job.record()
 
@@ -81,24 +104,24 @@ class MessageScheduler:
             return ScheduledJobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
-            self._broker.writer.submit(client, (), (), send.receipt, jobs=[change()])
+            self._writer.submit(client, (), (), send.receipt, jobs=[change()])
         else:
             client.check_room(transaction, len(record))
-            self._broker.quotas.reserve(len(record))
+            self._quotas.reserve(len(record))
             transaction.jobs.append(change)
             transaction.bytes += len(record)
-            self._broker.confirm(client, send.receipt)
+            self._replies.confirm(client, send.receipt)
         client.sent += 1
 
     # -- delivering
 
-    def _deliver(self, id: str, due_ms: int, job: ScheduledJob) -> None:
+    def deliver(self, id: str, due_ms: int, job: ScheduledJob) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
-        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._broker.publisher
+        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._publisher
         everywhere = Destination.parse_list(job.to)
-        targets = [each for each in everywhere if not self._broker.temporaries.is_gone(each)]
+        targets = [each for each in everywhere if not self._temporaries.is_gone(each)]
         if not targets:
-            self._broker.scheduled_jobs.lose(id, job.message, everywhere[0], job.to)
+            self._scheduled_jobs.lose(id, job.message, everywhere[0], job.to)
             return
         following = schedule.after(due_ms, now_ms)
         if following is None:
@@ -117,13 +140,13 @@ class MessageScheduler:
         self._submit(changes, placed, moves=following is None)
 
     def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedMessage], moves: bool = False) -> None:
-        jobs = self._broker.scheduled_jobs
+        jobs = self._scheduled_jobs
 
         def then(seq: int, refused: str) -> None:
-            jobs.outcome(refused, lambda: self._broker.writer.happened(placed, seq))
+            jobs.outcome(refused, lambda: self._writer.happened(placed, seq))
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        self._broker.commits.submit(JobWrite(changes, appends, moves, then))
+        self._commits.submit(JobWrite(changes, appends, moves, then))
 
     # -- management by messages
 
@@ -133,7 +156,7 @@ class MessageScheduler:
 
         def done(_count: int = 0) -> None:
             client.ended_unit()
-            self._broker.confirm(client, send.receipt)
+            self._replies.confirm(client, send.receipt)
 
         match action:
             case "BROWSE":
@@ -141,7 +164,7 @@ class MessageScheduler:
                     raise RequestRefused(f"{ACTION}:BROWSE without reply-to, which says where the answer goes")
                 targets = Destination.parse_list(reply_to)
                 for each in targets:
-                    self._broker.require(client, "write", each)
+                    self._authorizer.require(client, "write", each)
                 self._each(window, lambda job: self._show(job, targets), done)
             case "REMOVE":
                 if not (id := headers.get(JOB_ID)):
@@ -155,7 +178,7 @@ class MessageScheduler:
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:
         """Let a message that waits be delivered no more; `then` is told whether there was such a job."""
-        self._broker.commits.submit(JobWrite([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
 
     def _remove(self, id: str) -> bool:
         self.remove(id, lambda _found: None)
@@ -174,12 +197,12 @@ class MessageScheduler:
             gone = sum([step(each) for each in scheduled])
             self._each(window, step, done, skip + len(jobs) - gone)
 
-        self._broker.commits.ask(lambda store: store.schedules.read_jobs(*window, skip, PAGE), found)
+        self._commits.ask(lambda store: store.schedules.read_jobs(*window, skip, PAGE), found)
 
     def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
         job = ScheduledJob.load(stored.record)
-        id, publishing = self._broker.publisher.next_id(), self._broker.publisher
+        id, publishing = self._publisher.next_id(), self._publisher
         headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
         told = signed(job.message.headers, headers | job.schedule.headers())
         message = job.message.with_headers(told, id=id, persistent=False)

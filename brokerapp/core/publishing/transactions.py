@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from brokerapp.engine.clients.acknowledged import Acknowledged
 from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import from_log
@@ -15,22 +16,39 @@ from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-
-
-class Acknowledged(NamedTuple):
-    """A message that an open transaction acknowledged."""
-
-    transaction: Transaction
-    subscription: Subscription
-    key: str  #: by which the subscription held it
+    from brokerapp.core.ports import (
+        BrokerContext,
+        ConsumersPort,
+        Destinations,
+        ExpirationPort,
+        MessageWriterPort,
+        Placement,
+        PublisherPort,
+        Replies,
+    )
+    from brokerapp.engine.clients.quotas import Quotas
 
 
 class Transactions:
     """What concerns transactions. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        consumers: ConsumersPort,
+        expiration: ExpirationPort,
+        placement: Placement,
+        publisher: PublisherPort,
+        queues: Destinations,
+        quotas: Quotas,
+        replies: Replies,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._settings, self._counters = context.settings, context.counters
+        self._consumers, self._expiration, self._placement = consumers, expiration, placement
+        self._publisher, self._queues, self._quotas = publisher, queues, quotas
+        self._replies, self._writer = replies, writer
 
     def begin(self, client: Client, begin: BeginCommand) -> None:
         """Open a transaction. Raises RequestRefused."""
@@ -38,10 +56,10 @@ class Transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
         if len(client.transactions) >= MAX_TRANSACTIONS:
             raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
-        self._broker.quotas.begin()
-        limit = min(self._broker.settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
+        self._quotas.begin()
+        limit = min(self._settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
         client.transactions[begin.transaction] = Transaction(limit=limit)
-        self._broker.confirm(client, begin.receipt)
+        self._replies.confirm(client, begin.receipt)
 
     def commit(self, client: Client, commit: CommitCommand) -> None:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
@@ -51,7 +69,7 @@ class Transactions:
                 raise RequestRefused(
                     f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
                 )
-            self._broker.writer.restore_queues(transaction.placed)
+            self._writer.restore_queues(transaction.placed)
         except RequestRefused as error:
             self.roll_back(client, transaction, str(error))
             raise
@@ -59,21 +77,21 @@ class Transactions:
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
         def undo() -> None:
-            self._broker.consumers.take_back(entry for _, _, entry in settled if from_log(entry))
+            self._consumers.take_back(entry for _, _, entry in settled if from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._broker.writer.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
-        self._broker.expiration.arrived(transaction.placed)
+        self._writer.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
+        self._expiration.arrived(transaction.placed)
 
     def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
-        return not from_log(entry) or self._broker.queues.get(entry.log) is not None
+        return not from_log(entry) or self._queues.get(entry.log) is not None
 
     def _take(self, client: Client, name: str) -> Transaction:
         """An open transaction, which is over."""
         transaction = client.transaction(name)
         del client.transactions[name]
-        self._broker.quotas.end(transaction.bytes)
+        self._quotas.end(transaction.bytes)
         return transaction
 
     def give_up(self, client: Client) -> None:
@@ -84,7 +102,7 @@ class Transactions:
     def abort(self, client: Client, abort: AbortCommand) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
         self.roll_back(client, self._take(client, abort.transaction), "ABORT")
-        self._broker.barrier(client, abort.receipt)
+        self._replies.barrier(client, abort.receipt)
 
     def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None:
         """The ACK of a message, by its id, in an open transaction; None when there is none."""
@@ -109,7 +127,7 @@ class Transactions:
 
     def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
-        self._broker.publisher.record_rolled_back(transaction.placed, why)
+        self._publisher.record_rolled_back(transaction.placed, why)
         held: dict[Subscription, dict[str, LogEntry]] = {}
         homeless: list[LogEntry] = []
         for subscription, key, entry in transaction.settled:
@@ -118,12 +136,12 @@ class Transactions:
             elif from_log(entry):
                 homeless.append(entry)
             elif not isinstance(entry, RemoteLogEntry):  # which goes back where it is kept
-                self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             self._hold_again(subscription, entries)
-        self._broker.consumers.take_back(homeless)
+        self._consumers.take_back(homeless)
 
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.hold_again(entries)
         if subscription.abroad:
-            self._broker.placement.abroad.take_credit(subscription, entries.values())
+            self._placement.abroad.take_credit(subscription, entries.values())

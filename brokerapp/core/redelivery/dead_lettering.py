@@ -27,7 +27,16 @@ from brokerapp.store import PendingWrite, StoredLogEntry
 from brokerapp.tracing.schema import DEAD_LETTER, DROP, EXPIRE
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        AdvisoriesPort,
+        BrokerContext,
+        BrokerMessages,
+        DurablesPort,
+        MessageWriterPort,
+        Placement,
+        Queues,
+        RoutingPort,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +54,27 @@ def _nothing() -> None: ...
 class DeadLettering:
     """What concerns messages that nobody could use. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: AdvisoriesPort,
+        durables: DurablesPort,
+        placement: Placement,
+        publisher: BrokerMessages,
+        queues: Queues,
+        routing: RoutingPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._settings, self._commits, self._tracer, self._counters = (
+            context.settings,
+            context.commits,
+            context.tracer,
+            context.counters,
+        )
+        self._advisories, self._durables, self._placement = advisories, durables, placement
+        self._publisher, self._queues, self._routing = publisher, queues, routing
+        self._writer = writer
         self._discarded = 0
         self._lost: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
@@ -54,7 +82,7 @@ class DeadLettering:
         """A message in flight is past its time; `consumer` held it, if one did."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, consumer, EXPIRED)
-        self._broker.advisories.expired(self.source(log, entry)[0], entry.message)
+        self._advisories.expired(self.source(log, entry)[0], entry.message)
         self.fail(log, entry, EXPIRED, consumer, expired=True)
 
     def sound(self, log: MessageLog, found: list[StoredLogEntry], *, take: bool = True) -> list[StoredLogEntry]:
@@ -83,7 +111,7 @@ class DeadLettering:
         if target is None:
             return None
         now_us = time.time_ns() // 1000
-        self._broker.tracer.record_one(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
+        self._tracer.record_one(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
         return self._placed(
             dead_letter(message, DeadLetterInfo(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target
         )
@@ -106,7 +134,7 @@ class DeadLettering:
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         log.counts.DeadLetterCount += 1
         gone = self.gone(log, entry)
-        self._broker.advisories.dead_lettered(source, entry.message)
+        self._advisories.dead_lettered(source, entry.message)
         deliveries = entry.deliveries if expired or entry.message.damaged else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         blamed = "" if expired else consumer or ""
@@ -119,9 +147,9 @@ class DeadLettering:
         Returns what follows as soon as the store has removed it: its home is not told before.
         """
         log.counts.left((entry.message,))
-        self._broker.counters.changed.add(log.counts)
+        self._counters.changed.add(log.counts)
         if log.away:
-            return lambda: self._broker.placement.abroad.settled(log.name, [entry], None)
+            return lambda: self._placement.abroad.settled(log.name, [entry], None)
         log.settled([entry])
         return _nothing
 
@@ -134,16 +162,16 @@ class DeadLettering:
 
         def buried(seq: int, _refused: str) -> None:
             gone()
-            self._broker.writer.happened([placed], seq, moved_us=time.time_ns() // 1000)
+            self._writer.happened([placed], seq, moved_us=time.time_ns() // 1000)
 
-        self._broker.commits.submit(PendingWrite(appends, settles, moves=True, then=buried))
+        self._commits.submit(PendingWrite(appends, settles, moves=True, then=buried))
 
     def _placed(self, message: Message, target: Destination) -> RoutedMessage:
         """A dead letter on its way."""
-        message, found = self._broker.publisher.way(message, target)
+        message, found = self._publisher.way(message, target)
         for group in found.groups:
             for each in group.logs:
-                self._broker.queues.takes_dead_letters(each)
+                self._queues.takes_dead_letters(each)
         return RoutedMessage(message, message.stored(), target, found)
 
     def lose(self, entry: LogEntry, cause: str, consumer: str, *, expired: bool = False) -> None:
@@ -153,21 +181,21 @@ class DeadLettering:
         subscriber's copy it is recorded once what became of it.
         """
         topic, now_us = Destination.parse(entry.log), time.time_ns() // 1000
-        stats = self._broker.counters.of(topic)
+        stats = self._counters.of(topic)
         if expired:
             stats.ExpiredCount += 1
-            self._broker.counters.changed.add(stats)
+            self._counters.changed.add(stats)
             self.record(EXPIRE, now_us, entry, consumer, cause)
-            self._broker.advisories.expired(topic, entry.message)
+            self._advisories.expired(topic, entry.message)
         strategy = self._strategy(topic)
         target = None if is_advisory(topic) else self._target(strategy, topic, "", entry.message, expired)
         if target is None or not self._is_new(entry.message.id, target):
             self.record(DROP, now_us, entry, consumer, cause)
             return
         stats.DeadLetterCount += 1
-        self._broker.counters.changed.add(stats)
+        self._counters.changed.add(stats)
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
-        self._broker.advisories.dead_lettered(topic, entry.message)
+        self._advisories.dead_lettered(topic, entry.message)
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         death = DeadLetterInfo(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
         self._bury(dead_letter(entry.message, death, strategy), target, ())
@@ -187,17 +215,17 @@ class DeadLettering:
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
         gone = self.gone(log, entry)
-        self._broker.commits.submit(PendingWrite(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
+        self._commits.submit(PendingWrite(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:
-        policy = self._broker.topology.policy_for(destination)
+        policy = self._routing.table.policy_for(destination)
         return (policy and policy.dead_letter) or DEFAULT_STRATEGY
 
     def _target(
         self, strategy: DeadLetterStrategy, source: Destination, durable: str, message: Message, expired: bool
     ) -> Destination | None:
         """Where a message that failed goes; None when it is dropped."""
-        discarding = self._broker.settings.discarding
+        discarding = self._settings.discarding
         if discarding is not None and is_discarded(discarding, source):
             self._discarded += 1
             if discarding.report_interval > 0 and self._discarded % discarding.report_interval == 0:
@@ -214,10 +242,10 @@ class DeadLettering:
         """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
         if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             return log.destination, ""
-        return Destination.parse(entry.shown), self._broker.durables.of_log(log).subscription.short_name
+        return Destination.parse(entry.shown), self._durables.of_log(log).subscription.short_name
 
     def record(self, kind: int, now_us: int, entry: LogEntry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""
         original = entry.original or entry.message.headers.get("original-destination") or entry.shown
         sent_to = str(Destination.parse(original)) if original else entry.log
-        self._broker.tracer.record_one(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)
+        self._tracer.record_one(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

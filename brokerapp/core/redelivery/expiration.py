@@ -19,7 +19,7 @@ from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, DeadLettersPort, Destinations, DispatchQueue, RoutingPort
 
 #: ActiveMQ's `expireMessagesPeriod`, milliseconds, and the shortest one that is kept: each look is a call of the store.
 PERIOD_MS = 30_000
@@ -33,17 +33,27 @@ LARGEST_PAGE = 2_000
 class ExpirationSweeper:
     """Looks for late messages, in the periods that the policies in force ask for. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._timers: dict[int, Timer] = {}  # by period
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        dead_letters: DeadLettersPort,
+        dispatcher: DispatchQueue,
+        queues: Destinations,
+        routing: RoutingPort,
+    ) -> None:
+        self._timers, self._commits = context.timers, context.commits
+        self._dead_letters, self._dispatcher, self._queues = dead_letters, dispatcher, queues
+        self._routing = routing
+        self._sweeps: dict[int, Timer] = {}  # by period
         self._under_way: set[MessageLog] = set()
 
     def watch(self) -> None:
         """Look in the periods of the policies that are in force from now on."""
-        periods = {self._period(policy) for policy in (None, *self._broker.topology.definitions.policies)} - {0}
-        for period in self._timers.keys() - periods:
-            self._timers.pop(period).cancel()
-        for period in periods - self._timers.keys():
+        periods = {self._period(policy) for policy in (None, *self._routing.table.definitions.policies)} - {0}
+        for period in self._sweeps.keys() - periods:
+            self._sweeps.pop(period).cancel()
+        for period in periods - self._sweeps.keys():
             self._look_after(period)
 
     @staticmethod
@@ -58,17 +68,17 @@ class ExpirationSweeper:
         def look() -> None:
             self._look_after(period)
             now_ms = clock.now_ms()
-            self._broker.commits.ask(
+            self._commits.ask(
                 lambda store: store.schedules.logs_with_expired(now_ms), lambda names: self._found(names, period)
             )
 
-        self._timers[period] = self._broker.timers.at(clock.now_ms() + period, look)
+        self._sweeps[period] = self._timers.at(clock.now_ms() + period, look)
 
     def _found(self, names: list[str], period: int) -> None:
         """These logs hold late messages: it is the turn of those that are swept in this period."""
-        queues = self._broker.queues
+        queues = self._queues
         logs = [log for name in names if (log := queues.get(name)) is not None]
-        policy_for = self._broker.topology.policy_for
+        policy_for = self._routing.table.policy_for
         self.sweep(log for log in logs if self._period(policy_for(log.destination)) == period)
 
     def arrived(self, placed: Iterable[RoutedMessage]) -> None:
@@ -85,12 +95,12 @@ class ExpirationSweeper:
 
     def _step(self, log: MessageLog, skip: int) -> None:
         """One page of a sweep, after the first `skip` late messages, which consumers hold."""
-        policy = self._broker.topology.policy_for(log.destination)
+        policy = self._routing.table.policy_for(log.destination)
         count = min((policy and policy.max_expire_page_size) or PAGE, LARGEST_PAGE)
         now_ms, window = clock.now_ms(), log.window
 
         def found(late: list[StoredLogEntry]) -> None:
-            if not late or log.paused or log.away or not self._broker.queues.holds(log):
+            if not late or log.paused or log.away or not self._queues.holds(log):
                 self._under_way.discard(log)
             elif window != log.window:  # some of it may be settled meanwhile
                 self._step(log, skip)
@@ -98,8 +108,8 @@ class ExpirationSweeper:
                 taken = log.seize(late)
                 for each in late:
                     if each.seq in taken:
-                        self._broker.dead_letters.expire(log, entry_of(log.name, each))
-                self._broker.dispatcher.touched[log] = None
+                        self._dead_letters.expire(log, entry_of(log.name, each))
+                self._dispatcher.touch(log)
                 self._step(log, skip + len(late) - len(taken))
 
-        self._broker.commits.ask(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)
+        self._commits.ask(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.publishing.scheduled_jobs import JobWrite
+from brokerapp.core.writes.pending_write import JobWrite
 from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -27,22 +27,41 @@ from brokerapp.system import clock
 from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        BrokerContext,
+        BrokerMessages,
+        DeadLettersPort,
+        MessageWriterPort,
+        RoutingPort,
+        ScheduledJobsPort,
+        TemporariesPort,
+    )
 
 
 class RedeliveryHandler:
     """What concerns another chance. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        broker.scheduled_jobs.does[JobPurpose.RETURN] = self._come_back
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        dead_letters: DeadLettersPort,
+        publisher: BrokerMessages,
+        routing: RoutingPort,
+        scheduled_jobs: ScheduledJobsPort,
+        temporaries: TemporariesPort,
+        writer: MessageWriterPort,
+    ) -> None:
+        self._commits = context.commits
+        self._dead_letters, self._publisher, self._routing = dead_letters, publisher, routing
+        self._scheduled_jobs, self._temporaries, self._writer = scheduled_jobs, temporaries, writer
 
     def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, again: bool) -> None:
         """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
         now_ms = clock.now_ms()
-        failures = self._broker.dead_letters
+        failures = self._dead_letters
         source, _ = failures.source(log, entry)
-        plan, policy = self._broker.topology.definitions.redelivery, self._broker.topology.redelivery_for(source)
+        plan, policy = self._routing.table.definitions.redelivery, self._routing.table.redelivery_for(source)
         if 0 < entry.message.expires <= now_ms:
             failures.expire(log, entry, consumer)
         elif again and policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
@@ -57,23 +76,23 @@ class RedeliveryHandler:
 
     def left_behind(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
-        source, _ = self._broker.dead_letters.source(log, entries[0])
-        policy = self._broker.topology.redelivery_for(source)
+        source, _ = self._dead_letters.source(log, entries[0])
+        policy = self._routing.table.redelivery_for(source)
         if policy is None or policy.maximum_redeliveries == UNLIMITED:
             return entries
         kept = []
         for entry in entries:
             deliveries = entry.deliveries + 1
             if may_be_redelivered(policy, deliveries):
-                self._broker.commits.note_return(entry, deliveries)
+                self._commits.note_return(entry, deliveries)
                 kept.append(entry)
             else:
                 self._give_up(log, entry, f"delivered {deliveries} times, and its consumers went away without an ACK")
         return kept
 
     def _give_up(self, log: MessageLog, entry: LogEntry, cause: str) -> None:
-        failures = self._broker.dead_letters
-        if self._broker.topology.definitions.redelivery.send_to_dlq_if_max_retries_exceeded:
+        failures = self._dead_letters
+        if self._routing.table.definitions.redelivery.send_to_dlq_if_max_retries_exceeded:
             failures.fail(log, entry, cause, None)
         else:
             failures.drop(log, entry, cause, None)
@@ -81,37 +100,37 @@ class RedeliveryHandler:
     def _put_off(self, log: MessageLog, entry: LogEntry, due_ms: int, reason: str, consumer: str) -> None:
         """The message leaves its queue until then, in one step."""
         now_us = time.time_ns() // 1000
-        self._broker.dead_letters.record(REDELIVER, now_us, entry, consumer, reason)
-        self._broker.dead_letters.record(DELAY, now_us, entry, None, None)
+        self._dead_letters.record(REDELIVER, now_us, entry, consumer, reason)
+        self._dead_letters.record(DELAY, now_us, entry, None, None)
         message = replace(entry.message, deliveries=entry.deliveries + 1)
         job = ScheduledJob(JobPurpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
-        change = ScheduledJobChange(self._broker.publisher.next_id(), due_ms, job.record(), new=True)
+        change = ScheduledJobChange(self._publisher.next_id(), due_ms, job.record(), new=True)
         log.counts.RedeliveredCount += 1
-        gone = self._broker.dead_letters.gone(log, entry)
+        gone = self._dead_letters.gone(log, entry)
 
         def put_off(_seq: int, _refused: str) -> None:
             gone()
-            self._broker.scheduled_jobs.note(due_ms)
+            self._scheduled_jobs.note(due_ms)
 
         settles = [entry] if entry.seq else ()
-        self._broker.commits.submit(JobWrite([change], settles=settles, moves=True, then=put_off))
+        self._commits.submit(JobWrite([change], settles=settles, moves=True, then=put_off))
 
-    def _come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
+    def come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Its delay is over: it returns to its queue, at the end."""
-        queue, broker = Destination.parse(job.to), self._broker
-        if broker.temporaries.is_gone(queue):
-            broker.scheduled_jobs.lose(id, job.message, queue, job.original or job.shown or job.to)
+        queue = Destination.parse(job.to)
+        if self._temporaries.is_gone(queue):
+            self._scheduled_jobs.lose(id, job.message, queue, job.original or job.shown or job.to)
             return
         original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
         way = Route(queues=[RoutedCopy(queue, original, shown)])
-        way.groups = broker.publisher.groups(way)
+        way.groups = self._publisher.groups(way)
         placed = RoutedMessage(job.message, job.message.stored(), queue, way)
 
         def then(seq: int, refused: str) -> None:
-            broker.scheduled_jobs.outcome(
+            self._scheduled_jobs.outcome(
                 refused,
-                lambda: broker.writer.happened([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
+                lambda: self._writer.happened([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]
-        broker.commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))

@@ -9,7 +9,6 @@ through.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.dispatch_window import PAGE
@@ -18,7 +17,7 @@ from brokerapp.engine.entries.entry_factory import entry_of
 from brokerapp.store import StoredLogEntry
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, DeadLettersPort, Destinations, DispatchQueue, IdleDestinationsPort
 
 CAUSE = "it is not persistent, and the node it was sent to is gone"
 
@@ -26,19 +25,29 @@ CAUSE = "it is not persistent, and the node it was sent to is gone"
 class StaleNonPersistent:
     """Drops, when a node starts, what the last one left that is not persistent. A part of the broker."""
 
-    def __init__(self, broker: Broker, then: Callable[[MessageLog], None]) -> None:
-        self._broker, self._then = broker, then  # told of each log that holds nothing of the kind (any more)
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        dead_letters: DeadLettersPort,
+        dispatcher: DispatchQueue,
+        idle_destinations: IdleDestinationsPort,
+        queues: Destinations,
+    ) -> None:
+        self._commits = context.commits
+        self._dead_letters, self._dispatcher, self._queues = dead_letters, dispatcher, queues
+        self._then = idle_destinations.recovered  # told of each log that holds nothing of the kind (any more)
         self._logs: deque[MessageLog] = deque()  # that were not looked through, the first one is under way
         self._last = 0
 
     def clear(self, last: int) -> None:
         """Drop what has a number up to this one."""
-        if not self._broker.commits.temp:
-            for log in list(self._broker.queues):
+        if not self._commits.temp:
+            for log in list(self._queues):
                 self._then(log)
             return
         self._last = last
-        for log in list(self._broker.queues):
+        for log in list(self._queues):
             if log.depth:
                 self._logs.append(log)
             else:
@@ -54,7 +63,7 @@ class StaleNonPersistent:
         log, window = self._logs[0], self._logs[0].window
 
         def found(page: list[StoredLogEntry]) -> None:
-            if not self._broker.queues.holds(log):
+            if not self._queues.holds(log):
                 page = []
             elif window != log.window:  # some of it may be settled meanwhile
                 self._read(after)
@@ -65,16 +74,16 @@ class StaleNonPersistent:
                 self._read(page[-1].seq)
                 return
             log.stopped.discard(CAUSE)
-            self._broker.dispatcher.touched[log] = None
+            self._dispatcher.touch(log)
             self._logs.popleft()
-            if self._broker.queues.holds(log):
+            if self._queues.holds(log):
                 self._then(log)
             self._read(0)
 
-        self._broker.commits.read(log.name, after, PAGE, found)
+        self._commits.read(log.name, after, PAGE, found)
 
     def _drop(self, log: MessageLog, leftover: list[StoredLogEntry]) -> None:
         taken = log.seize(leftover)
         for each in leftover:
             if each.seq in taken:
-                self._broker.dead_letters.drop(log, entry_of(log.name, each), CAUSE, None)
+                self._dead_letters.drop(log, entry_of(log.name, each), CAUSE, None)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brokerapp.core.destinations.queue_registry import QueueRegistry
-from brokerapp.core.dispatch.counters import DestinationCounters
-from brokerapp.core.dispatch.dispatcher import Dispatcher, May
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import closing_mark, open_mark
@@ -21,10 +17,17 @@ from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
-from brokerapp.system.timers import Timers
 
 if TYPE_CHECKING:
-    from brokerapp.nodes.delivery.outbound_consumers import OutboundConsumers
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        DispatchQueue,
+        Placement,
+        Queues,
+        RedeliveryPort,
+        RoutingPort,
+    )
 
 #: Why a queue gives out nothing for a moment: it waits for more consumers (consumersBeforeDispatchStarts).
 GATHERING = "gathering"
@@ -35,23 +38,19 @@ class Consumers:
 
     def __init__(
         self,
-        queues: QueueRegistry,
-        committer: GroupCommit,
-        delivery: Dispatcher,
-        stats: DestinationCounters,
-        may: May,
-        timers: Timers,
+        *,
+        context: BrokerContext,
+        authorizer: Authorizer,
+        dispatcher: DispatchQueue,
+        placement: Placement,
+        queues: Queues,
+        redelivery: RedeliveryPort,
+        routing: RoutingPort,
     ) -> None:
-        self._queues, self._committer, self._delivery, self._stats = queues, committer, delivery, stats
-        self._may, self._timers = may, timers
+        self._commits, self._counters, self._timers = context.commits, context.counters, context.timers
+        self._may, self._dispatcher, self._placement = authorizer.may, dispatcher, placement
+        self._queues, self._redelivery, self._routing = queues, redelivery, routing
         self._patterns: DestinationTrie[Subscription] = DestinationTrie()
-        queues.came = self._welcome
-        self.abroad: OutboundConsumers  #: the broker's
-        self.holders: Callable[[str], Iterable[str]] = lambda _log: ()  #: other nodes whose clients hold some of a log
-        #: Told when consumers of a log came or went that are clients of ours.
-        self.changed: Callable[[MessageLog], None] = lambda _log: None
-        #: Which of the entries that return to a log may: some are given up instead.
-        self.left_behind: Callable[[MessageLog, Sequence[LogEntry]], Sequence[LogEntry]] = lambda _log, entries: entries
 
     # -- who begins
 
@@ -81,7 +80,7 @@ class Consumers:
 
     def _may_exist(self, subscription: Subscription, queue: Destination) -> bool:
         """Whether the queue is there, or its first consumer may create it."""
-        policy = self._queues.topology.policy_for(queue)
+        policy = self._routing.table.policy_for(queue)
         forbidden = policy is not None and policy.auto_create is False
         return queue in self._queues or (not forbidden and self._may(subscription, "admin", queue))
 
@@ -89,11 +88,11 @@ class Consumers:
         """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""
         return any(
             topic_behind(each, queue.name) is not None
-            for each in self._queues.topology.definitions.virtual_destinations
+            for each in self._routing.table.definitions.virtual_destinations
             if isinstance(each, VirtualTopic)
         )
 
-    def _welcome(self, log: MessageLog) -> None:
+    def welcome(self, log: MessageLog) -> None:
         """A queue came to be: those consume from it whose patterns take it in."""
         queue = log.destination
         for subscription in self._patterns.find(queue.name):
@@ -105,10 +104,10 @@ class Consumers:
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
         if log.away and not subscription.guest_of:
-            self.abroad.attach(subscription, log)
+            self._placement.abroad.attach(subscription, log)
         else:
             self.attach_here(subscription, log)
-        self.changed(log)
+        self._placement.wanted.changed(log)
 
     def attach_here(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from a log that is, or is about to be, at home here."""
@@ -116,14 +115,14 @@ class Consumers:
             return
         is_first = not log.consumers
         log.consumers.append(subscription)
-        self._delivery.consumers.on_subscribed(log.name, subscription.client.client_id)
+        self._dispatcher.consumers.on_subscribed(log.name, subscription.client.client_id)
         if is_first or log.shared:
             self.mark(log)
         if log not in subscription.logs:
             subscription.logs.append(log)
         log.counts.ConsumerCount = len(log.consumers)
-        self._stats.changed.add(log.counts)
-        self._delivery.touched[log] = None
+        self._counters.changed.add(log.counts)
+        self._dispatcher.touch(log)
         if log.rules.patience_ms:
             self._gather(log)
         if log.gate is None and isinstance(subscription.selector, BridgeEligibility):
@@ -135,15 +134,19 @@ class Consumers:
 
         def offer() -> None:
             log.offer_again()
-            self._delivery.touched[log] = None
+            self._dispatcher.touch(log)
 
         self._timers.at(at_ms, offer)
 
     def mark(self, log: MessageLog) -> None:
         """Let the store know what may be delivered of a log from now on."""
         if not log.away:
-            mark = open_mark(log, self.abroad.me, self.holders(log.name)) if log.consumers else closing_mark(log)
-            self._committer.mark(log.name, mark)
+            mark = (
+                open_mark(log, self._placement.abroad.me, self._placement.inbound_consumers.holders(log.name))
+                if log.consumers
+                else closing_mark(log)
+            )
+            self._commits.mark(log.name, mark)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
@@ -155,7 +158,7 @@ class Consumers:
 
     def _begin(self, log: MessageLog) -> None:
         log.stopped.discard(GATHERING)
-        self._delivery.touched[log] = None
+        self._dispatcher.touch(log)
 
     # -- who ends, and what is left behind
 
@@ -174,7 +177,7 @@ class Consumers:
             self._leave(subscription, log)
         subscription.logs.clear()
         if subscription.abroad:
-            self.abroad.forget(subscription)
+            self._placement.abroad.forget(subscription)
 
     def detach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from one of its logs no longer; what it holds of it goes back."""
@@ -183,30 +186,30 @@ class Consumers:
             del subscription.unacked[key]
         subscription.credit += len(held)
         if log.away:
-            self.abroad.drop_consumer(subscription, log.name)
+            self._placement.abroad.drop_consumer(subscription, log.name)
         self.take_back(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)
         if subscription.abroad:
-            self.abroad.drain(subscription)
+            self._placement.abroad.drain(subscription)
 
     def _leave(self, subscription: Subscription, log: MessageLog) -> None:
         if log.away:
-            self.abroad.part(subscription, log)
+            self._placement.abroad.part(subscription, log)
         else:
             self.part_from(subscription, log)
-        self.changed(log)
+        self._placement.wanted.changed(log)
 
     def part_from(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
-        self._delivery.consumers.on_unsubscribed(log.name, subscription.client.client_id)
+        self._dispatcher.consumers.on_unsubscribed(log.name, subscription.client.client_id)
         log.leave(subscription, keeps_groups=keeps_groups)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)
         if log.shared or not log.consumers:
             self.mark(log)
-        self._stats.changed.add(log.counts)
-        self._delivery.touched[log] = None
+        self._counters.changed.add(log.counts)
+        self._dispatcher.touch(log)
 
     def take_back(self, entries: Iterable[LogEntry]) -> None:
         """Entries in flight return to their queues, flagged as redelivered."""
@@ -216,11 +219,11 @@ class Consumers:
         for name, back in by_log.items():
             log = self._queues.get(name)
             if log is not None and log.away:
-                self.abroad.give_back(name, back)
+                self._placement.abroad.give_back(name, back)
             elif log is not None:
                 self._take_back(log, back)
-                self._delivery.touched[log] = None
-                self._stats.changed.add(log.counts)
+                self._dispatcher.touch(log)
+                self._counters.changed.add(log.counts)
 
     def _take_back(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         back = [entry for entry in entries if 0 < entry.seq < UNCOMMITTED]
@@ -228,7 +231,7 @@ class Consumers:
             log.stranded += [entry for entry in entries if entry.seq == UNCOMMITTED]
             log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
-            log.take_back(self.left_behind(log, back))
+            log.take_back(self._redelivery.left_behind(log, back))
             if log.shared:
                 self.mark(log)
 
@@ -243,4 +246,4 @@ class Consumers:
         """The node stops: leave a mark on every queue that has one open."""
         for log in self._queues:
             if log.consumers:
-                self._committer.mark(log.name, closing_mark(log))
+                self._commits.mark(log.name, closing_mark(log))

@@ -24,7 +24,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import LifecycleAdvisories, Placement, SubscriptionsPort
 
 #: What one node tells another: a destination, the key of a bid, and what else it says; None: it is taken back.
 Row = tuple[str, str, Sequence | None]
@@ -57,8 +57,10 @@ class _LocalBid:
 class DuplicateSuppression:
     """Those of one broker, by destination. A part of it."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self, *, advisories: LifecycleAdvisories, placement: Placement, subscriptions: SubscriptionsPort
+    ) -> None:
+        self._advisories, self._placement, self._subscriptions = advisories, placement, subscriptions
         self._here: dict[Destination, dict[Subscription, _LocalBid]] = {}
         self._there: dict[Destination, dict[str, dict[str, BridgeBid]]] = {}  # by session of another node, then key
 
@@ -89,7 +91,7 @@ class DuplicateSuppression:
         target = subscription.destinations[0]
         standing = self._here.get(target, {}).get(subscription)
         if standing is None or standing.serves:
-            self._broker.advisories.consumer_is_for(subscription)
+            self._advisories.consumer_is_for(subscription)
         if standing is not None:
             standing.bid = _bid(subscription, standing.bid.since_us)
             self._tell(target, standing.bid)
@@ -125,12 +127,12 @@ class DuplicateSuppression:
         for each, standing in list(self._here.get(target, {}).items()):
             if standing.serves is not (standing.bid in serving):
                 standing.serves = not standing.serves
-                (self._broker.subscriptions.rise if standing.serves else self._broker.subscriptions.rest)(each)
+                (self._subscriptions.rise if standing.serves else self._subscriptions.rest)(each)
 
     # -- other nodes
 
     def _tell(self, target: Destination, bid: BridgeBid, *, gone: bool = False) -> None:
-        homes = self._broker.placement
+        homes = self._placement
         if homes.others:
             row = (str(target), bid.key, None if gone else bid.told())
             homes.known.ask(homes.others, PeerMessageType.BRIDGE_BIDS, (False, [row]), lambda _: None)
@@ -142,7 +144,7 @@ class DuplicateSuppression:
             for target, known in self._here.items()
             for each in known.values()
         ]
-        self._broker.placement.tell(session, PeerMessageType.BRIDGE_BIDS, 0, True, rows)
+        self._placement.tell(session, PeerMessageType.BRIDGE_BIDS, 0, True, rows)
 
     def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
         """What consumers of bridges another node has; `anew`: those are all."""
@@ -159,7 +161,7 @@ class DuplicateSuppression:
             self._tidy(target, session)
         for target in changed:
             self._follow(target)
-        self._broker.placement.tell(session, PeerMessageType.CONFIRMED, id, "")
+        self._placement.tell(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""

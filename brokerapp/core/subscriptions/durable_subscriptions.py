@@ -25,7 +25,18 @@ from brokerapp.store import DISCARDED, LogState
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        ConsumersPort,
+        LifecycleAdvisories,
+        LimitsPort,
+        Placement,
+        RetainedPort,
+        RoutingPort,
+        SubscriptionLogs,
+        SubscriptionsPort,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -36,15 +47,31 @@ SHORTEST_SCHEDULE_MS = 100
 class DurableSubscriptions:
     """What concerns named subscriptions. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: LifecycleAdvisories,
+        authorizer: Authorizer,
+        consumers: ConsumersPort,
+        limits: LimitsPort,
+        placement: Placement,
+        queues: SubscriptionLogs,
+        retained: RetainedPort,
+        routing: RoutingPort,
+        subscriptions: SubscriptionsPort,
+    ) -> None:
+        self._settings, self._commits = context.settings, context.commits
+        self._advisories, self._authorizer, self._consumers = advisories, authorizer, consumers
+        self._limits, self._placement, self._queues = limits, placement, queues
+        self._retained, self._routing, self._subscriptions = retained, routing, subscriptions
         self._by_key: dict[tuple[str, str, bool], DurableSubscription] = {}
         self._by_log: dict[str, DurableSubscription] = {}
         self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
         self._discarded: set[str] = set()  # names of logs that are not gone yet, whoever discards them
-        if broker.settings.offline_durable_subscriber_timeout > 0:
-            period = max(SHORTEST_SCHEDULE_MS, broker.settings.offline_durable_subscriber_task_schedule)
-            broker.timers.every(period, self._remove_abandoned, clock.now_ms())
+        if context.settings.offline_durable_subscriber_timeout > 0:
+            period = max(SHORTEST_SCHEDULE_MS, context.settings.offline_durable_subscriber_task_schedule)
+            context.timers.every(period, self._remove_abandoned, clock.now_ms())
 
     def __iter__(self) -> Iterator[DurableSubscription]:
         return iter(self._by_key.values())
@@ -67,7 +94,7 @@ class DurableSubscriptions:
 
     def of_topic(self, topic: Destination) -> list[DurableSubscription]:
         """Those that keep messages of this topic, online or not."""
-        feeds = self._broker.topology.feeds_of(topic.name)
+        feeds = self._routing.table.feeds_of(topic.name)
         return [self._by_key[feed.subscription.key] for feed in feeds]
 
     def leading_back(self, path: Iterable[str]) -> set[Destination]:
@@ -82,11 +109,11 @@ class DurableSubscriptions:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
             subscription = SubscriptionIdentity.from_attributes(state.attributes)
-            if subscription.durable or self._broker.placement.others:
-                log = self._broker.queues.restore(state, last)
+            if subscription.durable or self._placement.others:
+                log = self._queues.restore(state, last)
                 durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
                 if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
-                    self._broker.queues.describe(log, self._attributes(durable))
+                    self._queues.describe(log, self._attributes(durable))
                 return
         self.discard(state.name)
 
@@ -97,7 +124,7 @@ class DurableSubscriptions:
         consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
         the way, AccessDenied when that drops what the next consumer could not even have asked for.
         """
-        if wanted.durable and self._broker.settings.reject_durable_consumers:
+        if wanted.durable and self._settings.reject_durable_consumers:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         if found is not None:
@@ -106,7 +133,7 @@ class DurableSubscriptions:
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
-            self._broker.retained.created(durable)
+            self._retained.created(durable)
         return durable
 
     def in_the_way(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
@@ -128,7 +155,7 @@ class DurableSubscriptions:
         return None
 
     def _must_go(self, found: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
-        return found.must_go(wanted, self._broker.access)
+        return found.must_go(wanted, self._authorizer.access)
 
     def known_as(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
         """The one of this identity, whatever it keeps."""
@@ -141,7 +168,7 @@ class DurableSubscriptions:
 
     def would_change(self, wanted: SubscriptionIdentity) -> bool:
         """Whether claiming it makes one, or one that keeps something else. Raises RequestRefused as `claim` does."""
-        if wanted.durable and self._broker.settings.reject_durable_consumers:
+        if wanted.durable and self._settings.reject_durable_consumers:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         return found is None or not found.keeps(wanted)
@@ -149,7 +176,7 @@ class DurableSubscriptions:
     def create(self, subscription: SubscriptionIdentity) -> DurableSubscription:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
         self.check_free(subscription)
-        queues = self._broker.queues
+        queues = self._queues
         names = (subscription.log(generation) for generation in itertools.count(1))
         free = next(each for each in names if each not in queues and str(each) not in self._discarded)
         feed = SubscriptionFeed(subscription, free, self._may_read)
@@ -157,13 +184,11 @@ class DurableSubscriptions:
 
     def _add(self, feed: SubscriptionFeed, log: MessageLog) -> DurableSubscription:
         subscription = feed.subscription
-        durable = DurableSubscription(
-            log, feed, clock.now_ms(), self._broker.placement.inbound_consumers.maybe_consumed
-        )
+        durable = DurableSubscription(log, feed, clock.now_ms(), self._placement.inbound_consumers.maybe_consumed)
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
-        self._broker.topology.add_feed(feed)
-        self._broker.advisories.listeners_changed()
+        self._routing.table.add_feed(feed)
+        self._advisories.listeners_changed()
         self._only_persistent(durable)
         self._tune(durable)
         return durable
@@ -175,9 +200,9 @@ class DurableSubscriptions:
 
     def _tune(self, durable: DurableSubscription) -> None:
         """In order of priority where the policy of its topic says so; its other rules are for queues."""
-        policy = self._broker.limits.policy_of(durable.log.name)
+        policy = self._limits.policy_of(durable.log.name)
         rules = DispatchPolicy(prioritized=bool(policy and policy.prioritized_messages))
-        self._broker.queues.tune(durable.log, rules, partial(self._attributes, durable))
+        self._queues.tune(durable.log, rules, partial(self._attributes, durable))
 
     @staticmethod
     def _attributes(durable: DurableSubscription) -> dict[str, Any]:
@@ -186,13 +211,13 @@ class DurableSubscriptions:
 
     def _may_read(self, subscription: SubscriptionIdentity, topic: Destination) -> bool:
         """Whether its user may read a topic, of those that its pattern matches."""
-        return may_read(subscription, topic, self._broker.access)
+        return may_read(subscription, topic, self._authorizer.access)
 
     def adopt(self, durable: DurableSubscription, subscription: Subscription) -> None:
         """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""
         wanted, subscription.claim = subscription.claim, None
         if wanted is not None and not durable.active and self._leave_to(durable, wanted):
-            self._broker.queues.describe(durable.log, self._attributes(durable))
+            self._queues.describe(durable.log, self._attributes(durable))
 
     def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
         """What the store knows of one that another node described anew."""
@@ -206,7 +231,7 @@ class DurableSubscriptions:
         self._lead_nowhere(durable)
         durable.feed.subscription = known.left_to(wanted.groups, wanted.leads_to)
         self._lead(durable)
-        self._broker.topology.plans.clear()
+        self._routing.table.plans.clear()
         return True
 
     def _lead(self, durable: DurableSubscription) -> None:
@@ -229,18 +254,18 @@ class DurableSubscriptions:
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLES)
             if is_its and named.name not in names and not durable.active:
                 logger.info("%s is not needed any more: it goes", named)
-                self._broker.placement.dropping.drop(durable, lambda _in_use: None)
+                self._placement.dropping.drop(durable, lambda _in_use: None)
 
     def _discard_log(self, durable: DurableSubscription) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
         self._lead_nowhere(durable)
-        self._broker.topology.remove_feed(durable.feed)
-        self._broker.advisories.listeners_changed()
-        self._broker.queues.forget(durable.log)
+        self._routing.table.remove_feed(durable.feed)
+        self._advisories.listeners_changed()
+        self._queues.forget(durable.log)
         self.discard(durable.log.name)
         if durable.subscription.durable:
             for topic in durable.subscription.topics:
-                self._broker.advisories.subscription_removed(*durable.subscription.key[:2], topic)
+                self._advisories.subscription_removed(*durable.subscription.key[:2], topic)
 
     def unlearn(self, log: MessageLog) -> None:
         """Another node removes it, with what it holds."""
@@ -249,18 +274,18 @@ class DurableSubscriptions:
         if self._by_key.get(durable.subscription.key) is durable:
             del self._by_key[durable.subscription.key]
         self._lead_nowhere(durable)
-        self._broker.topology.remove_feed(durable.feed)
-        self._broker.queues.forget(log)
+        self._routing.table.remove_feed(durable.feed)
+        self._queues.forget(log)
 
     def discard(self, log: str) -> None:
         """Nobody is to get what is in, or on its way to, the log of this name."""
 
         def done() -> None:
             self._discarded.discard(log)
-            self._broker.placement.known.announce_removed(log)
+            self._placement.known.announce_removed(log)
 
         self._discarded.add(log)
-        self._broker.commits.discard(log, done)
+        self._commits.discard(log, done)
 
     def name_is_free(self, log: str) -> None:
         """Another node has removed the log of this name with all it held."""
@@ -273,7 +298,7 @@ class DurableSubscriptions:
         subscription.durable = durable
         if subscription.guest_of or not durable.log.away:
             self.adopt(durable, subscription)
-        self._broker.consumers.attach(subscription, durable.log)
+        self._consumers.attach(subscription, durable.log)
         self._only_persistent(durable)
         self._note_topics(durable)
 
@@ -300,19 +325,19 @@ class DurableSubscriptions:
 
     def _note_topics(self, durable: DurableSubscription) -> None:
         for topic in durable.subscription.topics:
-            self._broker.subscriptions.note_subscribers(topic)
+            self._subscriptions.note_subscribers(topic)
 
     def _only_persistent(self, durable: DurableSubscription) -> None:
         """Without keepDurableSubsActive one that is offline keeps persistent messages only."""
         may_be_active = durable.active or durable.log.away  # of one at home elsewhere that node knows
-        only = not (may_be_active or self._broker.settings.keep_durable_subs_active)
+        only = not (may_be_active or self._settings.keep_durable_subs_active)
         if durable.feed.persistent_only != only:
             durable.feed.persistent_only = only
-            self._broker.topology.plans.clear()
+            self._routing.table.plans.clear()
 
     def _remove_abandoned(self) -> None:
         """Those nobody consumed for offlineDurableSubscriberTimeout go."""
-        latest = clock.now_ms() - self._broker.settings.offline_durable_subscriber_timeout
+        latest = clock.now_ms() - self._settings.offline_durable_subscriber_timeout
         idle = [each for each in self if not (each.active or each.log.away)]
         for durable in [each for each in idle if each.offline_since_ms <= latest]:
             logger.info("%s was offline for too long: removed", durable.subscription)

@@ -22,7 +22,14 @@ from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        BrokerMessages,
+        Destinations,
+        DispatcherPort,
+        RoutingPort,
+    )
 
 #: Most bytes that all topics of a node remember together: past it those go that got nothing for the longest time.
 MAX_BYTES = 256 * 1024 * 1024
@@ -34,13 +41,23 @@ _RETAIN_LINE = f"{RETAIN}:".encode()
 class RetroactiveRecovery:
     """What concerns the past of topics. A part of the broker. In memory only, as in ActiveMQ."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        authorizer: Authorizer,
+        dispatcher: DispatcherPort,
+        publisher: BrokerMessages,
+        queues: Destinations,
+        routing: RoutingPort,
+    ) -> None:
+        self._authorizer, self._dispatcher, self._publisher = authorizer, dispatcher, publisher
+        self._queues, self._routing = queues, routing
         self._memories: OrderedDict[Destination, RetainedMessages] = (
             OrderedDict()
         )  # those that got something last at the end
         self._bytes = 0
-        broker.timers.every(SWEEP_MS, self._sweep, clock.now_ms())
+        context.timers.every(SWEEP_MS, self._sweep, clock.now_ms())
 
     # -- remembering
 
@@ -73,7 +90,7 @@ class RetroactiveRecovery:
         self._bytes -= self._memories.pop(topic).bytes
 
     def _policy(self, topic: Destination) -> RecoveryPolicy | None:
-        topology = self._broker.topology
+        topology = self._routing.table
         policy = topology.policy_for(topic) if topology.remembers else None
         return policy.recovery if policy is not None else None
 
@@ -121,8 +138,10 @@ class RetroactiveRecovery:
                 self._give_first(subscription, target, asks)
             else:
                 for kept in self._remembered(target, asks):
-                    if self._broker.may(subscription, "read", kept.copy.destination):  # a pattern matches all topics
-                        self._broker.dispatcher.tell(subscription, kept.message, kept.copy)
+                    if self._authorizer.may(
+                        subscription, "read", kept.copy.destination
+                    ):  # a pattern matches all topics
+                        self._dispatcher.tell(subscription, kept.message, kept.copy)
 
     def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
@@ -133,17 +152,17 @@ class RetroactiveRecovery:
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
                 goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
                 if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
-                    self._broker.publisher.put(kept.message, copy)
+                    self._publisher.put(kept.message, copy)
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
         """The first consumer of a consumer queue; what it gets is not in the queue."""
-        log = self._broker.queues.get(str(queue))
+        log = self._queues.get(str(queue))
         if log is None or log.consumers != [subscription]:
             return
-        for topic in topics_behind(self._broker.topology.definitions, queue):
+        for topic in topics_behind(self._routing.table.definitions, queue):
             for kept in self._remembered(topic, asks):
                 subscription.told = True
-                self._broker.dispatcher.tell(subscription, kept.message, kept.copy, queue=queue)
+                self._dispatcher.tell(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:
         """What the topics of this name or pattern have for who asks, or for everybody."""
@@ -151,6 +170,6 @@ class RetroactiveRecovery:
         if wanted.is_pattern:
             found = [each for each in self._memories if each.kind is wanted.kind and matches(wanted.name, each.name)]
         for topic in found:
-            memory, policy = self._memories.get(topic), self._broker.topology.policy_for(topic)
+            memory, policy = self._memories.get(topic), self._routing.table.policy_for(topic)
             if memory is not None and (asks or (policy is not None and policy.always_retroactive)):
                 yield from self._recalled(memory, policy and policy.recovery)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.slow_consumer import SlowConsumerState
@@ -13,7 +14,8 @@ from brokerapp.model.policy_strategies import SlowConsumerStrategy
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import BrokerContext, PressureAdvisories, Replies, RoutingPort, SubscriptionsPort
+    from brokerapp.engine.clients.client import Client
 
 logger = logging.getLogger(__name__)
 
@@ -25,24 +27,35 @@ MIN_LOOK_MS = 50
 class SlowConsumers:
     """Who watches them. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: PressureAdvisories,
+        clients: Mapping[str, Client],
+        replies: Replies,
+        routing: RoutingPort,
+        subscriptions: SubscriptionsPort,
+    ) -> None:
+        self._timers = context.timers
+        self._advisories, self._clients, self._replies = advisories, clients, replies
+        self._routing, self._subscriptions = routing, subscriptions
 
     def watch(self) -> None:
         """Look, again and again."""
-        policies = self._broker.topology.definitions.policies
+        policies = self._routing.table.definitions.policies
         periods = [each.slow_consumer.check_period for each in policies if each.slow_consumer is not None]
-        self._broker.timers.at(clock.now_ms() + max(MIN_LOOK_MS, min([LOOK_MS, *periods])), self.watch)
+        self._timers.at(clock.now_ms() + max(MIN_LOOK_MS, min([LOOK_MS, *periods])), self.watch)
         if any(map(_cares, policies)):
             self._look()
 
     def _look(self) -> None:
         now_ms = clock.now_ms()
-        for client in list(self._broker.clients.values()):
+        for client in list(self._clients.values()):
             if client.member:  # whose clients are looked at where they are
                 continue
             for subscription in list(client.subscriptions.values()):
-                policy = self._broker.topology.policy_for(subscription.destinations[0])
+                policy = self._routing.table.policy_for(subscription.destinations[0])
                 if policy is not None and _cares(policy):
                     self._look_at(subscription, policy.slow_consumer, now_ms)
 
@@ -52,7 +65,7 @@ class SlowConsumers:
             watch = subscription.watch = SlowConsumerState(now_ms, now_ms)
         if watch.look(subscription, strategy, now_ms):
             for destination in subscription.destinations:
-                self._broker.advisories.slow_consumer(subscription, destination)
+                self._advisories.slow_consumer(subscription, destination)
         if strategy is not None and watch.is_over(strategy, now_ms):
             self._abort(subscription, strategy)
 
@@ -65,8 +78,8 @@ class SlowConsumers:
             f"{'connection' if strategy.abort_connection else 'subscription'} is ended (slowConsumerStrategy)"
         )
         logger.warning("%s: %s", client.client_id, error)
-        self._broker.subscriptions.end(client, subscription)
-        self._broker.refuse(client, error, None)
+        self._subscriptions.end(client, subscription)
+        self._replies.refuse(client, error, None)
         if strategy.abort_connection:
             client.sink.flush()
             client.sink.abort()

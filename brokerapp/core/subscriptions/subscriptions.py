@@ -33,7 +33,26 @@ from brokerapp.selectors import compile_selector
 from brokerapp.tracing.schema import REDELIVER
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.core.ports import (
+        Authorizer,
+        BrokerContext,
+        BrokerEvents,
+        BrowsersPort,
+        ConsumersPort,
+        CreationPort,
+        DeadLettersPort,
+        DispatchQueue,
+        DuplicatesPort,
+        DurablesPort,
+        LifecycleAdvisories,
+        Placement,
+        Queues,
+        Replies,
+        RetainedPort,
+        RoutingPort,
+        TemporariesPort,
+    )
+    from brokerapp.engine.clients.quotas import Quotas
 
 #: What ActiveMQ lets a consumer hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = {
@@ -56,21 +75,48 @@ _PREFETCH_FIELDS = {
 class Subscriptions:
     """What concerns subscriptions. A part of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: LifecycleAdvisories,
+        authorizer: Authorizer,
+        browsers: BrowsersPort,
+        observers: BrokerEvents,
+        consumers: ConsumersPort,
+        creation: CreationPort,
+        dead_letters: DeadLettersPort,
+        dispatcher: DispatchQueue,
+        duplicates: DuplicatesPort,
+        durables: DurablesPort,
+        placement: Placement,
+        queues: Queues,
+        quotas: Quotas,
+        replies: Replies,
+        retained: RetainedPort,
+        routing: RoutingPort,
+        temporaries: TemporariesPort,
+    ) -> None:
+        self._counters = context.counters
+        self._advisories, self._authorizer, self._browsers = advisories, authorizer, browsers
+        self._observers, self._consumers, self._creation = observers, consumers, creation
+        self._dead_letters, self._dispatcher, self._duplicates = dead_letters, dispatcher, duplicates
+        self._durables, self._placement, self._queues = durables, placement, queues
+        self._quotas, self._replies, self._retained = quotas, replies, retained
+        self._routing, self._temporaries = routing, temporaries
 
     def subscribe(self, client: Client, subscribe: SubscribeCommand) -> None:
         """Consume. Raises RequestRefused; messages follow the receipt."""
         targets = self._sources(client, subscribe)
         if subscribe.browser:
-            self._broker.browsers.check(subscribe, targets)
+            self._browsers.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
         wanted = named_subscription(client, subscribe, targets)
         retroactive = is_true(subscribe.options, "retroactive")
         crossing = crossing_of(client, subscribe.options, selector)
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
-            by_default = self._broker.browsers.prefetch(targets[0])
+            by_default = self._browsers.prefetch(targets[0])
         prefetch = number_of(subscribe.options, "prefetchSize", by_default)
         if prefetch < 0:
             raise RequestRefused(f"activemq.prefetchSize:{prefetch} is less than nothing")
@@ -79,11 +125,11 @@ class Subscriptions:
         if old is not None and self._goes_on(old, subscribe, targets, crossing):
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
-            self._broker.quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
-        if wanted and (ask := self._broker.placement.contending.question_before_claim(wanted)) is not None:
-            self._broker.placement.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
+            self._quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
+        if wanted and (ask := self._placement.contending.question_before_claim(wanted)) is not None:
+            self._placement.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
             return
-        durable = self._broker.durables.claim(wanted, retroactive) if wanted else None
+        durable = self._durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
             subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
@@ -95,24 +141,24 @@ class Subscriptions:
         self._bound_pending(subscription, number_of(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
         client.patterns += _patterns(targets)
-        self._broker.quotas.subscriptions += 1
+        self._quotas.subscriptions += 1
         client.read_or_not()
         if subscribe.browser:
-            self._broker.browsers.join(subscription)
-            self._broker.advisories.consumer_started(subscription)
-            self._broker.barrier(client, subscribe.receipt, subscription.browse.begin)
+            self._browsers.join(subscription)
+            self._advisories.consumer_started(subscription)
+            self._replies.barrier(client, subscribe.receipt, subscription.browse.begin)
             return
         if durable is not None:
-            self._broker.durables.join(subscription, durable)
-        elif not self._broker.duplicates.admits(subscription):
-            self._broker.barrier(client, subscribe.receipt)
+            self._durables.join(subscription, durable)
+        elif not self._duplicates.admits(subscription):
+            self._replies.barrier(client, subscribe.receipt)
             return
         else:
             self._join(subscription)
-            self._broker.retained.subscribed(subscription, retroactive)
+            self._retained.subscribed(subscription, retroactive)
         self._started(subscription)
-        self._broker.placement.when_propagated(
-            lambda: self._broker.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+        self._placement.when_propagated(
+            lambda: self._replies.barrier(client, subscribe.receipt, lambda: self._start(subscription))
         )
 
     def _goes_on(
@@ -123,23 +169,22 @@ class Subscriptions:
         if not (same and crossing.goes_on(old.crossing)):
             self.end(old.client, old)
             return False
-        self._broker.duplicates.is_for(old, crossing, priority_of(subscribe.options))
-        self._broker.barrier(old.client, subscribe.receipt)
+        self._duplicates.is_for(old, crossing, priority_of(subscribe.options))
+        self._replies.barrier(old.client, subscribe.receipt)
         return True
 
     def _started(self, subscription: Subscription) -> None:
         """It is served from now on."""
-        self._broker.advisories.consumer_started(subscription)
-        if self._broker.cluster is not None:
-            self._broker.cluster.remote_consumers.started(subscription)
+        self._advisories.consumer_started(subscription)
+        self._observers.on_consumer_started(subscription)
 
     def _start(self, subscription: Subscription) -> None:
         subscription.started = True
-        self._broker.dispatcher.resume(subscription)
+        self._dispatcher.resume(subscription)
 
     def rest(self, subscription: Subscription) -> None:
         """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
-        self._broker.consumers.withdraw(subscription)
+        self._consumers.withdraw(subscription)
         self._stopped(subscription)
 
     def rise(self, subscription: Subscription) -> None:
@@ -151,14 +196,14 @@ class Subscriptions:
     def _join(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if target.is_queue:
-                self._broker.consumers.join(subscription, target)
+                self._consumers.join(subscription, target)
             else:
-                self._broker.dispatcher.join(subscription, target)
+                self._dispatcher.join(subscription, target)
                 self.note_subscribers(target)
 
     def _bound_pending(self, subscription: Subscription, wanted: int) -> None:
         """How much of its topics may wait for it, and what goes when it is more: as the policy of the first says."""
-        policy = self._broker.topology.policy_for(subscription.destinations[0])
+        policy = self._routing.table.policy_for(subscription.destinations[0])
         limit = policy.pending_message_limit if policy else None
         subscription.max_pending = pending_limit(limit, subscription.prefetch, wanted)
         bound = topic_bound_of(policy).bytes
@@ -173,23 +218,23 @@ class Subscriptions:
         for each in targets:
             if each.is_temporary:
                 if TO_HEADER in subscribe.options and client.is_broker:
-                    self._broker.temporaries.lend(client, subscription_name(subscribe.id, subscribe.destination), each)
-                self._broker.temporaries.check(each)
-            self._broker.require(client, "read", each)
-            self._broker.creation.check(each)
+                    self._temporaries.lend(client, subscription_name(subscribe.id, subscribe.destination), each)
+                self._temporaries.check(each)
+            self._authorizer.require(client, "read", each)
+            self._creation.check(each)
             if each.address is not None:
-                self._broker.queues.ensure(each, subscribe.selector)
+                self._queues.ensure(each, subscribe.selector)
         return targets
 
     def _prefetch(self, destination: Destination, is_named: bool) -> int:
         """How much a consumer may hold when it does not say: as its policy has it, or ActiveMQ."""
         kind = DestinationKind.SUBSCRIPTION if is_named else destination.kind
-        policy = self._broker.topology.policy_for(destination)
+        policy = self._routing.table.policy_for(destination)
         by_policy = getattr(policy, _PREFETCH_FIELDS[kind]) if policy else None
         return DEFAULT_PREFETCH[kind] if by_policy is None else by_policy
 
     def _exclusive(self, destination: Destination, options: Mapping[str, str]) -> bool:
-        policy = self._broker.topology.policy_for(destination)
+        policy = self._routing.table.policy_for(destination)
         by_default = str(bool(policy and policy.all_consumers_exclusive_by_default))
         return options.get("exclusive", by_default).lower() == "true"
 
@@ -197,89 +242,88 @@ class Subscriptions:
         """End a subscription, what it holds goes back; or delete durable ones. Raises RequestRefused."""
         if unsubscribe.keep is not None:
             if client.is_broker:
-                self._broker.durables.keep_of_bridge(client.client_id, unsubscribe.keep)
-            self._broker.barrier(client, unsubscribe.receipt)
+                self._durables.keep_of_bridge(client.client_id, unsubscribe.keep)
+            self._replies.barrier(client, unsubscribe.receipt)
             return
         if unsubscribe.subscription_name is not None:
             owner = client.client_id if client.named else ""
-            durable = self._broker.durables.find(owner, unsubscribe.subscription_name)
+            durable = self._durables.find(owner, unsubscribe.subscription_name)
             for topic in durable.subscription.topics:
-                self._broker.require_read(client, topic)
-            drop = partial(self._broker.placement.dropping.drop, durable)
-            confirm = partial(self._broker.confirm, client, unsubscribe.receipt)
-            self._broker.placement.waits.wait(client, unsubscribe.receipt, drop, confirm)
+                self._authorizer.require_read(client, topic)
+            drop = partial(self._placement.dropping.drop, durable)
+            confirm = partial(self._replies.confirm, client, unsubscribe.receipt)
+            self._placement.waits.wait(client, unsubscribe.receipt, drop, confirm)
             return
         self.end(client, _meant(client, unsubscribe))
-        self._broker.barrier(client, unsubscribe.receipt)
+        self._replies.barrier(client, unsubscribe.receipt)
 
     def end(self, client: Client, subscription: Subscription) -> None:
         """It is over; what it holds goes back to its place."""
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
             client.patterns -= _patterns(subscription.destinations)
-            self._broker.quotas.subscriptions -= 1
+            self._quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
         client.read_or_not()
-        is_resting = self._broker.duplicates.left(subscription)
+        is_resting = self._duplicates.left(subscription)
         if subscription.browse is not None:
             subscription.browse.stop()
-            self._broker.advisories.consumer_stopped(subscription)
+            self._advisories.consumer_stopped(subscription)
             return
         held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteLogEntry)]
         now_us = time.time_ns() // 1000
         for entry in held:
-            log = self._broker.queues.get(entry.log)
+            log = self._queues.get(entry.log)
             if log is not None and log.away:  # its home says so
                 continue
-            self._broker.dead_letters.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
-            self._broker.counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
+            self._dead_letters.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
+            self._counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not from_log(entry):
-                self._broker.counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
-        self._broker.consumers.part(subscription)
+                self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+        self._consumers.part(subscription)
         if subscription.durable is not None:
-            self._broker.durables.parted(subscription.durable)
+            self._durables.parted(subscription.durable)
         if not is_resting:
             self._stopped(subscription)
         for each in subscription.destinations:
             if each.is_temporary:
-                self._broker.temporaries.give_back(client, subscription.name, each)
+                self._temporaries.give_back(client, subscription.name, each)
 
     def _stopped(self, subscription: Subscription) -> None:
         """It was served, and is no more."""
         if subscription.durable is None:
             self._part(subscription)
-        self._broker.advisories.consumer_stopped(subscription)
-        if self._broker.cluster is not None:
-            self._broker.cluster.remote_consumers.stopped(subscription)
+        self._advisories.consumer_stopped(subscription)
+        self._observers.on_consumer_stopped(subscription)
 
     def dismiss(self, log: MessageLog, why: RequestRefused) -> None:
         """A log goes: who consumes from it and nothing else consumes no longer, and is told why."""
         for subscription in list(log.consumers):
             if len(subscription.destinations) > 1 or subscription.destinations[0].is_pattern:
-                self._broker.consumers.detach(subscription, log)
+                self._consumers.detach(subscription, log)
                 continue
             client: Client = subscription.client
             self.end(client, subscription)
             if not client.member:  # another broker tells its clients itself
-                self._broker.refuse(client, why, None)
+                self._replies.refuse(client, why, None)
 
     def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if not target.is_queue:
-                self._broker.dispatcher.part(subscription, target)
+                self._dispatcher.part(subscription, target)
                 self.note_subscribers(target)
 
     def note_subscribers(self, target: Destination) -> None:
         """Those of a topic, or of all that match a pattern, are others now."""
-        if target.is_temporary and target not in self._broker.temporaries:
+        if target.is_temporary and target not in self._temporaries:
             return
         names = (
             [target]
             if not target.is_pattern
-            else [d for d in self._broker.counters.known() if d.kind is DestinationKind.TOPIC]
+            else [d for d in self._counters.known() if d.kind is DestinationKind.TOPIC]
         )
-        self._broker.counters.changed.update(map(self._broker.counters.of, names))
-        self._broker.advisories.listeners_changed()
+        self._counters.changed.update(map(self._counters.of, names))
+        self._advisories.listeners_changed()
 
 
 def _meant(client: Client, unsubscribe: UnsubscribeCommand) -> Subscription:

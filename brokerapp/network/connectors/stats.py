@@ -22,7 +22,7 @@ MAX_DEMAND, MAX_CONSUMERS = 1_000, 20
 def network_stats(connections: ConnectorManager) -> NetworkStats:
     """All of it, in brief."""
     broker = connections.broker
-    virtual = broker.topology.definitions.virtual_destinations
+    virtual = broker.routing.table.definitions.virtual_destinations
     return NetworkStats([_connector_stats(each, virtual) for each in connections], broker.bridges.incoming())
 
 

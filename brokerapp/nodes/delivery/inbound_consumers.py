@@ -312,7 +312,7 @@ class InboundConsumers:
                 log.groups.hand_over(guest, successor)
             else:
                 log.groups.leave(guest)
-        self._broker.dispatcher.touched[log] = None
+        self._broker.dispatcher.touch(log)
 
     def gone(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
@@ -336,7 +336,7 @@ class InboundConsumers:
 
         def found(present: set[int]) -> None:
             log.stopped.discard(reason)
-            self._broker.dispatcher.touched[log] = None
+            self._broker.dispatcher.touch(log)
             if log.tenure != tenure or self._local_log(name) is not log:
                 return  # it was read anew meanwhile
             log.settled([entry for entry in entries if entry.seq not in present])

@@ -90,7 +90,7 @@ class OutboundConsumers:
             subscription.claim = None
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._broker.subscriptions.end(client, subscription)
-            self._broker.refuse(client, RequestRefused(refusal), None)
+            self._broker.replies.refuse(client, RequestRefused(refusal), None)
 
     def _send_attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Tell the home, if there is one that hears us: else it is told when it does."""

@@ -65,7 +65,7 @@ class RemoteAppends:
 
     def _mark_changed(self, log: MessageLog) -> None:
         self._broker.counters.changed.add(log.counts)
-        self._broker.dispatcher.touched[log] = None
+        self._broker.dispatcher.touch(log)
 
     def _check_store(self, destination: Destination, count: int) -> None:
         """It was removed as this came, or is new and its maker is yet to reach us: the store knows which."""

@@ -81,7 +81,7 @@ class SelectorInterest:
         name = log.destination.name
         return any(
             isinstance(each, VirtualTopic) and each.selector_aware and topic_behind(each, name) is not None
-            for each in self._broker.topology.definitions.virtual_destinations
+            for each in self._broker.routing.table.definitions.virtual_destinations
         )
 
     def heard(self, session: str, id: int, anew: bool, rows: Iterable[QueueSelectors]) -> None:

@@ -39,7 +39,7 @@ class PendingConfirmations:
                         raise refusal if isinstance(refusal, RequestRefused) else RequestRefused(refusal)
                     then()
                 except RequestRefused as error:
-                    self._broker.refuse(client, error, receipt)
+                    self._broker.replies.refuse(client, error, receipt)
             self._on_done(client)
 
         ask(done)

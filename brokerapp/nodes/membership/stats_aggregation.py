@@ -119,7 +119,7 @@ class StatsAggregation:
                 here.append(each)
                 continue
             self._parts.pop(destination, None)
-            self._broker.measure(each)
+            self._broker.gauges.update(each)
             if destination in self._reported or _has_counts(each):
                 self._reported.add(destination)
                 by_home[home].append(each.to_json())

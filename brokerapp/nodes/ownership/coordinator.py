@@ -263,7 +263,7 @@ class Homes:
         if not log.away:
             log.look_again()
             self.depth_recount.note(log)
-            self._broker.dispatcher.touched[log] = None
+            self._broker.dispatcher.touch(log)
 
     # -- what is heard
 

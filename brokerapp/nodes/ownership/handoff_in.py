@@ -152,5 +152,5 @@ class HandoffIn:
         self._broker.durables.moved(log)
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.counters.changed.add(log.counts)
-        self._broker.dispatcher.touched[log] = None
+        self._broker.dispatcher.touch(log)
         homes.handoff_out.suspend_if_leaving(log)  # the members may be about to be others

@@ -15,7 +15,7 @@ from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
-    from brokerapp.core.destinations.reconnect_window import TemporaryOwner
+    from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 
 
 @dataclass(frozen=True, slots=True)

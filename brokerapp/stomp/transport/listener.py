@@ -263,7 +263,7 @@ class StompConnection(asyncio.Protocol):
         self._login_handler.register(client, connect)
         self._session.user_headers = self._login_handler.user_headers(connect.login, client.principal)
         self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
-        self._broker.dispatcher.dirty[client] = None
+        self._broker.dispatcher.wake(client)
         grace = self._connector.limits.heart_beat_grace
         self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._on_heart_beat_timeout)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from brokerapp.cluster.peer import ENTRIES_AT_ONCE, ClusterPeer
 from brokerapp.cluster.remote_temporaries import RemoteTemporaries
-from brokerapp.core.destinations.reconnect_window import TemporaryOwner
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.model.destination import Destination
 
 

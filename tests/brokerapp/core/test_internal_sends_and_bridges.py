@@ -15,6 +15,7 @@ from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from tests.broker_parts import part_of
 
 TOPIC = Destination.topic("t")
 LEADS_TO_A = SubscriptionIdentity("bridge", "NC-DS_t", (TOPIC,), leads_to="a")
@@ -28,14 +29,14 @@ class FakeBroker(SimpleNamespace):
         topology = RoutingTable(Definitions(1, ()), lambda *_: True)
         topology.add_feed(FEED)
         super().__init__(
-            name="b", session="s", topology=topology, kept=[],
+            name="b", session="s", routing=SimpleNamespace(table=topology), kept=[],
             queues=SimpleNamespace(receiving=lambda _destination: None),
             durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
             commits=SimpleNamespace(submit=lambda unit: unit.then(1, "")),
             writer=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(every=lambda *_: None),
         )  # fmt: skip
-        self.publisher = Publisher(self)
+        self.publisher = part_of(Publisher, **vars(self))
 
 
 def moved(broker: FakeBroker, message: Message) -> None:
@@ -43,11 +44,11 @@ def moved(broker: FakeBroker, message: Message) -> None:
 
 
 def buried(broker: FakeBroker, message: Message) -> None:
-    DeadLettering(broker)._bury(message, TOPIC, ())
+    part_of(DeadLettering, **vars(broker))._bury(message, TOPIC, ())
 
 
 def remembered(broker: FakeBroker, message: Message) -> None:
-    recovery = RetroactiveRecovery(broker)
+    recovery = part_of(RetroactiveRecovery, **vars(broker))
     recovery.published(message, RoutedCopy(TOPIC))
     recovery.created(SimpleNamespace(feed=FEED, subscription=LEADS_TO_A))
 

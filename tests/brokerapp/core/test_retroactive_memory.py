@@ -8,6 +8,7 @@ from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.system import clock
+from tests.broker_parts import part_of
 
 
 def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
@@ -16,8 +17,8 @@ def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
     monkeypatch.setattr(retroactive, "MAX_BYTES", 2_000)
     policy = SimpleNamespace(recovery=RecoveryPolicy("timed", recover_duration=10))
     topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: policy)
-    broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
-    found = RetroactiveRecovery(broker)
+    timers, routing = SimpleNamespace(every=lambda *_: None), SimpleNamespace(table=topology)
+    found = part_of(RetroactiveRecovery, timers=timers, routing=routing)
     for number in range(10):
         found.published(Message(str(number), b"message-id:x\n", b"body"), RoutedCopy(Destination.topic("t")))
         assert [kept.message.id for _, kept, _ in found.all()] == [str(number)]

@@ -13,6 +13,7 @@ from brokerapp.nodes.delivery import retained_sync
 from brokerapp.nodes.delivery.retained_sync import RetainedSync, RetainedSyncSession
 from brokerapp.nodes.links.propagation import Propagation
 from brokerapp.nodes.links.protocol import PeerMessageType
+from tests.broker_parts import part_of
 
 POLICY = SimpleNamespace(recovery=RecoveryPolicy("fixedCount", maximum_size=100))
 TOPICS = [Destination.topic(each) for each in "xy"]
@@ -24,8 +25,11 @@ class Node:
     def __init__(self, nodes, session, joining=False):
         self.nodes, self.session, self.told, self.mute = nodes, session, [], False
         topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: POLICY)
-        broker = SimpleNamespace(topology=topology, timers=SimpleNamespace(every=lambda *_: None))
-        self.recovery = broker.retained = RetroactiveRecovery(broker)
+        broker = SimpleNamespace()
+        self.recovery = broker.retained = part_of(
+            RetroactiveRecovery, routing=SimpleNamespace(table=topology),
+            timers=SimpleNamespace(every=lambda *_: None),
+        )  # fmt: skip
         others = [each for each in "abc" if each != session]
         self.homes = SimpleNamespace(others=others, joining=joining, tell=self.tell)
         self.known = self.homes.known = Propagation(broker, self.homes)

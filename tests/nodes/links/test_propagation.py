@@ -43,7 +43,8 @@ def wanting(*consumers):
     log = SimpleNamespace(name=str(queue), destination=queue)
     topics = (VirtualTopic(name="news.>", prefix="Consumer.*.", selector_aware=True),)
     broker = SimpleNamespace(
-        queues=[log], topology=SimpleNamespace(definitions=SimpleNamespace(virtual_destinations=topics))
+        queues=[log],
+        routing=SimpleNamespace(table=SimpleNamespace(definitions=SimpleNamespace(virtual_destinations=topics))),
     )
     said, found = [], list(consumers)
     homes = SimpleNamespace(
@@ -112,7 +113,7 @@ def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_t
     homes = SimpleNamespace(me="a", here=True, tell=lambda _session, _word, rows: told.extend(rows))
     homes.is_here = lambda _log: homes.here
     homes.home = lambda _log: "a" if homes.here else "c"
-    broker = SimpleNamespace(counters=stats, measure=lambda _numbers: None)
+    broker = SimpleNamespace(counters=stats, gauges=SimpleNamespace(update=lambda _stats: None))
     shares, own = StatsAggregation(broker, homes), stats.of(queue)
     own.arrived(BodySizes(1, 5, 5, 5))
     part = DestinationStats(queue, ProducerCount=1)

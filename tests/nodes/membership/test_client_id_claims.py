@@ -12,6 +12,7 @@ from brokerapp.errors import ProtocolError
 from brokerapp.nodes.links.propagation import Propagation
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
+from tests.broker_parts import part_of
 
 
 class Node:
@@ -25,7 +26,7 @@ class Node:
         nodes[session] = self
         broker = SimpleNamespace()
         homes = SimpleNamespace(me=session, others=self.others, tell=self.tell)
-        self.connecting = broker.connections = ClientRegistry(broker)
+        self.connecting = broker.connections = part_of(ClientRegistry)
         self.claims, self.known = ClientIdClaims(broker, homes), Propagation(broker, homes)
         homes.known = self.known
         self.cut = []

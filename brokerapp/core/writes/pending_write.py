@@ -5,18 +5,38 @@ It knows its client and its messages' ways, because a full place may let it wait
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from brokerapp.core.publishing.concurrent_dispatch import NOTHING, Given
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.store import PendingWrite
+from brokerapp.engine.routing.route_walk import Route
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message, stored_alike
+from brokerapp.store import BatchWrite, PendingWrite, ScheduledJobChange, SettledEntry
 
 if TYPE_CHECKING:
-    from brokerapp.core.flow_control.wait_queue import BlockedSend
-    from brokerapp.core.publishing.message_writer import MessageWriter
+    from brokerapp.core.writes.wait_queue import BlockedSend
+
+
+#: What was given early of a unit's messages: all of them, in order, by the name of the log.
+Given = Mapping[str, Sequence[LogEntry]]
+NOTHING: Given = {}
+
+
+class WriteOwner(Protocol):
+    """Acts on the outcome of a client's write."""
+
+    def finish(self, request: ClientWrite, seq: int, refused: str) -> None: ...
+
+    def kept(self, jobs: Sequence[ScheduledJobChange]) -> None: ...
+
+
+class BatchOwner(Protocol):
+    """Acts on the outcome of a client's batch."""
+
+    def finish(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None: ...
 
 
 class ClientWrite(PendingWrite):
@@ -26,7 +46,7 @@ class ClientWrite(PendingWrite):
 
     def __init__(
         self,
-        storing: MessageWriter,
+        storing: WriteOwner,
         client: Client,
         placed: Sequence[RoutedMessage],
         appends: list[tuple[bytes, list[tuple[str, str, str]]]],
@@ -69,6 +89,48 @@ class BridgedWrite(ClientWrite):
     """What the bridge of another broker passes on, and may pass on again."""
 
     __slots__ = ("handover", "repeated")
+
+
+class JobWrite(PendingWrite):
+    """A unit with jobs."""
+
+    __slots__ = ("jobs",)
+
+    def __init__(
+        self,
+        jobs: Sequence[ScheduledJobChange],
+        appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
+        moves: bool = False,
+        then: Callable[[int, str], None] | None = None,
+        settles: Sequence[SettledEntry] = (),
+    ) -> None:
+        super().__init__(appends, settles, moves, then)
+        self.jobs = jobs
+
+
+class ClientBatchWrite(BatchWrite):
+    """A run with the client that waits for it."""
+
+    __slots__ = ("client", "destination", "given", "messages", "receipts", "route", "runs", "size", "sizes")
+
+    def __init__(
+        self,
+        runs: BatchOwner,
+        client: Client,
+        messages: Sequence[Message],
+        receipts: Sequence[str | None],
+        destination: Destination,
+        route: Route,
+    ) -> None:
+        super().__init__(stored_alike(messages), route.groups[0].rows)
+        self.runs, self.client, self.messages, self.receipts = runs, client, messages, receipts
+        self.destination, self.route = destination, route
+        self.sizes = list(map(len, self.stored))
+        self.size = sum(self.sizes)
+        self.given = NOTHING  #: early
+
+    def done(self, seq: int, refused: Mapping[int, str]) -> None:
+        self.runs.finish(self, seq, refused)
 
 
 def appends_of(placed: Sequence[RoutedMessage]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:

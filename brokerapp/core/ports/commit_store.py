@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from brokerapp.store import CommitBatch, CommitResult, LogState, StoredJob, StoredLogEntry, StoreLimits
@@ -83,3 +83,9 @@ class CommitStore(Protocol):
     def cluster_record(self) -> ClusterRecordWriter: ...
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult: ...
+
+
+#: Called with a page of a log.
+ReadCallback = Callable[[list[StoredLogEntry]], None]
+#: A question to the store.
+Question = Callable[[CommitStore], Awaitable[Any]]

@@ -1,0 +1,54 @@
+"""Confirms or refuses what clients request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.errors import RequestRefused
+from brokerapp.store import PendingWrite
+
+if TYPE_CHECKING:
+    from brokerapp.core.ports import BrokerContext, DispatchQueue
+
+
+class ClientReplies:
+    """Sends RECEIPT and ERROR frames, in the order of the requests."""
+
+    def __init__(self, *, context: BrokerContext, dispatcher: DispatchQueue) -> None:
+        self._commits, self._dispatcher = context.commits, dispatcher
+
+    def barrier(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None:
+        """Confirm a request after everything that the client requested before is done."""
+
+        def done(_seq: int = 0, _refused: bool = False) -> None:
+            client.ended_unit()
+            self.confirm(client, receipt)
+            if then is not None:
+                then()
+
+        client.started_unit()
+        if client.pending > 1 or self._commits.busy:
+            self._commits.submit(PendingWrite(then=done))
+        else:
+            done()
+
+    def attempt(self, client: Client, perform: Callable[[Client, Any], None], action: Any) -> None:
+        """Perform one of several requests; a refusal does not stop the others."""
+        try:
+            perform(client, action)
+        except RequestRefused as error:
+            self.refuse(client, error, action.receipt)
+
+    def confirm(self, client: Client, *receipts: str | None) -> None:
+        """Confirm requests that asked for a receipt."""
+        wanted = [receipt for receipt in receipts if receipt is not None]
+        if wanted:
+            client.sink.receipts(wanted)
+            self._dispatcher.wake(client)
+
+    def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:
+        """Tell the client why its request cannot be done."""
+        client.sink.refuse(error, receipt)
+        self._dispatcher.wake(client)

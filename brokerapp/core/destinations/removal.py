@@ -1,0 +1,41 @@
+"""Removes destinations from all parts that know them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.model.destination import Destination
+
+if TYPE_CHECKING:
+    from brokerapp.core.ports import BrokerContext, CreationPort, ProducersPort, QueueLifecycle, RetainedPort
+
+
+class DestinationRemoval:
+    """Removes empty queues and topics without subscribers."""
+
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        creation: CreationPort,
+        producers: ProducersPort,
+        queues: QueueLifecycle,
+        retained: RetainedPort,
+    ) -> None:
+        self._counters, self._creation, self._producers = context.counters, creation, producers
+        self._queues, self._retained = queues, retained
+
+    def delete(self, log: MessageLog) -> None:
+        """Remove an empty queue that has no consumers and nothing on its way."""
+        self._producers.forget(log.destination)
+        self._queues.delete(log)
+
+    def delete_topics(self, topics: Collection[Destination]) -> None:
+        """Remove topics that have no subscribers."""
+        for topic in topics:
+            self._creation.forget(topic)
+            self._retained.forget(topic)
+            self._counters.forget(topic)
+        self._producers.forget(*topics)

@@ -1,0 +1,76 @@
+"""Ports of the advisories: what the broker publishes about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
+
+
+class AdvisoriesPort(Protocol):
+    """Publishes advisories about messages."""
+
+    watching: bool
+
+    def delivered(self, place: Destination, messages: Iterable[Message], *, heard: bool = True) -> None: ...
+
+    def dispatched(self, place: Destination, entries: Iterable[LogEntry]) -> None: ...
+
+    def consumed(self, place: Destination, entries: Iterable[LogEntry]) -> None: ...
+
+    def discarded(self, subscription: Subscription, entry: LogEntry) -> None: ...
+
+    def expired(self, destination: Destination, message: Message) -> None: ...
+
+    def dead_lettered(self, destination: Destination, message: Message) -> None: ...
+
+
+class LifecycleAdvisories(Protocol):
+    """Publishes advisories about connections, consumers and producers."""
+
+    def connected(self, client: Client) -> None: ...
+
+    def disconnected(self, client: Client) -> None: ...
+
+    def consumer_started(self, subscription: Subscription) -> None: ...
+
+    def consumer_is_for(self, subscription: Subscription) -> None: ...
+
+    def consumer_stopped(self, subscription: Subscription) -> None: ...
+
+    def subscription_removed(self, client_id: str, name: str, topic: Destination) -> None: ...
+
+    def producer_started(self, client: Client, destination: Destination) -> None: ...
+
+    def producer_stopped(self, client: Client, destination: Destination) -> None: ...
+
+    def listeners_changed(self) -> None: ...
+
+
+class BridgeAdvisories(Protocol):
+    """Publishes advisories about bridges."""
+
+    def bridge_started(self, key: str, name: str, url: str, *, by_duplex: bool) -> None: ...
+
+    def bridge_stopped(self, key: str) -> None: ...
+
+
+class PressureAdvisories(Protocol):
+    """Publishes advisories about slow consumers and full destinations."""
+
+    def slow_consumer(self, subscription: Subscription, destination: Destination) -> None: ...
+
+    def fast_producer(self, client: Client, destination: Destination) -> None: ...
+
+    def full(self, destination: Destination, usage: str) -> None: ...
+
+
+class StatisticsPort(Protocol):
+    """Answers requests for statistics."""
+
+    def start(self) -> None: ...

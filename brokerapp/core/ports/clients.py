@@ -1,0 +1,56 @@
+"""Ports of the parts that answer clients, authorize them and follow their life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.policy.authorization import AuthorizationMap
+from brokerapp.errors import RequestRefused
+from brokerapp.model.destination import Destination
+
+
+class Replies(Protocol):
+    """Confirms or refuses what clients request."""
+
+    def confirm(self, client: Client, *receipts: str | None) -> None: ...
+
+    def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None: ...
+
+    def barrier(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None: ...
+
+    def attempt(self, client: Client, perform: Callable[[Client, Any], None], action: Any) -> None: ...
+
+
+class Authorizer(Protocol):
+    """Decides what clients may do at destinations."""
+
+    access: AuthorizationMap | None
+
+    def require(self, client: Client, verb: str, destination: Destination) -> None: ...
+
+    def require_read(self, client: Client, destination: Destination) -> None: ...
+
+    def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool: ...
+
+
+class BrokerEvents(Protocol):
+    """Observer of clients, consumers and temporary destinations."""
+
+    @property
+    def is_suspended(self) -> bool: ...
+
+    def on_client_connected(self, client: Client) -> None: ...
+
+    def on_client_disconnected(self, client: Client) -> None: ...
+
+    def on_consumer_started(self, subscription: Subscription) -> None: ...
+
+    def on_consumer_stopped(self, subscription: Subscription) -> None: ...
+
+    def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None: ...
+
+    def on_temporary_removed(self, destination: Destination) -> None: ...

@@ -1,0 +1,60 @@
+"""Port of the group commit: what the parts ask of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Protocol
+
+from brokerapp.core.ports.commit_store import Question, ReadCallback
+from brokerapp.store import BatchWrite, CommitBatch, PendingWrite, SettledEntry, StoreLimits
+
+
+class WriteQueue(Protocol):
+    """Takes writes and questions to the store, in order; none of its methods waits."""
+
+    def submit(self, unit: PendingWrite | BatchWrite, given: Collection[str] = ()) -> None: ...
+
+    def withdraw(self, wanted: Callable[[PendingWrite | BatchWrite], bool]) -> list[PendingWrite | BatchWrite]: ...
+
+    def settle(self, entries: Iterable[SettledEntry]) -> None: ...
+
+    def create(self, log: str, attributes: str) -> None: ...
+
+    def remove(self, log: str) -> None: ...
+
+    def discard(self, log: str, then: Callable[[], None] = ...) -> None: ...
+
+    def mark(self, log: str, mark: str) -> None: ...
+
+    def note_return(self, entry: SettledEntry, deliveries: int) -> None: ...
+
+    def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None: ...
+
+    def ask(self, question: Question, callback: Callable[[Any], None]) -> None: ...
+
+
+class Commits(WriteQueue, Protocol):
+    """Writes to the store, and tells what is on its way there and how much is held."""
+
+    def clear(self, log: str, then: Callable[[], None] = ...) -> None: ...
+
+    def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None: ...
+
+    @property
+    def busy(self) -> bool: ...
+
+    def brings_to(self, log: str) -> bool: ...
+
+    limits: StoreLimits
+
+    used: int
+
+    temp: int
+
+    held: dict[str, int]
+
+    given: int
+
+    before: Mapping[str, int]
+
+    done: Callable[[CommitBatch], None] | None

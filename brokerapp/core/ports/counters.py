@@ -1,0 +1,26 @@
+"""Port of the counters of destinations."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from brokerapp.model.destination import Destination
+from brokerapp.model.stats_records import DestinationStats
+
+
+class Counters(Protocol):
+    """Counts messages, consumers and producers by destination."""
+
+    def __contains__(self, destination: Destination) -> bool: ...
+
+    def of(self, destination: Destination) -> DestinationStats: ...
+
+    def find(self, destination: Destination) -> DestinationStats | None: ...
+
+    def forget(self, destination: Destination) -> None: ...
+
+    def known(self) -> list[Destination]: ...
+
+    bound: int
+
+    changed: set[DestinationStats]

@@ -1,0 +1,98 @@
+"""Ports of the parts that hand messages to consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.model.commands import SettleCommand, SubscribeCommand
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message, RoutedCopy
+from brokerapp.tracing.consumers import ConsumerRecorder
+
+
+class RemoteClient(Protocol):
+    """Client of another node."""
+
+    client_id: str
+    bridge: str
+
+
+class TopicSubscribers(Protocol):
+    """Knows the subscribers of topics."""
+
+    def join(self, subscription: Subscription, topic: Destination) -> None: ...
+
+    def part(self, subscription: Subscription, topic: Destination) -> None: ...
+
+    def subscribers(self, topic: Destination) -> list[Subscription]: ...
+
+    def is_heard(self, topic: Destination) -> bool: ...
+
+
+class DispatchQueue(TopicSubscribers, Protocol):
+    """Schedules work for the next tick."""
+
+    def touch(self, log: MessageLog) -> None: ...
+
+    def untouch(self, log: MessageLog) -> None: ...
+
+    def wake(self, client: Client) -> None: ...
+
+    def resume(self, subscription: Subscription) -> None: ...
+
+    stopped: bool
+
+    drained: Callable[[], None] | None
+
+    consumers: ConsumerRecorder
+
+
+class DispatcherPort(DispatchQueue, Protocol):
+    """Hands messages to consumers, and accounts for what these acknowledge."""
+
+    def give(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None: ...
+
+    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int) -> None: ...
+
+    def account_topic_ack(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None: ...
+
+    @staticmethod
+    def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]: ...
+
+    def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None: ...
+
+    def spread(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None: ...
+
+    def tell(
+        self,
+        subscription: Subscription,
+        message: Message,
+        copy: RoutedCopy,
+        queue: Destination | None = None,
+        wants: SelectorEvaluation | None = None,
+    ) -> None: ...
+
+
+class AcknowledgementsPort(Protocol):
+    """Accounts for acknowledged messages."""
+
+    def account(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None: ...
+
+
+class BrowsersPort(Protocol):
+    """Serves queue browsers."""
+
+    @staticmethod
+    def check(subscribe: SubscribeCommand, targets: Iterable[Destination]) -> None: ...
+
+    def prefetch(self, queue: Destination) -> int: ...
+
+    def join(self, subscription: Subscription) -> None: ...
+
+    def settle(self, client: Client, subscription: Subscription, key: str, settle: SettleCommand) -> None: ...

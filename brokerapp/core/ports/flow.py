@@ -1,0 +1,51 @@
+"""Ports of the parts that limit producers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from brokerapp.core.writes.pending_write import ClientWrite
+from brokerapp.core.writes.wait_queue import BlockedSend, WaitQueue
+from brokerapp.engine.clients.client import Client, RoutedMessage
+from brokerapp.model.definitions import PolicyEntry
+
+
+class FlowControlPort(Protocol):
+    """Lets sends wait while a limit is reached."""
+
+    @property
+    def watchful(self) -> bool: ...
+
+    def is_free(self, placed: Sequence[RoutedMessage]) -> bool: ...
+
+    def is_full(self, logs: Collection[str]) -> bool: ...
+
+    def submit(self, unit: ClientWrite) -> None: ...
+
+    def hold(self, unit: ClientWrite, full: str) -> str | None: ...
+
+    def release(self, waiting: BlockedSend) -> None: ...
+
+    def when_clear(self, client: Client, then: Callable[[], None]) -> None: ...
+
+    def left(self, client: Client) -> None: ...
+
+    places: dict[str, WaitQueue]
+
+
+class LimitsPort(Protocol):
+    """Knows the limits of destinations and store."""
+
+    @property
+    def is_disk_low(self) -> bool: ...
+
+    def full_topic(self, placed: Sequence[RoutedMessage]) -> str | None: ...
+
+    def describe(self, place: str) -> str: ...
+
+    def policy_of(self, name: str) -> PolicyEntry | None: ...
+
+    def room(self, place: str) -> float: ...
+
+    of_topics: bool

@@ -1,0 +1,167 @@
+"""Ports of the nodes that form one broker: which of them owns a log, and what the others must be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message, RoutedCopy
+from brokerapp.model.stats_records import DestinationStats
+from brokerapp.model.subscription_identity import SubscriptionIdentity
+
+#: Called with the reason why other nodes refused, or "".
+Then = Callable[[Any], None]
+
+
+class OutboundCredit(Protocol):
+    """Settles entries of logs that other nodes own, and returns the credit of their consumers."""
+
+    def settle(self, entries: Sequence[LogEntry], client: Client) -> None: ...
+
+    def settled(self, name: str, entries: Sequence[LogEntry], client: Client | None) -> None: ...
+
+    def give_credit(self, subscription: Subscription, entries: Iterable[LogEntry]) -> None: ...
+
+    def take_credit(self, subscription: Subscription, entries: Iterable[LogEntry]) -> None: ...
+
+    def give_back(self, name: str, entries: Sequence[LogEntry]) -> None: ...
+
+    def lost(self, log: str) -> None: ...
+
+
+class OutboundConsumersPort(OutboundCredit, Protocol):
+    """Consumers of this node's clients at logs that other nodes own."""
+
+    me: str
+
+    def attach(self, subscription: Subscription, log: MessageLog) -> None: ...
+
+    def part(self, subscription: Subscription, log: MessageLog) -> None: ...
+
+    def drop_consumer(self, subscription: Subscription, log: str) -> None: ...
+
+    def drain(self, subscription: Subscription) -> None: ...
+
+    def forget(self, subscription: Subscription) -> None: ...
+
+
+class InboundConsumersPort(Protocol):
+    """Consumers of other nodes' clients at logs that this node owns."""
+
+    def holders(self, log: str) -> Iterable[str]: ...
+
+    def maybe_consumed(self, log: MessageLog) -> bool: ...
+
+
+class PropagationPort(Protocol):
+    """Tells other nodes what they must know, and waits until they confirm it."""
+
+    def ask(self, sessions: Iterable[str], word: int, facts: tuple[Any, ...], then: Then) -> None: ...
+
+    def when_propagated(self, then: Callable[[], None]) -> None: ...
+
+    def announce_removed(self, log: str) -> None: ...
+
+    def add_listener(self, topic: Destination) -> None: ...
+
+    def remove_listener(self, topic: Destination) -> None: ...
+
+    def local_listener_count(self, topic: Destination) -> int: ...
+
+    def sessions_listening(self, topic: Destination) -> Iterable[str]: ...
+
+    def publish_to_listeners(self, message: Message, copy: RoutedCopy, by: str | None) -> None: ...
+
+
+class AppendNoticesPort(Protocol):
+    """Tells the owner of a log what this node appended to it."""
+
+    def wants_entries(self, log: str) -> bool: ...
+
+    def note(self, log: MessageLog, count: int, upto: int, entries: Sequence[LogEntry], before: int | None) -> None: ...
+
+
+class PendingConfirmationsPort(Protocol):
+    """Clients' requests that wait for other nodes."""
+
+    def wait(
+        self, client: Client, receipt: str | None, ask: Callable[[Then], None], then: Callable[[], None]
+    ) -> None: ...
+
+    def defer(self, client: Client, farewell: Callable[[], None]) -> bool: ...
+
+
+class SubscriptionRemovalPort(Protocol):
+    """Removes a durable subscription unless somebody consumes it at another node."""
+
+    def drop(self, durable: DurableSubscription, then: Then) -> None: ...
+
+
+class SubscriptionTakeoverPort(Protocol):
+    """Asks the owner of a subscription's log before a consumer replaces the subscription."""
+
+    def question_before_claim(self, wanted: SubscriptionIdentity) -> Callable[[Then], None] | None: ...
+
+
+class StatsAggregationPort(Protocol):
+    """Adds up what the nodes counted of one destination."""
+
+    def total(self, own: DestinationStats) -> DestinationStats: ...
+
+
+class SelectorInterestPort(Protocol):
+    """Knows the selectors of all nodes' consumers of a queue."""
+
+    def changed(self, log: MessageLog) -> None: ...
+
+    def conditions(self, log: MessageLog) -> Any: ...
+
+
+class OrphanedTemporariesPort(Protocol):
+    """Temporary destinations that other nodes have."""
+
+    def learn(self, destination: Destination, at: str, belongs: Any) -> None: ...
+
+    def forget(self, destination: Destination) -> None: ...
+
+    def returned(self, client: Client) -> None: ...
+
+
+class Ownership(Protocol):
+    """Says which node owns a log, and whether this node is surely a member of the broker."""
+
+    others: list[str]
+    is_sure: Callable[[], bool]
+    pump: Callable[[], None]
+
+    def is_here(self, log: str) -> bool: ...
+
+    def place(self, log: MessageLog) -> None: ...
+
+    def lost(self, log: str) -> None: ...
+
+    def is_other_member(self, session: str) -> bool: ...
+
+    def when_propagated(self, then: Callable[[], None]) -> None: ...
+
+    def tell(self, session: str, word: int, *facts: Any) -> None: ...
+
+
+class Placement(Ownership, Protocol):
+    """The other nodes of the broker as its parts see them."""
+
+    abroad: OutboundConsumersPort
+    inbound_consumers: InboundConsumersPort
+    known: PropagationPort
+    append_notices: AppendNoticesPort
+    waits: PendingConfirmationsPort
+    dropping: SubscriptionRemovalPort
+    contending: SubscriptionTakeoverPort
+    shares: StatsAggregationPort
+    wanted: SelectorInterestPort

@@ -1,0 +1,64 @@
+"""Ports of the parts that treat expired, rejected and failed messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
+from brokerapp.store import StoredLogEntry
+
+
+class DeadLettersPort(Protocol):
+    """Dead-letters or drops messages that failed."""
+
+    def expire(self, log: MessageLog, entry: LogEntry, consumer: str | None = None) -> None: ...
+
+    def lose(self, entry: LogEntry, cause: str, consumer: str, *, expired: bool = False) -> None: ...
+
+    def sound(self, log: MessageLog, found: list[StoredLogEntry], *, take: bool = True) -> list[StoredLogEntry]: ...
+
+    def damaged_job(self, message: Message, source: Destination) -> RoutedMessage | None: ...
+
+    def fail(
+        self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None, *, expired: bool = False
+    ) -> None: ...
+
+    def drop(self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None) -> None: ...
+
+    def is_in_grave(self, log: MessageLog, entry: LogEntry) -> bool: ...
+
+    def gone(self, log: MessageLog, entry: LogEntry) -> Callable[[], None]: ...
+
+    def source(self, log: MessageLog, entry: LogEntry) -> tuple[Destination, str]: ...
+
+    def record(self, kind: int, now_us: int, entry: LogEntry, consumer: str | None, reason: str | None) -> None: ...
+
+
+class ExpirationPort(Protocol):
+    """Removes expired messages from logs."""
+
+    def arrived(self, placed: Iterable[RoutedMessage]) -> None: ...
+
+    def sweep(self, logs: Iterable[MessageLog]) -> None: ...
+
+
+class RedeliveryPort(Protocol):
+    """Redelivers rejected messages, with a delay perhaps."""
+
+    def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, again: bool) -> None: ...
+
+    def left_behind(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]: ...
+
+    def come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None: ...
+
+
+class StalePort(Protocol):
+    """Drops non-persistent messages of a former run."""
+
+    def clear(self, last: int) -> None: ...

@@ -1,0 +1,1 @@
+"""Writes that wait for the store, or for room in it."""

@@ -1,0 +1,40 @@
+"""TemporaryOwner: the client that a temporary destination belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.model.destination import DestinationKind
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryOwner:
+    """Whose a temporary destination is, wherever and whenever that client connects."""
+
+    client_id: str
+    user: str
+    kind: DestinationKind
+    name: str  #: the client's own
+    window_ms: int  #: how long it waits for the client; 0: it does not
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "kind": str(self.kind)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TemporaryOwner:
+        """The inverse of to_json."""
+        return TemporaryOwner(**{**data, "kind": DestinationKind(data["kind"])})
+
+    def is_of(self, client: Client) -> bool:
+        """Whether it is this client's."""
+        mine = client.named and client.reconnect_ms > 0 and self.window_ms > 0
+        return mine and (client.client_id, client.principal.name) == (self.client_id, self.user)
+
+
+def owner_for(client: Client, kind: DestinationKind, name: str) -> TemporaryOwner:
+    """Whose a new temporary destination of a client is."""
+    return TemporaryOwner(client.client_id, client.principal.name, kind, name, client.reconnect_ms)
