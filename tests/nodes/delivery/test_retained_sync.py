@@ -31,7 +31,7 @@ class Node:
             timers=SimpleNamespace(every=lambda *_: None),
         )  # fmt: skip
         others = [each for each in "abc" if each != session]
-        self.homes = SimpleNamespace(others=others, joining=joining, tell=self.tell)
+        self.homes = SimpleNamespace(others=others, is_joining=joining, tell=self.tell)
         self.known = self.homes.known = Propagation(broker, self.homes)
         self.past = RetainedSync(broker, self.homes)
 
