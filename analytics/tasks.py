@@ -1,12 +1,12 @@
-"""Celery tasks: carry out an analysis, cancel one. pyspark is imported only where it is used, in the worker's child.
+"""Celery tasks that run and stop analyses. pyspark is imported only in children of Spark workers.
 
-How a run goes is told to the console by its task `console.run_changed(run_id, state, info)`, states in lower case:
+The console learns of the start and the end of a run by its task `console.run_changed(run_id, state, info)`, and of
+progress by a key in the store (analytics/spark/run_progress.py). States in lower case:
 
     starting    a worker has it and waits for Spark; info: worker (its name in Celery)
-    running     info: stage (in words), progress (0 to 1), rows (events in the files it reads; where that is known)
     done        info: result (path under the folder of results), sentence
     failed      info: reason
-    lost        info: reason; its worker or its Spark server ended while it ran: the console may begin it again
+    lost        info: reason; its worker or its Spark server stopped: the console may start the run again
     cancelled   info: reason
 """
 
@@ -29,22 +29,23 @@ from analytics.requests.catalogue import ANALYSES
 from analytics.requests.errors import AnalysisFailed, RunCancelled, SparkOutOfMemory, SparkStopped
 from analytics.requests.request import AnalysisRequest
 from analytics.results import storage
+from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused
 from brokerapp.system.environment import Environment
 
-#: Errors of a disk, or of one's share of it, that is full.
+#: Errors of a full disk or quota.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 log = logging.getLogger(__name__)
 
-#: More seconds than this nobody can have: what takes longer is handed out a second time (console.celery).
+#: Upper bound of the time limit in seconds: Celery delivers longer tasks a second time (console.celery).
 MAX_SECONDS = 3600
-#: How long an analysis may take, in seconds; after the second limit its process is killed.
+#: Time limits of an analysis in seconds; at the second one its process is killed.
 SOFT_LIMIT = min(Environment.read().analysis_seconds, MAX_SECONDS)
 HARD_LIMIT = SOFT_LIMIT + 60
 
-#: Warming up: seconds between looks for a server that is being started, how many, and for how long it is of use.
+#: Warm-up: seconds between attempts while the server starts, number of attempts, and time limit.
 WARM_AGAIN, WARM_LOOKS, WARM_LIMIT = 1, 120, 300
 
 RUN_CHANGED = "console.run_changed"
@@ -52,10 +53,10 @@ WORKER_STARTED = "console.worker_started"
 
 
 class WatchedRequest(Request):
-    """A task on its way, as the worker's parent sees it."""
+    """Reports a run whose process is killed at its time limit."""
 
     def on_timeout(self, soft: bool, timeout: float) -> None:
-        """See Request. A child that is killed at its last limit cannot tell."""
+        """Report the failure, as a killed process cannot."""
         super().on_timeout(soft, timeout)
         if not soft:
             reason = f"Killed after {_format_limit(timeout)}: it did not stop at its time limit."
@@ -73,12 +74,13 @@ class WatchedRequest(Request):
     throws=(AnalysisFailed, RunCancelled),
 )
 def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
-    """Carry out a run; the path of its result. Given the same run twice it computes once."""
+    """Run an analysis and return the path of its result. A run that is delivered twice is computed once."""
     environment = Environment.read()
     if RunRegistry(environment).is_cancelled(run_id):
         return None
     if result := storage.load_result(environment.results, run_id):
         return _report_done(run_id, result)
+    _progress(environment).clear(run_id)
     _report_state(run_id, "starting", worker=self.request.hostname or "")
     limit = (self.request.timelimit or (None, None))[1] or SOFT_LIMIT
     try:
@@ -95,9 +97,12 @@ def analyse(self: Task, run_id: str, request: Mapping[str, Any]) -> str | None:
 
 @shared_task(name="analytics.tasks.cancel", queue="default")
 def cancel(run_id: str) -> None:
-    """Stop a run wherever it is: waiting for a worker, in one, or in Spark."""
+    """Stop a run wherever it is: queued, in a worker, or in Spark.
+
+    The console does this itself (console/analyses/run_service.py); the task serves what earlier versions queued.
+    """
     runs = RunRegistry(Environment.read())
-    if not runs.is_cancelled(run_id):  # else its worker was told by who asked for this: once, it may be about to end
+    if not runs.is_cancelled(run_id):  # else its worker was already told to stop
         runs.cancel(run_id)
         # SIGTERM lets the worker's child stop in Spark what it does for the run.
         current_app.control.revoke(run_id, terminate=True, signal="SIGTERM")
@@ -107,11 +112,10 @@ def cancel(run_id: str) -> None:
 
 @shared_task(name="analytics.tasks.sweep", queue="spark")
 def sweep(run_id: str, session_id: str | None = None) -> bool:
-    """Stop what Spark still does for a run whose worker is gone; whether there was anything.
+    """Interrupt what Spark still does for a run; return whether there was anything.
 
-    With a session only what that one does: the run may have been begun again in another.
-
-    Not part of cancel: only the workers of analyses have pyspark in memory, and loading it takes a second or two.
+    With a session only its operations: the run may have started again in another one. A task of its own, because only
+    Spark workers have pyspark loaded.
     """
     from analytics.spark.run_execution import interrupt_run
 
@@ -127,9 +131,9 @@ def sweep(run_id: str, session_id: str | None = None) -> bool:
     time_limit=WARM_LIMIT,
 )
 def warm_up(self: Task) -> None:
-    """Let Spark do before anybody asks what the first analysis would wait for.
+    """Warm up Spark, so that the first analysis need not wait.
 
-    While the server does not listen yet it holds no child: a run that somebody asks for comes first.
+    While the server does not listen yet the task is retried, so that runs come first.
     """
     from analytics.spark.session import SparkUnavailable
     from analytics.spark.warmup import warm_up
@@ -145,13 +149,13 @@ def warm_up(self: Task) -> None:
 
 
 def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, limit: float) -> dict[str, Any]:
-    """The stored result; every error but a cancellation as AnalysisFailed. `limit` is the time it has, in seconds."""
-    told: list[dict[str, Any]] = []
+    """Run the analysis and return the stored result. Raises AnalysisFailed or RunCancelled; `limit` is in seconds."""
+    progress, latest = _progress(environment), {}
 
     def report(**info: Any) -> None:
-        if told != [info]:
-            told[:] = [info]
-            _report_state(run_id, "running", **info)
+        if info != latest.get("info"):
+            latest["info"] = info
+            progress.write(run_id, info)
 
     try:
         from analytics.spark.run_execution import (
@@ -173,12 +177,16 @@ def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, 
         raise AnalysisFailed(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from None
 
 
+def _progress(environment: Environment) -> RunProgress:
+    return RunProgress(environment.redis_url, environment.broker_name)
+
+
 def _format_limit(seconds: float) -> str:
     return f"{seconds / 60:g} min" if seconds >= 120 else f"{seconds:g} s"
 
 
 def _os_error_reason(error: OSError) -> str:
-    """What an operating system's error means to somebody who waits for a result."""
+    """Return the reason that pages show for an error of the operating system."""
     if error.errno in DISK_FULL:
         return f"No disk space for the result ({error.strerror}). Free disk space, then run the analysis again."
     return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
@@ -196,7 +204,7 @@ def _report_state(run_id: str, state: str, **info: Any) -> None:
 
 @task_failure.connect
 def _on_child_lost(sender: Task, exception: BaseException, args: Any, **_: Any) -> None:
-    """A child that was killed cannot tell; its parent learns of it and does."""
+    """Report a run whose process was killed, as the process cannot."""
     if sender.name == analyse.name and isinstance(exception, WorkerLostError):
         _report_end(args[0], "lost", "The worker process was killed. The host may have run out of memory.")
 
@@ -212,7 +220,7 @@ def _report_end(run_id: str, state: str, reason: str) -> None:
 
 @celeryd_after_setup.connect
 def _preload_modules(instance: Any, **_: Any) -> None:
-    """What every child needs is loaded before they are forked: no run waits for it, and they share its memory."""
+    """Load modules before children are forked: no run waits for them, and children share their memory."""
     if _runs_analyses(instance.app):
         import_module("analytics.spark.warmup")
         for each in ANALYSES.values():
@@ -221,7 +229,7 @@ def _preload_modules(instance: Any, **_: Any) -> None:
 
 @worker_ready.connect
 def _on_worker_ready(sender: Any, **_: Any) -> None:
-    """What a worker of this name had before it ended is lost: the console is told at once, not after a long silence."""
+    """Tell the console at once that earlier runs of this worker are lost."""
     if _runs_analyses(sender.app):
         sender.app.send_task(WORKER_STARTED, args=[sender.hostname, time.time()], queue="default")
         _request_warm_up(sender.app)
@@ -233,5 +241,5 @@ def _request_warm_up(app: Any) -> None:
 
 
 def _runs_analyses(app: Any) -> bool:
-    """Whether this worker carries out runs."""
+    """Return whether this worker runs analyses."""
     return analyse.name in app.tasks and "spark" in app.amqp.queues.consume_from

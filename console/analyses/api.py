@@ -89,7 +89,9 @@ def list_analyses(request: HttpRequest) -> Any:
 @operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    return page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
+    page = page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
+    run_service.load_progress(page["items"])
+    return page
 
 
 @operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
@@ -108,7 +110,9 @@ def start_run(request: HttpRequest, wanted: RunIn) -> Any:
 @operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
     """Get a run."""
-    return get_run_or_404(request, str(run_id))
+    run = get_run_or_404(request, str(run_id))
+    run_service.load_progress([run])
+    return run
 
 
 @operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])

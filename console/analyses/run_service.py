@@ -1,11 +1,12 @@
-"""Runs of analyses: start, cancel, record how they go, and how a page shows one."""
+"""Starts and cancels runs of analyses, records their states and formats them for pages."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
+from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from console.analyses import run_queue
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 #: The group of the channel layer that hears when any run moves on.
 GROUP = "sluice.runs"
 State = AnalysisRun.State
+#: States of a run that a worker has.
+ACTIVE = (State.STARTING, State.RUNNING)
 
 #: States in words.
 LABELS = {
@@ -61,7 +65,7 @@ def start(
     edition_id: int | None = None,
     trial: dict[str, Any] | None = None,
 ) -> AnalysisRun:
-    """Ask for an analysis, as part of a report's edition or for itself; the run that will tell how it goes.
+    """Queue an analysis, as part of a report's edition or by itself, and return its run.
 
     `trial`: what is to be judged, where the analysis judges.
 
@@ -81,7 +85,7 @@ def start(
 
 
 def send_next() -> None:
-    """Give workers the runs whose turn it is."""
+    """Send the next queued runs to workers, up to the limits."""
     from console.analyses.questions import (
         with_routing,  # needs the catalogue of analytics, which a web worker may do without
     )
@@ -96,20 +100,23 @@ def send_next() -> None:
 
 
 def cancel(run: AnalysisRun, by: str) -> None:
-    """Stop a run wherever it stands, within a second: workers of short tasks may all have longer ones to do."""
+    """Cancel a run in any state. The only place that cancels; raises StoreUnavailable."""
     on_state_changed(str(run.id), State.CANCELLED, {"reason": f"Cancelled by {by}."})
-    RunRegistry(settings.SLUICE).cancel(str(run.id))
-    revoke(str(run.id))
-    enqueue(
-        "analytics.tasks.cancel", str(run.id)
-    )  # which sees to what Spark does for it, whatever became of its worker
+    _stop(str(run.id))
+
+
+def _stop(run_id: str) -> None:
+    """Stop a run that is over wherever it may still be: queued, in a worker, or in Spark. Raises StoreUnavailable."""
+    RunRegistry(settings.SLUICE).cancel(run_id)
+    revoke(run_id)  # directly: workers of short tasks may be busy
+    enqueue("analytics.tasks.sweep", run_id, queue="spark")
 
 
 def on_state_changed(run_id: str, state: str, info: dict[str, Any]) -> bool:
-    """Record that a run reached a state; False when it is unknown or over already.
+    """Record that a run reached a state; return False when it is unknown or already over.
 
-    `info` may hold stage (text), progress (0 to 1), reason, sentence, result (path under the folder of results), worker
-    and rows. The state may be LOST.
+    `info` may hold reason, sentence, result (path under the folder of results), worker, stage, progress (0 to 1) and
+    rows. The state may be LOST.
     """
     if state == LOST:
         return on_worker_lost(run_id, info.get("reason", ""))
@@ -129,6 +136,8 @@ def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
         fields["finished"] = now
     if state == State.DONE:
         fields |= {"progress": 1.0, "reason": "", "result": info.get("result", f"{run_id}/result.json")}
+        if rows := _progress([run_id]).get(run_id, {}).get("rows"):
+            fields["rows"] = rows
     unfinished = AnalysisRun.objects.filter(id=run_id).exclude(state__in=AnalysisRun.FINAL)
     # A state that comes late or twice must not wake a run that is over: the condition is in the update itself.
     is_new = unfinished.update(**fields) == 1
@@ -138,9 +147,9 @@ def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
 
 
 def on_worker_lost(run_id: str, reason: str) -> bool:
-    """Begin a run again whose worker or Spark server ended, if it is part of a report and was not tried too often.
+    """Queue a lost run of a report again, unless it had MOST_TRIES attempts; fail other lost runs.
 
-    Whether it is over instead: it failed for that reason.
+    Return whether the run is over.
     """
     open_runs = AnalysisRun.objects.filter(id=run_id, sent__isnull=False).exclude(state__in=AnalysisRun.FINAL)
     again = open_runs.filter(edition__isnull=False, tries__lt=MOST_TRIES - 1).update(
@@ -157,16 +166,19 @@ def on_worker_lost(run_id: str, reason: str) -> bool:
 
 
 def on_worker_started(worker: str, moment: datetime) -> int:
-    """A worker of this name begins anew: what it had before is lost; how many runs that ended."""
-    found = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), worker=worker, started__lt=moment)
+    """End the runs that a worker had before it restarted; return how many."""
+    found = AnalysisRun.objects.filter(state__in=ACTIVE, worker=worker, started__lt=moment)
     reason = "The worker was restarted during the run."
     return sum(_stop_if(on_worker_lost(str(run.id), reason), str(run.id)) for run in list(found))
 
 
 def fail_lost_runs(silence: timedelta, patience: timedelta) -> int:
-    """End runs of which nothing was heard for a silence, or that no worker took with patience; how many."""
+    """Fail runs without an update for `silence`, and runs that no worker started within `patience`; return how many."""
     now = timezone.now()
-    silent = AnalysisRun.objects.filter(state__in=(State.STARTING, State.RUNNING), changed__lt=now - silence)
+    silent = list(AnalysisRun.objects.filter(state__in=ACTIVE, changed__lt=now - silence))
+    progress = _progress([str(run.id) for run in silent])
+    latest = (now - silence).timestamp()
+    silent = [run for run in silent if progress.get(str(run.id), {}).get("at", 0) < latest]
     untaken = AnalysisRun.objects.filter(state=State.QUEUED, sent__lt=now - patience)
     ended = [
         *(_fail_and_stop(str(run.id), f"Worker lost: no update for {_minutes(silence)}.")
@@ -183,25 +195,25 @@ def _minutes(span: timedelta) -> str:
 
 
 def _fail_and_stop(run_id: str, reason: str) -> bool:
-    """Nobody knows whether somebody still works on it: so it is stopped, too, and not begun again."""
+    """Fail a run and stop it, as its worker may still be active; it is not started again."""
     is_new = on_state_changed(run_id, State.FAILED, {"reason": reason})
     _stop_if(True, run_id)
     return is_new
 
 
 def _stop_if(is_over: bool, run_id: str) -> bool:
-    """Have a run that is over stopped wherever it may still be; whether it is over."""
+    """Stop a run that is over; return whether it is. A store that does not respond is logged."""
     if not is_over:
         return False
     try:
-        enqueue("analytics.tasks.cancel", run_id)
+        _stop(run_id)
     except StoreUnavailable as error:
         logger.warning("run %s could not be stopped: %s", run_id, error)
     return True
 
 
 def result_of(run: AnalysisRun) -> dict[str, Any] | None:
-    """What a finished run found; None when its file is gone."""
+    """Read the result of a finished run; None when its file was deleted."""
     root: Path = settings.SLUICE.results
     path = (root / run.result).resolve()
     if not run.result or not path.is_relative_to(root) or not path.is_file():
@@ -210,13 +222,13 @@ def result_of(run: AnalysisRun) -> dict[str, Any] | None:
 
 
 def window_of(result: dict[str, Any]) -> tuple[datetime, datetime]:
-    """The stretch of time that a result is about."""
+    """Return the time range of a result."""
     window = result["window"]
     return tuple(datetime.fromtimestamp(window[end] / 1e6, UTC) for end in ("since_us", "until_us"))
 
 
 def describe_cost(run: AnalysisRun) -> str:
-    """What a finished run took, in words: the best there is to tell what the next one will; "" of others."""
+    """Describe the duration of a finished run, as an estimate for the next one; "" for other runs."""
     if run.finished is None:
         return ""
     window = describe_parameters(run.kind, {"window": run.request.get("window")})
@@ -227,24 +239,44 @@ def describe_cost(run: AnalysisRun) -> str:
 
 
 def recording_start_of(result: dict[str, Any]) -> datetime | None:
-    """When recording began, if the window of a result begins earlier: figures are of the time since."""
+    """Return when recording began, if that is within the time range of a result; figures cover the time since."""
     us = result.get("began_us")
     return datetime.fromtimestamp(us / 1e6, UTC) if us and us > result["window"]["since_us"] else None
 
 
 def missing_events_of(result: dict[str, Any]) -> str:
-    """What of the recorded events a result does not include, in words; "" when it is complete, or nobody knows."""
+    """Describe the events that a result does not include; "" when complete or unknown."""
     return (result.get("completeness") or {}).get("sentence", "")
 
 
 def completeness_of(result: dict[str, Any]) -> str:
-    """How complete a result is, in words; "" of one of an earlier version, which did not say."""
+    """Return whether a result is complete, in words; "" for results of earlier versions."""
     found = result.get("completeness")
     return "" if found is None else "Complete" if found["complete"] else "Incomplete"
 
 
+def _progress(run_ids: list[str]) -> dict[str, dict[str, Any]]:
+    if not run_ids:
+        return {}
+    return _progress_reader(settings.SLUICE.redis_url, settings.SLUICE.broker_name).read(run_ids)
+
+
+@cache
+def _progress_reader(redis_url: str, broker: str) -> RunProgress:
+    return RunProgress(redis_url, broker)
+
+
+def load_progress(runs: Iterable[AnalysisRun]) -> None:
+    """Set state, stage, progress and rows of runs that a worker has, as it reported them last. Nothing is saved."""
+    active = {str(run.id): run for run in runs if run.state in ACTIVE}
+    for run_id, info in _progress(list(active)).items():
+        run = active[run_id]
+        run.state, run.stage, run.progress = State.RUNNING, info["stage"], info["progress"]
+        run.rows = info.get("rows", run.rows)
+
+
 def cells(run_id: str, rows: tuple[str, ...], known: Callable[[AnalysisRun], bool]) -> dict[str, Any]:
-    """The live cells of one run (by id), or of the rows of the list of runs, as far as they are known."""
+    """Return the live cells of one run (by id), or of rows of the list, for runs that `known` accepts."""
     line, found = run_queue.waiting_ids(), filter(known, _find(rows or [run_id]))
     if not rows:
         return {name: text for run in found for name, text in cells_of(run, line).items()}
@@ -256,7 +288,8 @@ def _find(ids: list[str] | tuple[str, ...]) -> list[AnalysisRun]:
 
 
 def cells_of(run: AnalysisRun, line: list[str] | None = None) -> dict[str, Any]:
-    """How one run stands, in texts; `line` is `turns.line()` where somebody has it already."""
+    """Format a run for a page; `line` is run_queue.waiting_ids() where it was already read."""
+    load_progress([run])
     end = run.finished or timezone.now()
     return {
         "state": run.state,
@@ -278,7 +311,7 @@ def _stage(run: AnalysisRun, line: list[str] | None) -> str:
 
 
 def notify(run_id: str) -> None:
-    """Tell sockets that a run, or a job on messages, moved on."""
+    """Notify sockets that a run, or a job on messages, changed."""
     try:
         async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": run_id})
     except Exception:  # any driver's error: the notice is a courtesy, sockets read runs every few seconds anyway
@@ -286,7 +319,7 @@ def notify(run_id: str) -> None:
 
 
 def pin(request: HttpRequest, run: AnalysisRun, pinned: bool) -> None:
-    """Keep a run for ever, or no longer than others."""
+    """Pin or unpin a run, with an audit entry. Pinned runs are exempt from cleanup."""
     action = "pin run" if pinned else "unpin run"
     with trail.recording(request, action, run.title, before={"run": str(run.id), "pinned": run.pinned}) as change:
         run.pinned = pinned

@@ -13,6 +13,8 @@ from celery import Celery
 from generated_events import WINDOW
 from recorded_traffic import BROKER, wait_until
 
+from analytics.spark.run_progress import RunProgress
+from brokerapp.system.environment import Environment
 from tests.ports import free_port
 
 HERE = Path(__file__).parent
@@ -94,6 +96,11 @@ class Installation:
         rows = map(json.loads, self.store.lrange(TOLD, 0, -1))
         return [(state, info) for id, state, info in rows if id == run_id]
 
+    def progress(self, run_id: str) -> dict:
+        """The progress that its worker wrote last."""
+        environment = Environment.read(self.variables)
+        return RunProgress(environment.redis_url, environment.broker_name).read([run_id]).get(run_id, {})
+
     def kill_worker(self) -> None:
         """End it and its children at once; no worker of before is known any more."""
         self.store.delete(STARTED)
@@ -122,7 +129,7 @@ class Installation:
 
         def at_work():
             told = self.told(run_id)
-            assert not told or told[-1][0] in ("starting", "running"), told
-            return " tasks" in str(told)
+            assert not told or told[-1][0] == "starting", told
+            return " tasks" in self.progress(run_id).get("stage", "")
 
         wait_until(at_work, PATIENCE)

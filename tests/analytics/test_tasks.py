@@ -70,11 +70,9 @@ def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation)
     assert result["tables"][0]["title"] == "Traffic by destination"
     assert len(result["tables"][0]["rows"]) == 5
     states = [state for state, _ in installation.told(run_id)]
-    assert (states[0], states[-1], set(states)) == ("starting", "done", {"starting", "running", "done"})
-    progress = [info["progress"] for state, info in installation.told(run_id) if state == "running"]
-    assert progress == sorted(progress)
-    stages = {info["stage"][:6] for state, info in installation.told(run_id) if state == "running"}
-    assert stages == {"1 of 2", "2 of 2"}
+    assert states == ["starting", "done"], "progress does not go by Celery"
+    progress = installation.progress(run_id)
+    assert (progress["stage"][:6], 0.5 <= progress["progress"] <= 1) == ("2 of 2", True)
 
 
 @pytest.fixture
@@ -188,7 +186,7 @@ def test_an_analysis_that_takes_too_long_is_stopped_and_says_so(installation):
     run_id = installation.analyse({"kind": "endless"}, soft_time_limit=3, time_limit=30)
     state, info = installation.end_of(run_id)
     assert (state, info["reason"]) == (
-        "failed", "It took longer than 3 seconds and was stopped: ask about a shorter window.",
+        "failed", "Timed out after 3 s. Choose a shorter time range.",
     )  # fmt: skip
     server = psutil.Process(installation.server.pid)
     wait_until(lambda: server.cpu_percent(0.1) < 20)
@@ -199,7 +197,7 @@ def test_an_analysis_that_does_not_stop_when_its_time_is_over_is_killed_and_that
     run_id = installation.analyse({"kind": "uncancellable"}, soft_time_limit=2, time_limit=4)
     state, info = installation.end_of(run_id)
     assert (state, info["reason"]) == (
-        "failed", "It did not stop when its time was over, and was killed after 4 seconds.",
+        "failed", "Killed after 4 s: it did not stop at its time limit.",
     )  # fmt: skip
     wait_until(lambda: (now := both_children(installation.worker.pid)) and now != before)  # another takes its place
 
@@ -234,7 +232,7 @@ def test_a_result_for_which_there_is_no_room_fails_with_the_reason_and_leaves_no
     with no_room(children[0]), no_room(children[1]):
         run_id = installation.analyse({"kind": "large"})
         state, info = installation.end_of(run_id)
-    assert (state, info["reason"].partition(" (")[0]) == ("failed", "There is no room on the disk for the result")
+    assert (state, info["reason"].partition(" (")[0]) == ("failed", "No disk space for the result")
     assert not list((installation.data / "results").glob(f"*{run_id}*"))
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
@@ -242,8 +240,8 @@ def test_a_result_for_which_there_is_no_room_fails_with_the_reason_and_leaves_no
 def test_a_disk_that_is_full_where_spark_spills_fails_the_run_and_the_next_one_works(installation):
     with no_room(psutil.Process(installation.server.pid)):
         state, info = installation.end_of(installation.analyse({"kind": "spilling"}))
-    assert (state, info["reason"].partition(":")[0]) == (
-        "failed", "There is no room on the disk for what Spark puts aside",
+    assert (state, info["reason"].partition(".")[0]) == (
+        "failed", "Spark ran out of disk space",
     )  # fmt: skip
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
@@ -254,7 +252,7 @@ def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_
     installation.server.kill()
     assert installation.restart_server() == -signal.SIGKILL
     state, info = installation.end_of(stopped)
-    assert (state, info["reason"].partition(".")[0]) == ("lost", "The Spark server stopped while the analysis ran")
+    assert (state, info["reason"].partition(".")[0]) == ("lost", "The Spark server stopped during the run")
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
@@ -277,7 +275,7 @@ def test_a_server_that_is_frozen_is_killed_while_a_run_waits_for_it_and_the_next
     assert installation.restart_server() == -signal.SIGKILL
     state, info = installation.end_of(stopped)
     assert state == "lost"
-    assert re.fullmatch(r"The Spark server did not answer for \d+ seconds and was restarted\.", info["reason"])
+    assert re.fullmatch(r"The Spark server did not respond for \d+ s and was restarted\.", info["reason"])
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
@@ -286,7 +284,7 @@ def test_a_server_that_froze_while_nothing_ran_costs_the_next_run_a_restart(inst
     run_id = installation.analyse(REQUEST)
     assert installation.restart_server() == -signal.SIGKILL
     state, info = installation.end_of(run_id)
-    assert state == "done" or info["reason"].startswith("The Spark server did not answer for"), info
+    assert state == "done" or info["reason"].startswith("The Spark server did not respond for"), info
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 

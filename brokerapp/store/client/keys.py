@@ -33,6 +33,7 @@
 {B}:trace          stream  trace batches
 {B}:rings          zset    destination with a history -> when it moved last, seconds since the epoch
 {B}:ring:R:NAME    list    points of its history in the resolution R, oldest first; NAME `broker`: of the whole
+{B}:run-progress:ID string  JSON: how far a run of an analysis is, see analytics/spark/run_progress.py; expires
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
 sluice:libraries   zset    function library -> when a node of its version used it last, seconds since the epoch; one for
                            all brokers of the server
@@ -161,6 +162,11 @@ class StoreKeys:
         return self._key(f"reply:{id}")
 
     @property
+    def run_progress_prefix(self) -> str:
+        """Return the prefix of keys for the progress of analyses."""
+        return self._key("run-progress:")
+
+    @property
     def trace(self) -> str:
         return self._key("trace")
 
@@ -185,3 +191,8 @@ class StoreKeys:
 def trace_key(broker: str) -> str:
     """The stream of trace batches of a broker."""
     return StoreKeys(broker).trace
+
+
+def run_progress_key(broker: str, run_id: str) -> str:
+    """Return the key for the progress of one run of an analysis."""
+    return f"{StoreKeys(broker).run_progress_prefix}{run_id}"

@@ -48,6 +48,8 @@ SPARKS_A_FRAME = 20
 #: Seconds after which a user's rights are looked up again, and runs are read although no notice came.
 RECHECK = 30.0
 RUNS_RECHECK = 5.0
+#: The same for channels of runs: their progress comes without a notice.
+PROGRESS_RECHECK = 1.0
 #: Close code for somebody who is not logged in (any more).
 LOGGED_OUT = 4401
 #: And for a page that another user loaded, or as somebody else than its user sees the console as now: it must be
@@ -203,7 +205,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def _cells_from_database(self, text: str, topic: LiveChannel) -> Cells:
         now = time.monotonic()
-        if now - self._read.get(text, -RUNS_RECHECK) < RUNS_RECHECK:
+        recheck = PROGRESS_RECHECK if topic.name in ("run", "runs") else RUNS_RECHECK
+        if now - self._read.get(text, -recheck) < recheck:
             return {}
         self._read[text] = now
         with timezone.override(self._zone):

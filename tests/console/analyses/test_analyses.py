@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from analytics.requests.catalogue import ANALYSES
+from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
 from console import tasks
 from console.analyses import run_service
@@ -188,7 +189,7 @@ def test_cancel_ends_the_run_and_tells_the_worker_without_waiting_for_another_ta
     assert order["method"] == "revoke"
     assert order["arguments"] == {"task_id": str(run.id), "terminate": True, "signal": "SIGTERM"}
     assert RunRegistry(settings.SLUICE).is_cancelled(str(run.id))
-    assert waiting_tasks("default") == [("analytics.tasks.cancel", [str(run.id)])]
+    assert ("analytics.tasks.sweep", [str(run.id)]) in waiting_tasks("spark")
 
 
 def test_a_run_that_is_over_is_not_cancelled(run, admin, console):
@@ -207,6 +208,24 @@ def test_a_viewer_sees_runs_and_starts_none(run, browser_of, console):
 
 def test_an_unknown_run_is_not_found(admin):
     assert admin.get(reverse("run", kwargs={"run_id": uuid.uuid4()})).status_code == 404
+
+
+def test_progress_is_read_from_the_store_while_a_worker_has_the_run(run, console, settings):
+    tasks.run_changed(str(run.id), "starting", {"worker": "spark@one"})
+    progress = RunProgress(settings.SLUICE.redis_url, settings.SLUICE.broker_name)
+    progress.write(str(run.id), {"stage": "1 of 2: traffic", "progress": 0.25, "rows": 1234})
+    run.refresh_from_db()
+    assert run.state == "starting", "only the start and the end of a run are states in the database"
+    cells = run_service.cells_of(run)
+    assert (cells["label"], cells["stage"], cells["progress"]) == ("Running", "1 of 2: traffic", 0.25)
+    assert "1,234 recorded events" in cells["rows"]
+    AnalysisRun.objects.update(changed=timezone.now() - timedelta(minutes=11))
+    assert tasks.reap() == 0, "its worker reported progress a moment ago"
+    tasks.run_changed(str(run.id), "done", {})
+    run.refresh_from_db()
+    assert (run.state, run.rows, run_service.cells_of(run)["stage"]) == ("done", 1234, "")
+    progress.clear(str(run.id))
+    assert progress.read([str(run.id)]) == {}
 
 
 def test_a_run_nothing_was_heard_of_has_lost_its_worker(run, console):

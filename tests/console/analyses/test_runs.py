@@ -89,7 +89,7 @@ def test_a_worker_that_begins_anew_ends_what_it_had_before(console, db):
     other.refresh_from_db()
     assert (lost.state, other.state) == ("failed", "starting")
     assert "worker was restarted" in lost.reason
-    assert ("analytics.tasks.cancel", [str(lost.id)]) in waiting_tasks("default")
+    assert ("analytics.tasks.sweep", [str(lost.id)]) in waiting_tasks("spark")
 
 
 def test_what_a_worker_begins_after_its_start_is_not_lost(console, db):
