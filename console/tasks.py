@@ -61,7 +61,7 @@ def mail_edition(edition_id: int) -> str:
 @shared_task(name="console.reap")
 def reap() -> int:
     """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
-    job_service.forget_old()
+    job_service.purge_old()
     wake_lost_jobs()
     search_service.wake_lost_searches()
     return run_service.fail_lost_runs(SILENCE, PATIENCE)
