@@ -22,9 +22,9 @@ class ConsoleConfig(AppConfig):
 
         assert celery.app  # the one that tasks are asked through, in every process
         assert url_converters.NameConverter  # which addresses are made of
-        login.watch()
+        login.connect_signals()
         permission_version.connect_signals()
-        cli_listener.listen()
+        cli_listener.connect_signal()
 
 
 class RecordingConfig(AppConfig):
@@ -41,4 +41,4 @@ class RecordingConfig(AppConfig):
     def ready(self) -> None:
         from console.audit import cli_listener
 
-        cli_listener.listen()
+        cli_listener.connect_signal()

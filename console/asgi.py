@@ -14,8 +14,8 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.urls import path  # noqa: E402
 
-from console.accounts.impersonation import with_looks  # noqa: E402
-from console.accounts.second_factor import with_factor  # noqa: E402
+from console.accounts.impersonation import impersonation_middleware  # noqa: E402
+from console.accounts.second_factor import second_factor_middleware  # noqa: E402
 from console.broker.live.socket import LiveConsumer  # noqa: E402
 from console.ops.broker_host import lifespan  # noqa: E402
 from console.ui.url_converters import keep_encoded_slashes  # noqa: E402
@@ -24,7 +24,9 @@ application = ProtocolTypeRouter(
     {
         "http": keep_encoded_slashes(pages),
         "websocket": AllowedHostsOriginValidator(
-            AuthMiddlewareStack(with_factor(with_looks(URLRouter([path("live", LiveConsumer.as_asgi())]))))
+            AuthMiddlewareStack(
+                second_factor_middleware(impersonation_middleware(URLRouter([path("live", LiveConsumer.as_asgi())])))
+            )
         ),
         "lifespan": lifespan,
     }

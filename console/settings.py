@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.environment import Environment
-from console.accounts.auth_settings import Identity
+from console.accounts.auth_settings import AuthSettings
 from console.accounts.secret_key import secret_key
 from console.exporters.options import MonitorOptions
 from console.ops.database_settings import databases
@@ -25,7 +25,7 @@ try:
     SLUICE = Environment.read()
 except ConfigurationRefused as error:  # Django reports this one as a sentence
     raise ImproperlyConfigured(str(error)) from error
-IDENTITY = Identity.read()
+IDENTITY = AuthSettings.read()
 MONITOR = MonitorOptions.read()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -79,7 +79,7 @@ MIDDLEWARE = [
     "console.ui.error_middleware.BrokerErrorMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "console.accounts.second_factor.SecondFactorMiddleware",
-    "console.accounts.impersonation.SeenAsMiddleware",
+    "console.accounts.impersonation.ImpersonationMiddleware",
     "console.ui.preferences.timezones.TimezoneMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
@@ -153,7 +153,7 @@ ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 MFA_ADAPTER = "console.accounts.login.SecondFactorAdapter"
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are not asked for anything
 MFA_TOTP_TOLERANCE = 1  # clocks of phones are half a minute off
-SOCIALACCOUNT_ADAPTER = "console.accounts.oidc.SingleSignOn"
+SOCIALACCOUNT_ADAPTER = "console.accounts.oidc.SingleSignOnAdapter"
 SOCIALACCOUNT_PROVIDERS = IDENTITY.providers
 SOCIALACCOUNT_STORE_TOKENS = False
 
@@ -225,7 +225,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s", "datefmt": "%H:%M:%S"}},
-    "filters": {"wrong host": {"()": "console.ops.log_filters.WrongHost"}},
+    "filters": {"wrong host": {"()": "console.ops.log_filters.DisallowedHostFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {

@@ -33,12 +33,12 @@ def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> 
     """An analysis reached a state; ignored when its run is over already."""
     is_new = run_service.on_state_changed(run_id, state, info or {})
     if is_new and state in AnalysisRun.FINAL:
-        look_at_reports()
+        process_reports()
     return is_new
 
 
 @shared_task(name="console.look_at_reports")
-def look_at_reports() -> None:
+def process_reports() -> None:
     """Begin the reports that are due, end those whose analyses are over, ask for mails that are to be sent."""
     from console.analyses.reports import (
         delivery,  # need much that a short task can do without
@@ -59,7 +59,7 @@ def mail_edition(edition_id: int) -> str:
 
 
 @shared_task(name="console.reap")
-def reap() -> int:
+def fail_lost_runs() -> int:
     """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
     job_service.purge_old()
     wake_lost_jobs()
@@ -74,21 +74,21 @@ def worker_started(worker: str, seconds: float) -> int:
 
 
 @shared_task(name="console.work")
-def work_on(job_id: str) -> str:
+def run_job_slice(job_id: str) -> str:
     """Do a slice of a job on messages; its state then."""
     return run_slice(job_id)
 
 
 @shared_task(name="console.search_on")
-def search_on(search_id: str) -> str:
+def run_search_slice(search_id: str) -> str:
     """Do a slice of a search for messages; its state then."""
     return message_search.run_slice(search_id)
 
 
 @shared_task(name="console.forget_audit")
-def forget_audit() -> int:
+def purge_audit() -> int:
     """Delete entries of the audit trail that are older than SLUICE_AUDIT_DAYS, which leaves an entry; how many."""
-    return retention.forget(settings.SLUICE.audit_days)
+    return retention.purge(settings.SLUICE.audit_days)
 
 
 @shared_task(name="console.demo")
@@ -106,7 +106,7 @@ def deliver_alert(delivery_id: int) -> str:
 
 
 @shared_task(name="console.forget_runs")
-def forget_runs() -> int:
+def purge_runs() -> int:
     """Delete runs of analyses older than SLUICE_RESULT_DAYS and editions of reports too old; how many."""
     from console.analyses.reports import editions
 

@@ -130,7 +130,7 @@ def require(request: HttpRequest, verb: Verb, destination: Destination | None = 
     """Raise PermissionDenied, which becomes a page that names what is missing, and leave a trace, without the right."""
     if not has_permission(request.user, verb, destination):
         reason = missing_permission_message(request.user, verb, destination)
-        trail.denied(request, verb.name.lower(), destination or request.path, reason)
+        trail.record_denied(request, verb.name.lower(), destination or request.path, reason)
         raise PermissionDenied(reason)
 
 

@@ -21,44 +21,44 @@ from console.audit import trail
 #: How every token begins, so that a search for leaked secrets finds it.
 PREFIX = "sluice_"
 #: Bytes of chance in one: nobody guesses it, so a plain digest is enough and costs no time.
-BYTES = 32
+TOKEN_BYTES = 32
 #: Characters of a token that are shown later.
-HINT = len(PREFIX) + 4
+HINT_LENGTH = len(PREFIX) + 4
 #: Days that a token may live.
-LONGEST, USUAL = 366, 90
+MAX_DAYS, DEFAULT_DAYS = 366, 90
 #: Tokens of one user that are in force.
-MOST = 50
+MAX_TOKENS = 50
 #: The last use is noted no more often than this.
-NOTED = timedelta(minutes=1)
+LAST_USE_RESOLUTION = timedelta(minutes=1)
 
 
-def create(
+def create_token(
     user: User, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int, made_by: str
 ) -> tuple[ApiToken, str]:
     """A new token and its text, which is told this once. Raises RequestRefused, InvalidDestination."""
     name, wanted = name.strip(), list(dict.fromkeys(verbs))
     if not name or len(name) > 100:
         raise RequestRefused("name: say in 1 to 100 characters what the token is for")
-    if not 1 <= days <= LONGEST:
-        raise RequestRefused(f"days: a token lives 1 to {LONGEST} days, not {days}")
+    if not 1 <= days <= MAX_DAYS:
+        raise RequestRefused(f"days: a token lives 1 to {MAX_DAYS} days, not {days}")
     if unknown := [each for each in wanted if each.upper() not in Verb.__members__]:
         raise RequestRefused(f"verbs: {', '.join(unknown)} is none of {', '.join(verb.name.lower() for verb in Verb)}")
     if lacking := [each for each in wanted if not has_permission(user, Verb[each.upper()])]:
         raise RequestRefused(f"verbs: {user} has no right to {', '.join(lacking)}")
     if not wanted:
         raise RequestRefused("verbs: a token without any right is good for nothing")
-    if in_force(user).count() >= MOST:
-        raise RequestRefused(f"{user} has {MOST} tokens: revoke one first")
-    text = PREFIX + secrets.token_urlsafe(BYTES)
+    if active_tokens(user).count() >= MAX_TOKENS:
+        raise RequestRefused(f"{user} has {MAX_TOKENS} tokens: revoke one first")
+    text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     patterns = [str(Scope.parse(each)) for each in scopes if each.strip()]
     token = ApiToken.objects.create(
-        user=user, name=name, digest=_digest(text), hint=text[:HINT], verbs=wanted, scopes=patterns, made_by=made_by,
-        expires=timezone.now() + timedelta(days=days),
+        user=user, name=name, digest=_digest(text), hint=text[:HINT_LENGTH], verbs=wanted, scopes=patterns,
+        made_by=made_by, expires=timezone.now() + timedelta(days=days),
     )  # fmt: skip
     return token, text
 
 
-def make(
+def create_and_record(
     request: HttpRequest, name_of_user: str, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int
 ) -> tuple[ApiToken, str]:
     """A token for whoever asks, or for another user, which needs the right to manage users; recorded.
@@ -75,52 +75,52 @@ def make(
         if user is None:
             raise RequestRefused(f"user: there is no active user {name_of_user!r}")
     with trail.recording(request, "make token", f"user {user.get_username()}") as change:
-        token, text = create(user, name, verbs, scopes, days, request.user.get_username())
+        token, text = create_token(user, name, verbs, scopes, days, request.user.get_username())
         change.after = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes, "days": days}
     return token, text
 
 
-def end(request: HttpRequest, token: ApiToken) -> None:
+def revoke_and_record(request: HttpRequest, token: ApiToken) -> None:
     """Revoke a token, which is recorded. Another user's needs the right to manage users."""
     if token.user_id != request.user.pk:
         require(request, Verb.USERS)
     before = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes}
     with trail.recording(request, "revoke token", f"user {token.user.get_username()}", before=before):
-        revoke(token)
+        revoke_token(token)
 
 
-def in_force(user: User | None = None) -> QuerySet[ApiToken]:
+def active_tokens(user: User | None = None) -> QuerySet[ApiToken]:
     """Tokens that still open something: of a user, or all."""
     found = ApiToken.objects.filter(revoked=None, expires__gt=timezone.now()).select_related("user")
     return found if user is None else found.filter(user=user)
 
 
-def revoke(token: ApiToken) -> None:
+def revoke_token(token: ApiToken) -> None:
     """Let it open nothing any more."""
     token.revoked = timezone.now()
     token.save(update_fields=["revoked"])
 
 
-def user_of(text: str, address: str = "") -> User | None:
+def authenticate_token(text: str, address: str = "") -> User | None:
     """The user of a token, with no more rights than the token leaves; None for what is no token in force."""
     if not text.startswith(PREFIX):
         return None
-    token = in_force().filter(digest=_digest(text), user__is_active=True).first()
+    token = active_tokens().filter(digest=_digest(text), user__is_active=True).first()
     if token is None:
         return None
-    _note(token, timezone.now(), address)
-    restrict(token.user, limit_of(token))
+    _record_use(token, timezone.now(), address)
+    restrict(token.user, token_limit(token))
     return token.user
 
 
-def limit_of(token: ApiToken) -> TokenLimit:
+def token_limit(token: ApiToken) -> TokenLimit:
     """What it leaves of its user's rights."""
     verbs = frozenset(Verb[each.upper()] for each in token.verbs if each.upper() in Verb.__members__)
     return TokenLimit(verbs, tuple(map(Scope.parse, token.scopes)))
 
 
-def _note(token: ApiToken, now: datetime, address: str) -> None:
-    if token.used is None or now - token.used > NOTED:
+def _record_use(token: ApiToken, now: datetime, address: str) -> None:
+    if token.used is None or now - token.used > LAST_USE_RESOLUTION:
         ApiToken.objects.filter(pk=token.pk).update(used=now, used_from=address[:64])
 
 

@@ -17,7 +17,7 @@ PROVIDER = "sso"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class AuthSettings:
     """The settings, read once."""
 
     issuer: str = ""  #: of OpenID Connect; "": there is no single sign-on
@@ -32,13 +32,13 @@ class Identity:
     session_hours: int = SESSION_HOURS
 
     @staticmethod
-    def read(variables: Mapping[str, str] = os.environ) -> Identity:
+    def read(variables: Mapping[str, str] = os.environ) -> AuthSettings:
         """What these variables say. Raises ConfigurationRefused."""
         issuer = variables.get("SLUICE_OIDC_ISSUER", "").rstrip("/")
         client_id = variables.get("SLUICE_OIDC_CLIENT_ID", "")
         if issuer and not client_id:
             raise ConfigurationRefused("SLUICE_OIDC_ISSUER needs SLUICE_OIDC_CLIENT_ID")
-        return Identity(
+        return AuthSettings(
             issuer=issuer,
             client_id=client_id,
             client_secret=variables.get("SLUICE_OIDC_CLIENT_SECRET", ""),

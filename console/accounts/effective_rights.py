@@ -23,14 +23,14 @@ from console.ui.navigation.command_palette import COMMANDS, PaletteCommand
 USER, GROUP, ROLE = KINDS = ("user", "group", "role")
 
 #: The rights that are asked for one destination, in the order in which they weigh.
-OF_DESTINATIONS = (
+DESTINATION_VERBS = (
     Verb.SEE, Verb.BROWSE, Verb.READ, Verb.RESUBMIT, Verb.BULK, Verb.EDIT, Verb.SEND, Verb.PAUSE, Verb.REMOVE,
     Verb.CREATE,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class PermissionHolder:
     """Whose rights are looked at."""
 
     kind: str  #: one of KINDS
@@ -44,7 +44,7 @@ class Holder:
         return tuple(grant for grant, _ in self.sources)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """`user sam`, or `role support for orders.>`"""
         return f"{self.kind} {self.name}" + (f" for {', '.join(self.scopes)}" if self.scopes else "")
 
@@ -56,16 +56,18 @@ class Holder:
         return everything if is_whole else lambda destination: allows(grants, Verb.SEE, destination)
 
 
-def find(kind: str, name: str, scopes: Iterable[str] = ()) -> Holder:
+def find(kind: str, name: str, scopes: Iterable[str] = ()) -> PermissionHolder:
     """The holder of this kind and name. Raises RequestRefused, InvalidDestination."""
     if kind == USER:
-        return of_user(_existing(User, "username", name))
+        return user_holder(_existing(User, "username", name))
     if kind == GROUP:
         group = _existing(Group, "name", name)
-        return Holder(kind, name, tuple((each.grant, f"role {each.role}") for each in group.assignments.all()))
+        return PermissionHolder(
+            kind, name, tuple((each.grant, f"role {each.role}") for each in group.assignments.all())
+        )
     if kind == ROLE:
-        assignment = users.checked(name, scopes, ())
-        return Holder(kind, name, ((assignment.grant, f"role {name}"),), tuple(assignment.scopes))
+        assignment = users.build_assignment(name, scopes, ())
+        return PermissionHolder(kind, name, ((assignment.grant, f"role {name}"),), tuple(assignment.scopes))
     raise RequestRefused(f"{kind!r} has no rights: expected one of {', '.join(KINDS)}")
 
 
@@ -76,12 +78,12 @@ def _existing(model: type[User | Group], field: str, name: str) -> User | Group:
     return found
 
 
-def of_user(user: User) -> Holder:
+def user_holder(user: User) -> PermissionHolder:
     """A user with what they have themselves and by their groups; who is closed has nothing."""
     sources = [(RoleGrant(Role.ADMIN), "superuser")] if user.is_superuser else []
     found = Assignment.objects.filter(Q(user=user) | Q(group__user=user)).select_related("group")
     sources += [(each.grant, _source(each)) for each in found]
-    return Holder(USER, user.get_username(), tuple(sources if user.is_active else ()))
+    return PermissionHolder(USER, user.get_username(), tuple(sources if user.is_active else ()))
 
 
 def _source(given: Assignment) -> str:
@@ -90,12 +92,12 @@ def _source(given: Assignment) -> str:
     return f"group {given.group}" if given.group.name == given.role else f"{given.role} by group {given.group}"
 
 
-def by_verb(holder: Holder) -> list[tuple[Verb, list[tuple[str, str]]]]:
+def scopes_by_verb(holder: PermissionHolder) -> list[tuple[Verb, list[tuple[str, str]]]]:
     """Each right with where it holds and where it comes from: `("everywhere", "superuser, group admin")`."""
-    return [(verb, _places(holder, verb)) for verb in Verb]
+    return [(verb, _scopes_with_sources(holder, verb)) for verb in Verb]
 
 
-def _places(holder: Holder, verb: Verb) -> list[tuple[str, str]]:
+def _scopes_with_sources(holder: PermissionHolder, verb: Verb) -> list[tuple[str, str]]:
     """Where the right holds, each place once with all that gives it."""
     places: dict[str, list[str]] = {}
     for grant, source in holder.sources:
@@ -105,17 +107,17 @@ def _places(holder: Holder, verb: Verb) -> list[tuple[str, str]]:
     return [(where, ", ".join(each)) for where, each in places.items()]
 
 
-def pages(holder: Holder) -> list[tuple[PaletteCommand, bool]]:
+def page_permissions(holder: PermissionHolder) -> list[tuple[PaletteCommand, bool]]:
     """The pages one can go to, each with whether the holder may."""
     return [(command, allows(holder.grants, command.verb)) for command in COMMANDS]
 
 
-def cells(holder: Holder, destination: Destination) -> list[tuple[Verb, str]]:
+def destination_permissions(holder: PermissionHolder, destination: Destination) -> list[tuple[Verb, str]]:
     """What may be done with one destination: for each of its rights `yes`, `masked` or `no`."""
-    return [(verb, cell(holder, verb, destination)) for verb in OF_DESTINATIONS]
+    return [(verb, destination_permission(holder, verb, destination)) for verb in DESTINATION_VERBS]
 
 
-def cell(holder: Holder, verb: Verb, destination: Destination) -> str:
+def destination_permission(holder: PermissionHolder, verb: Verb, destination: Destination) -> str:
     """What of one right: `yes`, `masked` or `no`."""
     if not allows(holder.grants, verb, destination):
         return "no"

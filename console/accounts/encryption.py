@@ -9,12 +9,12 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 
 
-def seal(text: str) -> str:
+def encrypt(text: str) -> str:
     """The text, so that it can be read with the key alone."""
     return _fernet().encrypt(text.encode()).decode()
 
 
-def unseal(sealed: str) -> str:
+def decrypt(sealed: str) -> str:
     """What was sealed. Raises cryptography's InvalidToken when it was sealed with another key."""
     return _fernet().decrypt(sealed.encode()).decode()
 

@@ -25,7 +25,7 @@ from brokerapp.errors import BrokerError, RequestRefused
 from console.access.permission_version import increment
 from console.access.permissions import AnyUser, Verb, has_permission, reload_user
 from console.accounts import effective_rights
-from console.accounts.effective_rights import Holder
+from console.accounts.effective_rights import PermissionHolder
 from console.audit import trail
 
 #: After which it ends by itself: long enough for a walk through the pages, too short to be forgotten for a day.
@@ -33,18 +33,18 @@ MINUTES = 30
 #: Key in the session of who impersonates; it stays after the end until a page has said that it ended.
 KEY = "seen_as"
 #: What may be sent meanwhile, by the names of addresses: the ways out.
-WAYS_OUT = frozenset({"stop-seeing-as", "logout", "account_logout"})
+EXIT_URL_NAMES = frozenset({"stop-seeing-as", "logout", "account_logout"})
 #: The key of no user in the database: theirs is what a group or a role owns.
-NOBODY = 0
+NO_USER_ID = 0
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Impersonation:
     """Who looks, and with whose rights until when (seconds since 1970)."""
 
     by: AnyUser
-    holder: Holder
+    holder: PermissionHolder
     until: float
 
     @property
@@ -53,53 +53,53 @@ class Look:
         return datetime.fromtimestamp(self.until, UTC)
 
 
-def look_of(user: AnyUser) -> Look | None:
+def impersonation_of(user: AnyUser) -> Impersonation | None:
     """The look that this user object stands for; None: it is simply the user."""
     return getattr(user, "look", None)
 
 
-def person(user: AnyUser) -> AnyUser:
+def real_user(user: AnyUser) -> AnyUser:
     """Who sits at the screen: who looks, or simply the user."""
-    look = look_of(user)
+    look = impersonation_of(user)
     return look.by if look else user
 
 
-def words(user: AnyUser) -> str:
+def impersonated_name(user: AnyUser) -> str:
     """Whom the console is seen as, in words; "" by whoever sees it as themselves."""
-    look = look_of(user)
-    return look.holder.words if look else ""
+    look = impersonation_of(user)
+    return look.holder.description if look else ""
 
 
-def begin(session: SessionBase, holder: Holder) -> None:
+def begin(session: SessionBase, holder: PermissionHolder) -> None:
     """See the console as this holder does from the next request on. Raises RequestRefused."""
     if not any(grant.allows(Verb.SEE) for grant in holder.grants):
-        raise RequestRefused(f"the {holder.words} sees nothing of the console")
+        raise RequestRefused(f"the {holder.description} sees nothing of the console")
     until = time.time() + MINUTES * 60
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
-    _tell_sockets(session)
+    _notify_sockets(session)
 
 
 def end(request: HttpRequest) -> None:
     """See it as oneself again. No form can be sent that a page showed to somebody else's eyes."""
     request.session.pop(KEY, None)
     rotate_token(request)
-    _tell_sockets(request.session)
+    _notify_sockets(request.session)
 
 
-def _tell_sockets(session: SessionBase) -> None:
+def _notify_sockets(session: SessionBase) -> None:
     """Have pages that are open in other tabs judged anew: they show the console as to somebody else."""
     session.save()  # first: whoever looks when the version has grown must find it
     increment()
 
 
-def ended(request: HttpRequest) -> str:
+def expired_name(request: HttpRequest) -> str:
     """Return as whom the user saw the console until that expired; "" where it did not, or a page has said so."""
     kept = request.session.get(KEY)
-    is_over = kept and request.user.is_authenticated and look_of(request.user) is None
-    return Holder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).words if is_over else ""
+    is_over = kept and request.user.is_authenticated and impersonation_of(request.user) is None
+    return PermissionHolder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).description if is_over else ""
 
 
-def seen_as(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
+def impersonated_user(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
     """Whom the console takes this user for, by what their session holds: themselves, or whom they see it as."""
     kept = session.get(KEY)
     if not kept or time.time() > kept["until"] or not has_permission(user, Verb.USERS):
@@ -110,21 +110,21 @@ def seen_as(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
         return user
     # Stars, views and jobs of one's own are those of the user; a group and a role have none.
     is_user = holder.kind == effective_rights.USER
-    other = User.objects.get(username=holder.name) if is_user else User(pk=NOBODY, username=holder.words)
-    other._grants, other.look = holder.grants, Look(user, holder, kept["until"])
+    other = User.objects.get(username=holder.name) if is_user else User(pk=NO_USER_ID, username=holder.description)
+    other._grants, other.look = holder.grants, Impersonation(user, holder, kept["until"])
     return other
 
 
-def see(request: HttpRequest) -> None:
+def apply(request: HttpRequest) -> None:
     """Have the request come from whom its user sees the console as."""
-    if KEY in request.session and look_of(request.user) is None:
-        request.user = seen_as(request.user, request.session)
+    if KEY in request.session and impersonation_of(request.user) is None:
+        request.user = impersonated_user(request.user, request.session)
 
 
-def seen_now(user: AnyUser, session: SessionBase) -> AnyUser | None:
+def effective_user(user: AnyUser, session: SessionBase) -> AnyUser | None:
     """The user as of now, or whom they see the console as by now; None when the session or the account has ended."""
-    found = reload_user(person(user), session)
-    return found and seen_as(found, session.load())  # another tab may have begun a look, or ended it
+    found = reload_user(real_user(user), session)
+    return found and impersonated_user(found, session.load())  # another tab may have begun a look, or ended it
 
 
 def notice_expiry(request: HttpRequest) -> None:
@@ -132,7 +132,7 @@ def notice_expiry(request: HttpRequest) -> None:
 
     Forms of pages that were rendered before hold a CSRF token that `end` has replaced: none of them can be sent.
     """
-    if _loads_page(request) and (was_seen := ended(request)):
+    if _loads_page(request) and (was_seen := expired_name(request)):
         end(request)
         request.impersonation_ended = was_seen
 
@@ -152,7 +152,7 @@ def refuse_changes(request: HttpRequest) -> None:
     """
     if request.method in _SAFE:
         return
-    seen, was_seen = words(request.user), ended(request)
+    seen, was_seen = impersonated_name(request.user), expired_name(request)
     if seen:
         reason = f"Viewing as {seen} is read-only. Stop viewing as {seen} to make changes."
     elif was_seen:
@@ -160,11 +160,11 @@ def refuse_changes(request: HttpRequest) -> None:
         reason = f"Impersonation of the {was_seen} has ended and nothing was changed. You are back in your own account."
     else:
         return
-    trail.denied(request, "change", request.path, reason)
+    trail.record_denied(request, "change", request.path, reason)
     raise PermissionDenied(reason)
 
 
-class SeenAsMiddleware:
+class ImpersonationMiddleware:
     """Shows pages as they are to somebody else, and lets nothing be changed meanwhile."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -178,24 +178,24 @@ class SeenAsMiddleware:
 
         Middleware before this one knows only who looks: theirs are the login, the second factor and the clock.
         """
-        if KEY not in request.session or request.resolver_match.url_name in WAYS_OUT:
+        if KEY not in request.session or request.resolver_match.url_name in EXIT_URL_NAMES:
             return
-        see(request)
+        apply(request)
         if not getattr(view, "login_required", True):  # operations ask by themselves, with a token or so
             return
         notice_expiry(request)
         refuse_changes(request)
-        seen = words(request.user)
+        seen = impersonated_name(request.user)
         if seen and not hasattr(view, "verb"):
             raise PermissionDenied(f"This is one's own: it is not shown to who sees the console as the {seen}.")
 
 
-def with_looks(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def impersonation_middleware(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     """Sockets: who sees the console as somebody else gets frames as they do."""
 
     async def guarded(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         if scope["user"].is_authenticated:
-            scope = {**scope, "user": await database_sync_to_async(seen_as)(scope["user"], scope["session"])}
+            scope = {**scope, "user": await database_sync_to_async(impersonated_user)(scope["user"], scope["session"])}
         await application(scope, receive, send)
 
     return guarded

@@ -16,14 +16,14 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from console.accounts.encryption import seal, unseal
+from console.accounts.encryption import decrypt, encrypt
 from console.audit import trail
 from console.audit.models import AuditEntry
 
 #: Seconds after a login, or after the password was asked again, in which dangerous changes need no password.
-RECENT = 15 * 60
+REAUTHENTICATE_SECONDS = 15 * 60
 #: In the session: when its user last proved who they are.
-PROVED = "proved_at"
+SESSION_KEY = "proved_at"
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -38,7 +38,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_reauthentication_required(self, **kwargs: Any) -> bool:
         """For allauth's pages the same holds as for all dangerous changes: a fresh login is proof enough."""
-        return is_proof_old(self.request)
+        return is_login_stale(self.request)
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """The peer, or whom a proxy of SLUICE_PROXIES names: the server has seen to that."""
@@ -50,11 +50,11 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
     def encrypt(self, text: str) -> str:
         """The text so that the database alone does not tell it."""
-        return seal(text)
+        return encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
         """What was encrypted."""
-        return unseal(encrypted_text)
+        return decrypt(encrypted_text)
 
     def get_totp_issuer(self) -> str:
         """What the app on the phone shows."""
@@ -64,84 +64,86 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 # -- recently proved
 
 
-def is_proof_old(request: HttpRequest) -> bool:
+def is_login_stale(request: HttpRequest) -> bool:
     """Whether the last proof is too old for a dangerous change.
 
     Whoever comes by single sign-on alone has nothing that could be asked here.
     """
-    is_recent = time.time() - request.session.get(PROVED, 0) < RECENT
+    is_recent = time.time() - request.session.get(SESSION_KEY, 0) < REAUTHENTICATE_SECONDS
     return not is_recent and bool(get_reauthentication_flows(request.user))
 
 
-def must_prove_again(request: HttpRequest) -> HttpResponse | None:
+def redirect_to_reauthenticate(request: HttpRequest) -> HttpResponse | None:
     """A way to the password page when the last proof is too old; the request goes on behind it."""
-    return suspend_request(request, reverse("account_reauthenticate")) if is_proof_old(request) else None
+    return suspend_request(request, reverse("account_reauthenticate")) if is_login_stale(request) else None
 
 
-def recently_proved(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def recent_login_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Decorates a view: a change asks for the password when the last proof is too old."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        again = must_prove_again(request) if request.method == "POST" else None
+        again = redirect_to_reauthenticate(request) if request.method == "POST" else None
         return again or view(request, *args, **kwargs)
 
     return guarded
 
 
-def _proved(request: HttpRequest | None) -> None:
+def _note_authentication(request: HttpRequest | None) -> None:
     if request is not None and hasattr(request, "session"):
-        request.session[PROVED] = time.time()
+        request.session[SESSION_KEY] = time.time()
 
 
 # -- the audit trail
 
 
-def _by(user: User | str, request: HttpRequest | None) -> trail.Actor:
+def _by(user: User | str, request: HttpRequest | None) -> trail.AuditActor:
     name = user if isinstance(user, str) else user.get_username()
     if request is None:
-        return trail.Actor(name)
-    actor = trail.Actor.of(request)
-    return trail.Actor(name, actor.address, actor.agent, actor.via)
+        return trail.AuditActor(name)
+    actor = trail.AuditActor.of(request)
+    return trail.AuditActor(name, actor.address, actor.agent, actor.via)
 
 
-def opened(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
+def on_session_started(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
     """A session begins, however it came about."""
-    _proved(request)
+    _note_authentication(request)
 
 
-def logged_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
+def on_login(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
     """Somebody came all the way in."""
     methods = dict.fromkeys(each["method"] for each in get_authentication_records(request, user))
-    change = trail.Change(after={"by": ", ".join(methods)})
+    change = trail.AuditChange(after={"by": ", ".join(methods)})
     trail.record(_by(user, request), "log in", f"user {user}", AuditEntry.Outcome.DONE, change=change)
 
 
-def logged_out(sender: Any, request: HttpRequest, user: User | None, **kwargs: Any) -> None:
+def on_logout(sender: Any, request: HttpRequest, user: User | None, **kwargs: Any) -> None:
     """Somebody left."""
     if user is not None and request.path:
         trail.record(_by(user, request), "log out", f"user {user}", AuditEntry.Outcome.DONE)
 
 
-def failed(sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any) -> None:
+def on_login_failed(
+    sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
+) -> None:
     """A password was wrong, or its user locked."""
     name = str(credentials.get("username") or "")
     detail = "locked after too many wrong passwords" if getattr(request, "axes_locked_out", False) else "wrong password"
     trail.record(_by(name, request), "log in", f"user {name}", AuditEntry.Outcome.DENIED, detail)
 
 
-def code_failed(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
+def on_code_failed(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
     """A code of a second factor was wrong."""
     trail.record(_by(user, request), "second factor", f"user {user}", AuditEntry.Outcome.DENIED, "wrong code")
 
 
-def step_completed(sender: Any, request: HttpRequest, user: User, method: str, **kwargs: Any) -> None:
+def on_step_completed(sender: Any, request: HttpRequest, user: User, method: str, **kwargs: Any) -> None:
     """A password or a code was right, on the way in or asked again."""
     if kwargs.get("reauthenticated"):
-        _proved(request)
+        _note_authentication(request)
 
 
-def factor_changed(
+def on_factor_changed(
     sender: Any, request: HttpRequest, user: User, authenticator: Any, signal: Any, **kwargs: Any
 ) -> None:
     """A second factor came, went or was made anew."""
@@ -152,21 +154,21 @@ def factor_changed(
         signals.authenticator_removed: "remove second factor",
         signals.authenticator_reset: "renew second factor",
     }
-    change = trail.Change(after={"kind": authenticator.type})
+    change = trail.AuditChange(after={"kind": authenticator.type})
     trail.record(_by(user, request), names[signal], f"user {user}", AuditEntry.Outcome.DONE, change=change)
 
 
-def watch() -> None:
+def connect_signals() -> None:
     """Listen to all of this."""
     from allauth.account import signals as account
     from allauth.mfa import signals as mfa
     from django.contrib.auth import signals as auth
 
-    auth.user_logged_in.connect(opened, dispatch_uid="login")
-    account.user_logged_in.connect(logged_in, dispatch_uid="login")
-    account.authentication_step_completed.connect(step_completed, dispatch_uid="login")
-    auth.user_logged_out.connect(logged_out, dispatch_uid="login")
-    auth.user_login_failed.connect(failed, dispatch_uid="login")
-    mfa.authentication_failed.connect(code_failed, dispatch_uid="login")
+    auth.user_logged_in.connect(on_session_started, dispatch_uid="login")
+    account.user_logged_in.connect(on_login, dispatch_uid="login")
+    account.authentication_step_completed.connect(on_step_completed, dispatch_uid="login")
+    auth.user_logged_out.connect(on_logout, dispatch_uid="login")
+    auth.user_login_failed.connect(on_login_failed, dispatch_uid="login")
+    mfa.authentication_failed.connect(on_code_failed, dispatch_uid="login")
     for signal in (mfa.authenticator_added, mfa.authenticator_removed, mfa.authenticator_reset):
-        signal.connect(factor_changed, dispatch_uid="login")
+        signal.connect(on_factor_changed, dispatch_uid="login")

@@ -31,7 +31,7 @@ NONCE = "oidc_nonce"
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 
 
-class VerifyingAdapter(OpenIDConnectOAuth2Adapter):
+class VerifyingOidcAdapter(OpenIDConnectOAuth2Adapter):
     """Believes an identity token for its signature, not for the way it came, and only the one that was asked for."""
 
     def complete_login(self, request: HttpRequest, app: Any, token: Any, **kwargs: Any) -> SocialLogin:
@@ -59,7 +59,7 @@ class VerifyingAdapter(OpenIDConnectOAuth2Adapter):
         )
 
 
-class SingleSignOn(DefaultSocialAccountAdapter):
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):
     """Who may come in by the provider, under which name, and in which groups."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
@@ -70,14 +70,14 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         theirs = _listed(claims.get(identity.groups_claim))
         ours = {group for each, group in identity.groups.items() if each in theirs}
         if identity.groups and not ours:
-            _turn_away(request, name, "You are in no group that may come in here.")
+            _deny_login(request, name, "You are in no group that may come in here.")
         if sociallogin.is_existing:
             if not sociallogin.user.is_active:
-                _turn_away(request, name, "Your account is closed.")
+                _deny_login(request, name, "Your account is closed.")
             _set_groups(request, sociallogin.user, ours)
         elif not name or User.objects.filter(username__iexact=name).exists():
             why = f"There is a user {name} already, with a password." if name else "The provider told no name."
-            _turn_away(request, name, f"{why} An admin can help.")
+            _deny_login(request, name, f"{why} An admin can help.")
         else:
             sociallogin.user.username = name[:150]
             sociallogin.state["groups"] = sorted(ours)
@@ -88,7 +88,7 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         user.set_unusable_password()
         user.full_clean(exclude=["password"])
         sociallogin.save(request)
-        change = trail.Change(after={"by": settings.IDENTITY.issuer})
+        change = trail.AuditChange(after={"by": settings.IDENTITY.issuer})
         actor = _actor(request, user.get_username())
         trail.record(actor, "create user", user.get_username(), AuditEntry.Outcome.DONE, change=change)
         _set_groups(request, user, set(sociallogin.state.get("groups", ())))
@@ -125,12 +125,12 @@ def _set_groups(request: HttpRequest, user: User, ours: set[str]) -> None:
         change.after = {"groups": sorted(ours)}
 
 
-def _actor(request: HttpRequest, name: str) -> trail.Actor:
-    by = trail.Actor.of(request)
-    return trail.Actor(name, by.address, by.agent, by.via)
+def _actor(request: HttpRequest, name: str) -> trail.AuditActor:
+    by = trail.AuditActor.of(request)
+    return trail.AuditActor(name, by.address, by.agent, by.via)
 
 
-def _turn_away(request: HttpRequest, name: str, reason: str) -> None:
+def _deny_login(request: HttpRequest, name: str, reason: str) -> None:
     trail.record(_actor(request, name), "log in", f"user {name}", AuditEntry.Outcome.DENIED, reason)
     raise ImmediateHttpResponse(render(request, "socialaccount/refused.html", {"reason": reason}, status=403))
 
@@ -154,10 +154,10 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponse:
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Back from the provider."""
     _provider(request, provider_id)
-    return OAuth2CallbackView.adapter_view(VerifyingAdapter(request, provider_id))(request)
+    return OAuth2CallbackView.adapter_view(VerifyingOidcAdapter(request, provider_id))(request)
 
 
 def _provider(request: HttpRequest, provider_id: str) -> Any:
     if not settings.IDENTITY.issuer or provider_id != PROVIDER:
         raise Http404("There is no such single sign-on.")
-    return VerifyingAdapter(request, provider_id).get_provider()
+    return VerifyingOidcAdapter(request, provider_id).get_provider()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 #: Askers remembered; then those are forgotten whose buckets are full again.
-MAX_ASKERS = 10_000
+MAX_CLIENTS = 10_000
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class RateLimit:
     _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)  # asker -> requests left, at this time
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def wait(self, asker: str, weight: int = 1) -> int:
+    def acquire(self, asker: str, weight: int = 1) -> int:
         """0 when this request may go on, which takes it out of the bucket; else seconds until it may. One may weigh as
         much as several, up to `burst`."""
         now = self.clock()
@@ -35,11 +35,11 @@ class RateLimit:
             if left < weight:
                 self._buckets[asker] = (left, now)
                 return max(1, math.ceil((weight - left) / self.per_second))
-            if len(self._buckets) >= MAX_ASKERS:
-                self._forget(now)
+            if len(self._buckets) >= MAX_CLIENTS:
+                self._drop_full_buckets(now)
             self._buckets[asker] = (left - weight, now)
             return 0
 
-    def _forget(self, now: float) -> None:
+    def _drop_full_buckets(self, now: float) -> None:
         full = self.burst / self.per_second
         self._buckets = {asker: (left, at) for asker, (left, at) in self._buckets.items() if now - at < full}

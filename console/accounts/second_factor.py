@@ -17,21 +17,21 @@ from django.shortcuts import redirect
 from console.access.permissions import AnyUser, roles_of
 
 #: Pages that one may see without, by name: those on which one gets one, and the way out.
-WITHOUT = frozenset(
+EXEMPT_URL_NAMES = frozenset(
     {"mfa_activate_totp", "account_reauthenticate", "mfa_reauthenticate", "logout", "account_logout", "theme"}
     | {"healthz", "readyz"}
 )
 
 
-def must_have_factor(user: AnyUser) -> bool:
+def requires_second_factor(user: AnyUser) -> bool:
     """Whether the user has a role that needs a second factor."""
     required = settings.IDENTITY.second_factor
     return bool(required) and user.is_authenticated and not roles_of(user).isdisjoint(required)
 
 
-def lacks_factor(user: AnyUser, session: Any) -> bool:
+def lacks_second_factor(user: AnyUser, session: Any) -> bool:
     """Whether the user has a role that needs a second factor, and none. Single sign-on is its provider's business."""
-    if not must_have_factor(user):
+    if not requires_second_factor(user):
         return False
     methods = [each.get("method") for each in session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])]
     return "socialaccount" not in methods and not is_mfa_enabled(user)
@@ -49,17 +49,17 @@ class SecondFactorMiddleware:
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
         """The way to the page, or None: go on."""
         name = request.resolver_match.url_name if request.resolver_match else ""
-        if name in WITHOUT or not lacks_factor(request.user, request.session):
+        if name in EXEMPT_URL_NAMES or not lacks_second_factor(request.user, request.session):
             return None
         messages.warning(request, "Your role needs a second factor: set one up to go on.")
         return redirect("mfa_activate_totp")
 
 
-def with_factor(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def second_factor_middleware(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     """Sockets: whoever lacks a second factor is nobody to them."""
 
     async def guarded(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
-        if await database_sync_to_async(lacks_factor)(scope["user"], scope["session"]):
+        if await database_sync_to_async(lacks_second_factor)(scope["user"], scope["session"]):
             scope = {**scope, "user": AnonymousUser()}
         await application(scope, receive, send)
 

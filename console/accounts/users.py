@@ -30,10 +30,10 @@ PASSWORD_BYTES = 12
 #: Scopes of one assignment: more should be a pattern.
 MAX_SCOPES = 50
 
-Holder = User | Group
+RoleHolder = User | Group
 
 
-def create(name: str, email: str = "") -> User:
+def create_user(name: str, email: str = "") -> User:
     """A new user without a password and without a role: nobody can log in as them yet."""
     user = User(username=name.strip(), email=email.strip())
     user.set_unusable_password()
@@ -56,21 +56,21 @@ def generate_password(user: User) -> str:
     return password
 
 
-def invitation(request: HttpRequest, user: User) -> str:
+def invitation_link(request: HttpRequest, user: User) -> str:
     """A link with which the user sets a password, once, within PASSWORD_RESET_TIMEOUT."""
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     path = reverse("invitation", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
     return request.build_absolute_uri(path)
 
 
-def switch(user: User, is_active: bool) -> None:
+def set_active(user: User, is_active: bool) -> None:
     """Close an account, which ends its sessions and logins, or open it again."""
-    with keeping_an_admin():
+    with require_remaining_admin():
         user.is_active = is_active
         user.save(update_fields=["is_active"])
 
 
-def drop_factor(user: User) -> None:
+def reset_second_factor(user: User) -> None:
     """Take away a second factor that its user lost, with its recovery codes. Raises RequestRefused."""
     if not user.authenticator_set.all().delete()[0]:
         raise RequestRefused(f"{user} has no second factor")
@@ -84,7 +84,7 @@ def unlock(user: User) -> int:
 # -- roles
 
 
-def checked(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Assignment:
+def build_assignment(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Assignment:
     """An assignment without holder. Raises RequestRefused, InvalidDestination."""
     if role not in set(Role):
         raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
@@ -99,7 +99,7 @@ def checked(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Assignme
     return Assignment(role=role, scopes=patterns, extras=wanted)
 
 
-def assign(holder: Holder, assignment: Assignment) -> Assignment:
+def assign_role(holder: RoleHolder, assignment: Assignment) -> Assignment:
     """Give the role to a user, or to everybody in a group."""
     if isinstance(holder, Group):
         assignment.group = holder
@@ -111,15 +111,15 @@ def assign(holder: Holder, assignment: Assignment) -> Assignment:
     return assignment
 
 
-def withdraw(assignment: Assignment) -> None:
+def remove_role(assignment: Assignment) -> None:
     """Take a role away."""
-    with keeping_an_admin():
+    with require_remaining_admin():
         assignment.delete()
 
 
 def set_groups(user: User, groups: Iterable[Group]) -> None:
     """Have the user in these groups and no others."""
-    with keeping_an_admin():
+    with require_remaining_admin():
         user.groups.set(groups)
 
 
@@ -135,7 +135,7 @@ def create_group(name: str) -> Group:
 
 def delete_group(group: Group) -> None:
     """Remove a group with its roles; its members stay users."""
-    with keeping_an_admin():
+    with require_remaining_admin():
         group.delete()
 
 
@@ -146,7 +146,7 @@ def admins() -> QuerySet[User]:
 
 
 @contextmanager
-def keeping_an_admin() -> Iterator[None]:
+def require_remaining_admin() -> Iterator[None]:
     """Undo the block when no admin would be left after it."""
     with transaction.atomic():
         # Two who take each other's role away at the same time wait for each other here.
@@ -159,16 +159,16 @@ def keeping_an_admin() -> Iterator[None]:
 # -- in words
 
 
-def described(holder: Holder) -> dict[str, Any]:
+def audit_state(holder: RoleHolder) -> dict[str, Any]:
     """A user or group as the audit trail shows it before and after a change."""
-    facts: dict[str, Any] = {"roles": [words(each.grant) for each in holder.assignments.all()]}
+    facts: dict[str, Any] = {"roles": [describe_grant(each.grant) for each in holder.assignments.all()]}
     if isinstance(holder, User):
         facts["active"] = holder.is_active
         facts["groups"] = sorted(holder.groups.values_list("name", flat=True))
     return facts
 
 
-def words(grant: RoleGrant) -> str:
+def describe_grant(grant: RoleGrant) -> str:
     """`support for orders.>, with bulk`"""
     where = f" for {', '.join(map(str, grant.scopes))}" if grant.scopes else ""
     more = f", may also {', '.join(sorted(grant.extras))}" if grant.extras else ""

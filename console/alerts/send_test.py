@@ -50,7 +50,7 @@ def send_test(rule: AlertRule, asked_by: str) -> list[TestDeliveryResult]:
     targets = targets_of(rule)
     if not targets:
         raise RequestRefused(f"Rule “{rule.name}” has no recipients. Add an email address or a webhook, and save it.")
-    if seconds := _TESTS.wait(asked_by):
+    if seconds := _TESTS.acquire(asked_by):
         raise RequestRefused(f"Too many tests by {asked_by}. Try again in {seconds} s.")
     _require_room(rule, len(targets))
     firing = _no_firing(rule)
@@ -67,7 +67,7 @@ def _require_room(rule: AlertRule, wanted: int) -> None:
 
     A test takes no room from alerts.
     """
-    if remaining_quota(rule, timezone.now()) < wanted or _TOLD.wait(str(rule.pk), wanted):
+    if remaining_quota(rule, timezone.now()) < wanted or _TOLD.acquire(str(rule.pk), wanted):
         raise RequestRefused(
             f"Rule “{rule.name}” has reached its limit of {MAX_AN_HOUR} notifications per hour. Try again later."
         )

@@ -7,7 +7,7 @@ import uuid
 from django.db import models
 
 
-class Runs(models.Manager):
+class RunManager(models.Manager):
     """Runs without the definitions that trials judge, which are large: they are read when somebody asks for them."""
 
     def get_queryset(self) -> models.QuerySet:
@@ -54,7 +54,7 @@ class AnalysisRun(models.Model):
     finished = models.DateTimeField(null=True)
     result = models.CharField(max_length=500, blank=True)  #: the result file, relative to the folder of results
 
-    objects = Runs()
+    objects = RunManager()
 
     class Meta:
         ordering = ["-created"]

@@ -40,7 +40,7 @@ SEGMENT = "One segment: `/` is written `~1` (or `%2F`), `~` is `~0`, the dots of
 _NAME = re.compile(r"\{name:(\w+)\}")
 
 
-class Api(NinjaAPI):
+class SluiceApi(NinjaAPI):
     """NinjaAPI whose answers nobody keeps."""
 
     def create_response(self, request: HttpRequest, data: Any, **more: Any) -> HttpResponse:
@@ -63,11 +63,11 @@ class Api(NinjaAPI):
         return schema
 
 
-api = Api(
+api = SluiceApi(
     title="Sluice",
     version="1",
     description=DESCRIPTION,
-    docs=docs.Viewer(),
+    docs=docs.SwaggerViewer(),
     urls_namespace="api",
 )
 problems.install(api)
@@ -101,5 +101,5 @@ for prefix, router in (
 patterns, app_name, namespace = api.urls
 for pattern in patterns:
     if pattern.name != "openapi-view":  # the page is for people: they log in; the rest answers 401 by itself
-        pattern.callback = login_not_required(problems.explaining_methods(pattern.callback))
+        pattern.callback = login_not_required(problems.explain_methods(pattern.callback))
 urls = (patterns, app_name, namespace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ninja.openapi.docs import Swagger
 
 
-class Viewer(Swagger):
+class SwaggerViewer(Swagger):
     """Swagger's viewer."""
 
     def __init__(self) -> None:

@@ -17,14 +17,14 @@ from console.audit.models import AuditEntry
 logger = logging.getLogger(__name__)
 
 
-def listen() -> None:
+def connect_signal() -> None:
     """Record what is told."""
-    operated.connect(record, dispatch_uid="console")
+    operated.connect(record_operation, dispatch_uid="console")
 
 
-def record(sender: Any, operation: CliOperation, **kwargs: Any) -> None:
+def record_operation(sender: Any, operation: CliOperation, **kwargs: Any) -> None:
     """Write down one operation. What was done stays done when the database cannot be written: the log has it then."""
-    actor = trail.Actor(_user(), socket.gethostname(), via=AuditEntry.Via.BROKERCTL)
+    actor = trail.AuditActor(_user(), socket.gethostname(), via=AuditEntry.Via.BROKERCTL)
     error = operation.error
     if error is None:
         outcome = AuditEntry.Outcome.DONE
@@ -32,7 +32,7 @@ def record(sender: Any, operation: CliOperation, **kwargs: Any) -> None:
         outcome = AuditEntry.Outcome.REFUSED
     else:
         outcome = AuditEntry.Outcome.FAILED
-    change = trail.Change(operation.before, operation.after)
+    change = trail.AuditChange(operation.before, operation.after)
     detail = "" if error is None else str(error) or type(error).__name__
     try:
         trail.record(actor, operation.verb, operation.object, outcome, detail, change)

@@ -13,7 +13,7 @@ from console.audit.models import AuditEntry
 BATCH = 5000
 
 
-def forget(days: int) -> int:
+def purge(days: int) -> int:
     """Delete what is older than so many days (0: nothing ever is), and say so in the trail; how many entries."""
     if not days:
         return 0
@@ -22,7 +22,7 @@ def forget(days: int) -> int:
     while ids := list(AuditEntry.objects.filter(time__lt=limit).order_by("id").values_list("id", flat=True)[:BATCH]):
         count += AuditEntry.objects.filter(id__in=ids).delete()[0]
     if count:
-        actor = trail.Actor("retention", via=AuditEntry.Via.WORKER)
+        actor = trail.AuditActor("retention", via=AuditEntry.Via.WORKER)
         with trail.recording(actor, "forget", "audit trail") as change:
             change.after = {"entries": count, "older than": limit.isoformat()}
     return count

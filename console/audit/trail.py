@@ -21,7 +21,7 @@ MAX_OBJECT, MAX_AGENT = 500, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class AuditActor:
     """Who does something, from where, with what."""
 
     who: str
@@ -31,21 +31,21 @@ class Actor:
     seen_as: str = ""  #: whom they see the console as meanwhile, see `console.accounts.impersonation`
 
     @staticmethod
-    def of(request: HttpRequest) -> Actor:
+    def of(request: HttpRequest) -> AuditActor:
         """Whoever sent the request. The address is the peer's, or what a proxy named in SLUICE_PROXIES says it is."""
         user = getattr(request, "user", None)
         look = getattr(user, "look", None)
-        return Actor(
+        return AuditActor(
             (look.by if look else user).get_username() if user is not None else "",
             request.META.get("REMOTE_ADDR", "") or "",
             request.META.get("HTTP_USER_AGENT", "")[:MAX_AGENT],
             getattr(request, "audited_via", AuditEntry.Via.CONSOLE),
-            look.holder.words if look else "",
+            look.holder.description if look else "",
         )
 
 
 @dataclass(slots=True)
-class Change:
+class AuditChange:
     """What the block under `recording` fills in."""
 
     before: Any = None
@@ -54,9 +54,11 @@ class Change:
 
 
 @contextmanager
-def recording(actor: HttpRequest | Actor, action: str, object: object, before: Any = None) -> Iterator[Change]:
+def recording(
+    actor: HttpRequest | AuditActor, action: str, object: object, before: Any = None
+) -> Iterator[AuditChange]:
     """Record the change made by the block: as done unless it says other, as refused or failed by its error."""
-    change = Change(before)
+    change = AuditChange(before)
     try:
         yield change
     except Exception as error:
@@ -67,21 +69,21 @@ def recording(actor: HttpRequest | Actor, action: str, object: object, before: A
     record(actor, action, object, change.outcome, change=change)
 
 
-def denied(actor: HttpRequest | Actor, action: str, object: object, reason: str) -> None:
+def record_denied(actor: HttpRequest | AuditActor, action: str, object: object, reason: str) -> None:
     """Record that somebody asked for what they have no right to."""
     record(actor, action, object, AuditEntry.Outcome.DENIED, reason)
 
 
 def record(
-    actor: HttpRequest | Actor,
+    actor: HttpRequest | AuditActor,
     action: str,
     object: object,
     outcome: AuditEntry.Outcome,
     detail: str = "",
-    change: Change | None = None,
+    change: AuditChange | None = None,
 ) -> None:
     """Write one entry."""
-    by, change = actor if isinstance(actor, Actor) else Actor.of(actor), change or Change()
+    by, change = actor if isinstance(actor, AuditActor) else AuditActor.of(actor), change or AuditChange()
     if by.seen_as:
         detail = f"{detail} (the console seen as the {by.seen_as})".lstrip()
     AuditEntry.objects.create(

@@ -20,7 +20,7 @@ class OriginRule(StrEnum):
     STRICT = "strict"  #: it must say an allowed one, as in ActiveMQ
 
 
-class WrongOption(ValueError):
+class InvalidOption(ValueError):
     """A variable that cannot mean anything."""
 
 
@@ -54,12 +54,12 @@ class MonitorOptions:
 def _one_of(variables: Mapping[str, str], name: str, default: str, allowed: list[str]) -> str:
     value = variables.get(name) or default
     if value not in allowed:
-        raise WrongOption(f"{name}={value}: expected one of {', '.join(allowed)}")
+        raise InvalidOption(f"{name}={value}: expected one of {', '.join(allowed)}")
     return value
 
 
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:
     text = variables.get(name) or str(default)
     if not text.isdecimal():
-        raise WrongOption(f"{name}={text}: expected a whole number")
+        raise InvalidOption(f"{name}={text}: expected a whole number")
     return int(text)

@@ -23,7 +23,7 @@ from console.destinations.clients.connection_list import ConnectionRow
 
 
 @dataclass(slots=True)
-class Reading:
+class StatsReading:
     """The broker's numbers at one moment; destinations in order of their names, so that lists keep their order."""
 
     destinations: list[DestinationStats]
@@ -62,12 +62,12 @@ class Reading:
         return self._peers
 
     @property
-    def open_connections(self) -> int:
+    def open_connection_count(self) -> int:
         """How many connections are open; of those that somebody may know of, where they may not know of all."""
         return self._of_connectors("connections") if self._sees is everything else len(self.peers)
 
     @property
-    def accepted_connections(self) -> int:
+    def accepted_connection_count(self) -> int:
         """How many were made since the nodes started, likewise."""
         return self._of_connectors("accepted") if self._sees is everything else len(self.peers)
 
@@ -88,7 +88,7 @@ class Reading:
         }
         return sum(by_connector.values())
 
-    def seen_by(self, sees: Sees) -> Reading:
+    def seen_by(self, sees: Sees) -> StatsReading:
         """The same with those destinations only, and with the connections and subscriptions that use them."""
         self._sees = sees
         self.destinations = [each for each in self.destinations if sees(each.destination)]
@@ -135,7 +135,7 @@ def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats | None:
     return replace(each, subscription=replace(each.subscription, topics=topics)) if topics else None
 
 
-class Ledger:
+class StatsCache:
     """Follows the broker through one gateway, when asked."""
 
     def __init__(self, door: Gateway) -> None:
@@ -145,14 +145,14 @@ class Ledger:
         self._version = 0
         self._node: str | None = None
 
-    def read(self) -> Reading:
+    def read(self) -> StatsReading:
         """The numbers as they are now: nodes tell them once a second. Raises StoreUnavailable."""
         nodes = self._door.nodes()
         node, others = (nodes[0], nodes[1:]) if nodes else (None, [])
         with self._lock:
             self._follow(node.node if node else None)
             destinations = sorted(self._stats.values(), key=lambda each: each.destination.name)
-        return Reading(destinations, node, time.time(), self._door, others)
+        return StatsReading(destinations, node, time.time(), self._door, others)
 
     def _follow(self, node: str | None) -> None:
         """Ask for what changed, or for all when another node counts, or none does."""
@@ -167,14 +167,14 @@ class Ledger:
         self._version, self._node = version, node
 
 
-_ledger: Ledger | None = None
+_ledger: StatsCache | None = None
 _opening = threading.Lock()
 
 
-def ledger() -> Ledger:
+def stats_cache() -> StatsCache:
     """This process's ledger, opened with the first call."""
     global _ledger
     with _opening:
         if _ledger is None or _ledger._door is not gateway():
-            _ledger = Ledger(gateway())
+            _ledger = StatsCache(gateway())
         return _ledger

@@ -83,14 +83,14 @@ class Authenticator:
     #: Seconds an answer is remembered: a yes, and a no.
     YES, NO = 60.0, 5.0
     MAX_ANSWERS = 10_000
-    GUESSES, SLOWLY = 20, 10.0
+    MAX_GUESSES, SLOWLY = 20, 10.0
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._key = os.urandom(32)
         self._answers: dict[bytes, tuple[float, Principal | None]] = {}
         self._changes = local_changes()
-        self._guesses = RateLimit(1 / self.SLOWLY, self.GUESSES, clock)
+        self._guesses = RateLimit(1 / self.SLOWLY, self.MAX_GUESSES, clock)
 
     async def __call__(self, login: str | None, passcode: str | None, address: str = "") -> Principal | None:
         """The principal, or None."""
@@ -103,7 +103,7 @@ class Authenticator:
         until, principal = self._answers.get(digest, (0.0, None))
         if self._clock() < until:
             return principal
-        if self._guesses.wait(f"{login}\n{address}"):
+        if self._guesses.acquire(f"{login}\n{address}"):
             logger.warning("too many passwords are tried for %r from %s", login, address)
             return None
         principal = await sync_to_async(self._check, thread_sensitive=False)(login, passcode)

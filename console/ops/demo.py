@@ -51,7 +51,7 @@ class DemoFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class ConsumerPool:
     """Consumers that share one queue. Each needs `seconds` for a message and holds at most `prefetch` of them."""
 
     name: str
@@ -61,10 +61,10 @@ class Pool:
     prefetch: int = 10
 
 
-BILLING = Pool("Billing", "/queue/Consumer.Billing.VirtualTopic.Orders", consumers=2, seconds=0.02)
-SHIPPING = Pool("Shipping", "/queue/Consumer.Shipping.VirtualTopic.Orders", consumers=3, seconds=0.05)
-AUDIT = Pool("Audit", "/queue/Consumer.Audit.VirtualTopic.Orders", consumers=1, seconds=0.2, prefetch=5)
-PRINTING = Pool("Printing", INVOICES, consumers=1, seconds=0.01)
+BILLING = ConsumerPool("Billing", "/queue/Consumer.Billing.VirtualTopic.Orders", consumers=2, seconds=0.02)
+SHIPPING = ConsumerPool("Shipping", "/queue/Consumer.Shipping.VirtualTopic.Orders", consumers=3, seconds=0.05)
+AUDIT = ConsumerPool("Audit", "/queue/Consumer.Audit.VirtualTopic.Orders", consumers=1, seconds=0.2, prefetch=5)
+PRINTING = ConsumerPool("Printing", INVOICES, consumers=1, seconds=0.01)
 POOLS = (PRINTING, BILLING, SHIPPING, AUDIT)
 
 
@@ -100,7 +100,7 @@ def order(number: int, dice: random.Random) -> tuple[dict[str, str], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoResult:
     """What happened: orders confirmed by the broker, and what each pool acknowledged or refused."""
 
     seconds: float
@@ -124,7 +124,7 @@ class Outcome:
         )
 
 
-class Business:
+class DemoWorkload:
     """The connections of the demo and what they have done. Every connection is served by a thread of stomp.py."""
 
     def __init__(self, host: str, port: int, login: str, passcode: str) -> None:
@@ -145,7 +145,7 @@ class Business:
             reconnect_attempts_max=1,
             auto_content_length=False,  # so that bodies are text to those who tell by this header
         )
-        connection.set_listener("trouble", Trouble(self))
+        connection.set_listener("trouble", ErrorListener(self))
         try:
             connection.connect(*self._credentials, wait=True)
         except (StompException, OSError) as error:
@@ -154,11 +154,11 @@ class Business:
         self._connections.append(connection)
         return connection
 
-    def employ(self, pool: Pool) -> None:
+    def start_pool(self, pool: ConsumerPool) -> None:
         """Let the consumers of this pool begin to work; the broker knows them when this returns."""
         for _ in range(pool.consumers):
             connection = self.open()
-            worker = Worker(self, pool, connection)
+            worker = PoolConsumer(self, pool, connection)
             connection.set_listener("worker", worker)
             limits = {"activemq.prefetchSize": str(pool.prefetch)}
             connection.subscribe(pool.queue, id="1", ack="client-individual", headers=limits, receipt="subscribed")
@@ -178,10 +178,10 @@ class Business:
                 connection.disconnect()
 
 
-class Trouble(stomp.ConnectionListener):
+class ErrorListener(stomp.ConnectionListener):
     """Notes what the broker refuses, and a connection that ends before its time."""
 
-    def __init__(self, business: Business) -> None:
+    def __init__(self, business: DemoWorkload) -> None:
         self._business = business
 
     def on_error(self, frame: Frame) -> None:
@@ -192,20 +192,20 @@ class Trouble(stomp.ConnectionListener):
             self._business.trouble = self._business.trouble or "the broker closed a connection"
 
 
-class Confirmations(stomp.ConnectionListener):
+class ReceiptListener(stomp.ConnectionListener):
     """Counts receipts: the orders that the broker has promised to keep."""
 
-    def __init__(self, business: Business) -> None:
+    def __init__(self, business: DemoWorkload) -> None:
         self._business = business
 
     def on_receipt(self, frame: Frame) -> None:
         self._business.confirmed += 1
 
 
-class Worker(stomp.ConnectionListener):
+class PoolConsumer(stomp.ConnectionListener):
     """One consumer of a pool."""
 
-    def __init__(self, business: Business, pool: Pool, connection: stomp.StompConnection12) -> None:
+    def __init__(self, business: DemoWorkload, pool: ConsumerPool, connection: stomp.StompConnection12) -> None:
         self._business, self._pool, self._connection = business, pool, connection
         self.subscribed = threading.Event()
 
@@ -233,35 +233,35 @@ def invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
     return kept | {"persistent": "true", "type": "invoice"}
 
 
-def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Outcome:
+def run(host: str, port: int, login: str, passcode: str, seconds: float) -> DemoResult:
     """Run the business for so many seconds. Ctrl-C ends it earlier, as cleanly. Raises DemoFailed."""
     started = time.monotonic()
-    business = Business(host, port, login, passcode)
+    business = DemoWorkload(host, port, login, passcode)
     try:
         for pool in POOLS:  # before the first order: a virtual topic copies to the consumer queues that exist
-            business.employ(pool)
+            business.start_pool(pool)
         _publish(business, seconds)
-        _let_finish(business)
+        _wait_for_pools(business)
     except (StompException, OSError) as error:
         raise DemoFailed(f"the connection to {host}:{port} was lost") from error
     finally:
         business.close()
-    return Outcome(time.monotonic() - started, business.confirmed, business.done, business.refused)
+    return DemoResult(time.monotonic() - started, business.confirmed, business.done, business.refused)
 
 
-def run_here(seconds: float = SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> Outcome:
+def run_here(seconds: float = SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> DemoResult:
     """Run the business on this installation's broker, as its first admin unless told otherwise. Raises DemoFailed."""
-    passcode = passcode or initial_admin.kept_password()
+    passcode = passcode or initial_admin.stored_password()
     if passcode is None:
         raise DemoFailed(f"no password for {login}: {initial_admin.password_file()} does not exist")
     here = settings.SLUICE
     return run(reachable(here.bind), here.stomp_port, login, passcode, seconds=seconds)
 
 
-def _publish(business: Business, seconds: float) -> None:
+def _publish(business: DemoWorkload, seconds: float) -> None:
     """Send orders as they come in, for so long or until Ctrl-C."""
     shop = business.open()
-    shop.set_listener("confirmations", Confirmations(business))
+    shop.set_listener("confirmations", ReceiptListener(business))
     dice, due = random.Random(), 0.0
     started = last = time.monotonic()
     with suppress(KeyboardInterrupt):
@@ -277,7 +277,7 @@ def _publish(business: Business, seconds: float) -> None:
             time.sleep(BEAT_SECONDS)
 
 
-def _let_finish(business: Business) -> None:
+def _wait_for_pools(business: DemoWorkload) -> None:
     """Wait for the last receipts and for the pools that keep up, within reason."""
     deadline = time.monotonic() + CLOSING_SECONDS
     while time.monotonic() < deadline:

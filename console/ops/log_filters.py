@@ -8,7 +8,7 @@ import logging
 MAX_HOST = 100
 
 
-class WrongHost(logging.Filter):
+class DisallowedHostFilter(logging.Filter):
     """Reduces Django's report of a host that is not allowed, a traceback each, to a line that says what to set."""
 
     def filter(self, record: logging.LogRecord) -> bool:

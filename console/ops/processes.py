@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system.environment import EXTRA_PORTS, Environment
-from console.ops.supervisor import Part
+from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
@@ -33,17 +33,19 @@ WORKER_ENVIRONMENT = UNCHECKED | {
     "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
 }
 #: What Celery says of the signal that the supervisor sends it: a second Ctrl-C means something else here.
-WORKER_UNSAID = re.compile(r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown")
+WORKER_HIDDEN_LINES = re.compile(
+    r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown"
+)
 #: Where in Spark something happened, and that a client went while it was being answered.
-SPARK_UNSAID = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
+SPARK_HIDDEN_LINES = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
 #: That browsers' tabs come and go; one that is refused is shown.
-WEB_UNSAID = re.compile(r'"WebSocket [^"]*" \[accepted\]$|^INFO:\s+connection (open|closed)$')
+WEB_HIDDEN_LINES = re.compile(r'"WebSocket [^"]*" \[accepted\]$|^INFO:\s+connection (open|closed)$')
 WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
 
 
-def parts(environment: Environment) -> list[Part]:
+def process_specs(environment: Environment) -> list[ProcessSpec]:
     """The process table. The store comes first and ends last; the web process hosts the broker node."""
-    store = Part(
+    store = ProcessSpec(
         "store",
         _module("brokerapp.store.server.embedded", str(environment.store)),
         ready=lambda: is_answering(environment.store),
@@ -56,26 +58,26 @@ def parts(environment: Environment) -> list[Part]:
     proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
     serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
 
-    def worker(queue: str, processes: int) -> Part:
+    def worker(queue: str, processes: int) -> ProcessSpec:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
-        return Part(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, unsaid=WORKER_UNSAID)
+        return ProcessSpec(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, hidden_lines=WORKER_HIDDEN_LINES)
 
     server = _module("analytics.spark.server")
-    spark = Part("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
-                 unsaid=SPARK_UNSAID)  # fmt: skip
+    spark = ProcessSpec("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
+                 hidden_lines=SPARK_HIDDEN_LINES)  # fmt: skip
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
         *([] if environment.spark_remote else [spark]),
         worker("spark", environment.analyses_at_once),
-        Part(
+        ProcessSpec(
             "web",
             _module(f"uvicorn console.asgi:application {address} {serving}"),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,
-            unsaid=WEB_UNSAID,
+            hidden_lines=WEB_HIDDEN_LINES,
         ),
-        Part(
+        ProcessSpec(
             "monitor",
             _module(
                 f"uvicorn console.exporters.server.asgi:application --host {environment.bind} "
@@ -83,9 +85,9 @@ def parts(environment: Environment) -> list[Part]:
             ),
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
-        Part("archiver", _module("analytics.archive.archiver")),
+        ProcessSpec("archiver", _module("analytics.archive.archiver")),
         worker("default", SHORT_TASKS),
-        Part(
+        ProcessSpec(
             "beat",
             _module(f"{CELERY} console.celery_beat beat --loglevel INFO --scheduler {DATABASE_SCHEDULER}"),
             environment=UNCHECKED,
@@ -103,7 +105,7 @@ def _module(line: str, *more: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class PortUse:
     """A TCP port of this installation: who uses it and which variable moves it."""
 
     number: int
@@ -111,30 +113,30 @@ class Port:
     variable: str
 
 
-def ports(environment: Environment) -> list[Port]:
+def port_uses(environment: Environment) -> list[PortUse]:
     """Every port the processes listen on."""
     return [
-        Port(environment.console_port, "the console", "SLUICE_PORT"),
-        Port(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
-        *(Port(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
-        Port(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
-        *([] if environment.spark_remote else [Port(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
+        PortUse(environment.console_port, "the console", "SLUICE_PORT"),
+        PortUse(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
+        *(PortUse(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
+        PortUse(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
+        *([] if environment.spark_remote else [PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
     ]
 
 
-def port_troubles(bind: str, wanted: list[Port]) -> Iterator[str]:
+def port_problems(bind: str, wanted: list[PortUse]) -> Iterator[str]:
     """A sentence for every port that cannot be had, saying how to move it."""
     users: dict[int, str] = {}
     for port in wanted:
         way_out = f"set {port.variable} to another one"
         if port.number in users:
             yield f"port {port.number} is meant for both {users[port.number]} and {port.use}: {way_out}"
-        elif trouble := _trouble(bind, port.number):
+        elif trouble := _port_problem(bind, port.number):
             yield f"port {port.number} on {bind}, meant for {port.use}, {trouble}: {way_out}"
         users.setdefault(port.number, port.use)
 
 
-def _trouble(bind: str, number: int) -> str | None:
+def _port_problem(bind: str, number: int) -> str | None:
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count

@@ -27,17 +27,17 @@ LONGEST_DELAY_SECONDS = 30.0  # and never more: what is mended comes back by its
 STEADY_SECONDS = 60.0  # who ran this long starts again with the first delay
 STILL_SECONDS = 30.0  # until it is said that a part still starts or ends, and between two words about that
 GRACE_SECONDS = 10.0
-MOST_GRACE = 12.0  # times the grace, however busy the machine is: a minute or four, and then it hangs
+MAX_GRACE_FACTOR = 12.0  # times the grace, however busy the machine is: a minute or four, and then it hangs
 LEFTOVER_PATIENCE_SECONDS = 15.0  # for the children of a killed supervisor, which got their TERM when it died
 LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is kept
 SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
 PROCESSORS = len(os.sched_getaffinity(0))
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProcessSpec:
     """One process to keep running.
 
     It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later, on a
@@ -45,7 +45,7 @@ class Part:
     start when it says yes, and have ended before it is asked to end. It must not wait long for its answer. They wait
     for ever for one that they cannot do without (`is_needed`), and STILL_SECONDS for any other; such a one gets its
     grace also when everything is to stop at once. One that keeps nothing (`is_disposable`) is given no longer because
-    the machine is busy, which it may be with this one. Lines with what it says of itself alone (`unsaid`) stand in its
+    the machine is busy, which it may be with this one. Lines with what it says of itself alone (`hidden_lines`) stand in its
     log and are not shown.
     """
 
@@ -56,7 +56,7 @@ class Part:
     is_needed: bool = False
     is_disposable: bool = False
     grace: float = GRACE_SECONDS
-    unsaid: re.Pattern[str] | None = None
+    hidden_lines: re.Pattern[str] | None = None
 
 
 def restart_delay(deaths: int) -> float:
@@ -64,15 +64,15 @@ def restart_delay(deaths: int) -> float:
     return min(FIRST_DELAY_SECONDS * 2 ** min(deaths - 1, 16), LONGEST_DELAY_SECONDS)
 
 
-def patience(grace: float, load: float, processors: int) -> float:
+def stop_timeout(grace: float, load: float, processors: int) -> float:
     """Seconds a part has to end where `load` processes want to run: what takes it a second takes it longer then."""
-    return grace * min(max(1.0, load / processors), MOST_GRACE)
+    return grace * min(max(1.0, load / processors), MAX_GRACE_FACTOR)
 
 
-class Log:
+class ProcessLog:
     """What one child writes: a bounded file, shown line by line as it grows."""
 
-    def __init__(self, path: Path, show: Say) -> None:
+    def __init__(self, path: Path, show: Print) -> None:
         self.path, self._show = path, show
         self._shown, self._rest = 0, b""
         if path.exists():
@@ -100,12 +100,12 @@ class Log:
             self._shown = 0
 
 
-class Child:
+class SupervisedProcess:
     """One part as it runs, dies and starts again. All times are monotonic seconds."""
 
-    def __init__(self, part: Part, folder: Path, family: int, *, say: Say) -> None:
+    def __init__(self, part: ProcessSpec, folder: Path, family: int, *, say: Print) -> None:
         self.part, self._say, self._family = part, say, family
-        self.log = Log(folder / f"{part.name}.log", self._show)
+        self.log = ProcessLog(folder / f"{part.name}.log", self._show)
         self.process: subprocess.Popen[bytes] | None = None
         self.born = time.monotonic()
         self._started_at = self._due = self._ask_again = self._asked_to_end = 0.0
@@ -120,7 +120,7 @@ class Child:
             if now >= self._due:
                 self._start(now)
         elif self.process.poll() is not None:
-            self._bury(now)
+            self._on_exit(now)
 
     def ready(self, now: float) -> bool:
         """Whether it runs and has said, since it was started, that it can do its work."""
@@ -134,7 +134,7 @@ class Child:
                 self._say(f"{self.part.name} is ready after {now - self.born:.0f} s")
         return self._is_ready
 
-    def lets_on(self, now: float) -> bool:
+    def allows_next(self, now: float) -> bool:
         """Whether those after it in the table may start; says now and then that it is still about to be ready."""
         if self.ready(now):
             return True
@@ -154,14 +154,14 @@ class Child:
         if self.process is not None:
             self.process.terminate()
 
-    def ended(self, hurry: bool) -> bool:
+    def has_ended(self, hurry: bool) -> bool:
         """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
         self.log.follow()
         if self.process is not None and self.process.poll() is None:
             waited = time.monotonic() - self._asked_to_end
             # What the machine was busy with is not made up for in the moment in which it is over.
             load = 0.0 if self.part.is_disposable else os.getloadavg()[0]
-            self._patience = max(self._patience, patience(self.part.grace, load, PROCESSORS))
+            self._patience = max(self._patience, stop_timeout(self.part.grace, load, PROCESSORS))
             in_a_hurry = hurry and not self.part.is_needed
             if not self._is_killed and (in_a_hurry or waited > self._patience):
                 self._is_killed = True
@@ -181,7 +181,7 @@ class Child:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def _show(self, line: str) -> None:
-        if self.part.unsaid is None or not self.part.unsaid.search(line):
+        if self.part.hidden_lines is None or not self.part.hidden_lines.search(line):
             self._say(f"{self.part.name:<14} | {line}")
 
     def _start(self, now: float) -> None:
@@ -198,7 +198,7 @@ class Child:
                 preexec_fn=dying_with_parent(),
             )
 
-    def _bury(self, now: float) -> None:
+    def _on_exit(self, now: float) -> None:
         assert self.process is not None
         self.kill()  # what it started must not meet what its successor starts
         self._deaths = 1 if now - self._started_at > STEADY_SECONDS else self._deaths + 1
@@ -214,13 +214,13 @@ class Supervisor:
     Raises DirectoryInUse when another supervisor has this folder. Must be run by the main thread.
     """
 
-    def __init__(self, parts: Sequence[Part], folder: Path, say: Say) -> None:
+    def __init__(self, parts: Sequence[ProcessSpec], folder: Path, say: Print) -> None:
         private_folder(folder)
         self._claim: DirectoryLock = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
         self._parts, self._say = parts, say
         self._logs = folder / "log"
         self._logs.mkdir(mode=0o700, exist_ok=True)
-        self._children: list[Child] = []
+        self._children: list[SupervisedProcess] = []
         self._stops_asked = 0
 
     def run(self, announce: Callable[[], None]) -> None:
@@ -236,10 +236,10 @@ class Supervisor:
                 now = time.monotonic()
                 for child in self._children:
                     child.tick(now)
-                may_start_next = announced or all(child.lets_on(now) for child in self._children)
+                may_start_next = announced or all(child.allows_next(now) for child in self._children)
                 if waiting and may_start_next:
                     part = waiting.pop(0)
-                    self._children.append(Child(part, self._logs, self._claim.family, say=self._say))
+                    self._children.append(SupervisedProcess(part, self._logs, self._claim.family, say=self._say))
                 elif not waiting and not announced and all(child.ready(now) for child in self._children):
                     announced = True
                     announce()
@@ -253,7 +253,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._say("stopping")
-        asked: list[Child] = []
+        asked: list[SupervisedProcess] = []
         for child in reversed(self._children):
             if child.part.ready is not None:
                 self._wait_for(asked)
@@ -264,8 +264,8 @@ class Supervisor:
         self._claim.release()
         self._say("stopped")
 
-    def _wait_for(self, children: list[Child]) -> None:
-        while children := [child for child in children if not child.ended(hurry=self._stops_asked > 1)]:
+    def _wait_for(self, children: list[SupervisedProcess]) -> None:
+        while children := [child for child in children if not child.has_ended(hurry=self._stops_asked > 1)]:
             time.sleep(TICK_SECONDS / 5)
 
 

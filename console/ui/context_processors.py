@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from console.access.permissions import Verb, has_permission, permissions_of, roles_of
-from console.accounts.impersonation import look_of, person
+from console.accounts.impersonation import impersonation_of, real_user
 from console.alerts import notifications
 from console.ui.navigation.command_palette import allowed_commands
 from console.ui.navigation.menu import navigation_for
@@ -27,11 +27,11 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "zone": timezones.UTC, "broker": settings.SLUICE.broker_name}
     rights = permissions_of(user)
-    setting = settings_of(person(user))
+    setting = settings_of(real_user(user))
     return {
         "rights": rights,
-        "signed_in": person(user).get_username(),
-        "looking": look_of(user),
+        "signed_in": real_user(user).get_username(),
+        "looking": impersonation_of(user),
         "impersonation_ended": getattr(request, "impersonation_ended", ""),
         "roles": ", ".join(sorted(roles_of(user))) or "no role",
         "theme": setting.theme,

@@ -13,7 +13,7 @@ COLOURS = {"runOnly": ["color-contrast"]}
 BRIEFLY = {"resultTypes": ["violations"], "selectors": False}
 #: What of a page is judged: all, or what is not the same on each.
 WHOLE: dict = {"include": [["html"]]}
-OWN: dict = WHOLE | {"exclude": [[".rail"], ["header.bar"]]}
+OWN: dict = WHOLE | {"exclude": [[".nav"], ["header.bar"]]}
 AXE = Axe()
 #: Nothing comes of it on a page without axe.
 _ASK = "([part, options]) => window.axe ? axe.run(part, options) : null"

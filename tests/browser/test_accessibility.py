@@ -32,7 +32,7 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
         page.evaluate("delete document.documentElement.dataset.theme")
         said.append((f"{path} in high contrast", barriers(page, COLOURS)))  # all of it: only these are seen so
         page.emulate_media(contrast="no-preference")
-    page.locator("summary.bell").click()
+    page.locator("summary.notifications").click()
     said.append(("the bell", barriers(page, RULES)))
     page.goto(site.url + str(AS_SUPPORT))
     page.get_by_role("button", name="See the console as support").click()

@@ -43,7 +43,7 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
 
     page.get_by_role("link", name="Overview").click()
     expect(page.locator("[data-cell=pending]")).to_have_text(str(before + 14))
-    page.locator(".rail").get_by_role("link", name="Queues").click()
+    page.locator(".nav").get_by_role("link", name="Queues").click()
     depth = page.locator('[data-row="orders.all"] [data-cell="QueueSize"]')
     expect(depth).to_have_text("8")
     expect(page.locator('[data-row="orders.eu"] [data-cell="QueueSize"]')).to_have_text("6")

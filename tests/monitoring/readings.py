@@ -8,7 +8,7 @@ from brokerapp.model.stats_records import DestinationStats, NodeStatus, Subscrip
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.exporters.jolokia.beans import Beans
 from console.exporters.options import MonitorOptions
-from console.exporters.stats_cache import Reading
+from console.exporters.stats_cache import StatsReading
 
 AT = 1_700_000_100.0
 Q, T = Destination.queue, Destination.topic
@@ -51,7 +51,7 @@ ADVISORY = DestinationStats(T("ActiveMQ.Advisory.Connection"), 0, 3)
 AWKWARD = DestinationStats(Q('a/b!c:d,e=f*g?h"é'), 1, 1)
 
 
-def reading(*destinations: DestinationStats, **more) -> Reading:
+def reading(*destinations: DestinationStats, **more) -> StatsReading:
     """These destinations, or a few."""
     found = sorted(destinations or (ORDERS, PRICES, ADVISORY), key=lambda each: each.destination.name)
     values = {
@@ -61,7 +61,7 @@ def reading(*destinations: DestinationStats, **more) -> Reading:
         "_definitions": Definitions(),
         "_peers": [],
     }
-    return Reading(found, at=AT, _door=None, **{**values, **more})
+    return StatsReading(found, at=AT, _door=None, **{**values, **more})
 
 
 def beans(*destinations: DestinationStats, options: MonitorOptions = MonitorOptions(), **more) -> Beans:  # noqa: B008

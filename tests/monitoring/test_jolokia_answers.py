@@ -4,8 +4,8 @@ import pytest
 
 from brokerapp.model.stats_records import ConnectionDetails
 from console.destinations.clients.clients import ConnectionView
-from console.exporters.jolokia.agent import Agent, of_body, of_path
-from console.exporters.jolokia.errors import DENIED, BadRequest, Failure
+from console.exporters.jolokia.agent import JolokiaAgent, request_from_body, request_from_path
+from console.exporters.jolokia.errors import DENIED, BadRequest, JolokiaError
 from console.exporters.jolokia.object_names import encoded
 from console.exporters.jolokia.request_path import split
 from console.exporters.options import MonitorOptions
@@ -19,13 +19,15 @@ IN_PATH = f"/read/{QUEUE.replace('.', '!.')}"
 
 
 def refuse(bean, operation, arguments):
-    raise Failure(403, DENIED, f"Operation {operation} is not allowed")
+    raise JolokiaError(403, DENIED, f"Operation {operation} is not allowed")
 
 
 def ask(request, **more):
     """The document for a request, given as a path or as an object."""
-    agent = Agent(beans(**more), refuse)
-    return agent.answer(of_path(split(request), {}) if isinstance(request, str) else of_body(request, {}))
+    agent = JolokiaAgent(beans(**more), refuse)
+    return agent.answer(
+        request_from_path(split(request), {}) if isinstance(request, str) else request_from_body(request, {})
+    )
 
 
 def read(mbean, attribute=None, **more):
@@ -135,8 +137,10 @@ def test_the_broker_lists_its_destinations_and_counts_all():
 
 def test_the_broker_may_be_called_by_its_own_name_or_localhost():
     for name in ("sluice", "localhost", "here"):
-        agent = Agent(beans(options=MonitorOptions(broker="here")), refuse)
-        asked = of_body({"type": "read", "mbean": BROKER.replace("localhost", name), "attribute": "BrokerName"}, {})
+        agent = JolokiaAgent(beans(options=MonitorOptions(broker="here")), refuse)
+        asked = request_from_body(
+            {"type": "read", "mbean": BROKER.replace("localhost", name), "attribute": "BrokerName"}, {}
+        )
         assert agent.answer(asked)["value"] == "here"
 
 
@@ -203,10 +207,13 @@ def test_long_numbers_may_be_texts():
 def test_an_awkward_name_is_found_by_its_encoded_form_and_told_by_its_attribute():
     name = encoded(AWKWARD.destination.name)
     mbean = f"{BROKER},destinationType=Queue,destinationName={name}"
-    agent = Agent(beans(AWKWARD, ORDERS), refuse)
+    agent = JolokiaAgent(beans(AWKWARD, ORDERS), refuse)
     from console.exporters.jolokia.request_path import join
 
-    for request in (of_path(split(join(["read", mbean, "Name"])), {}), of_body({"type": "read", "mbean": mbean}, {})):
+    for request in (
+        request_from_path(split(join(["read", mbean, "Name"])), {}),
+        request_from_body({"type": "read", "mbean": mbean}, {}),
+    ):
         value = agent.answer(request)["value"]
         assert (value if isinstance(value, str) else value["Name"]) == AWKWARD.destination.name
 
@@ -216,19 +223,19 @@ def test_an_awkward_name_is_found_by_its_encoded_form_and_told_by_its_attribute(
 )
 def test_what_is_no_request_is_refused(body):
     with pytest.raises(BadRequest):
-        of_body(body, {})
+        request_from_body(body, {})
 
 
 @pytest.mark.parametrize("path", ["/nonsense", "/read", "/search", "/exec/a:b=c"])
 def test_a_path_that_says_no_request_is_refused(path):
     with pytest.raises(BadRequest, match="no request"):
-        of_path(split(path), {})
+        request_from_path(split(path), {})
 
 
 def test_every_bean_can_be_read_whole():
     some = beans(AWKWARD, ORDERS, PRICES, _subscriptions=[durable("c", "s", "Prices", True)], node=node())
-    agent = Agent(some, refuse)
-    value = agent.answer(of_body({"type": "read", "mbean": "org.apache.activemq:*"}, {}))["value"]
+    agent = JolokiaAgent(some, refuse)
+    value = agent.answer(request_from_body({"type": "read", "mbean": "org.apache.activemq:*"}, {}))["value"]
     assert len(value) == 8
     assert all(value.values())
 
@@ -250,10 +257,10 @@ def test_who_consumes_and_who_produces_has_a_bean():
           "in_flight": 2, "delivered": 6, "acked": 4}],
         ["queue://Other"],
     )  # fmt: skip
-    agent = Agent(beans(_peers=[ConnectionView.from_stats(told)]), refuse)
+    agent = JolokiaAgent(beans(_peers=[ConnectionView.from_stats(told)]), refuse)
 
     def value_of(mbean, attribute=None):
-        return agent.answer(of_body({"type": "read", "mbean": mbean, "attribute": attribute}, {}))["value"]
+        return agent.answer(request_from_body({"type": "read", "mbean": mbean, "attribute": attribute}, {}))["value"]
 
     [consumer] = value_of(BROKER, "QueueSubscribers")
     assert value_of(QUEUE, "Subscriptions") == [consumer], "a pattern is of what it names"

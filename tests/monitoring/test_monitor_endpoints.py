@@ -19,9 +19,9 @@ from console.accounts.rate_limit import RateLimit
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.exporters.jolokia import operations
-from console.exporters.jolokia.client_beans import Consumer
-from console.exporters.jolokia.errors import Failure
-from console.exporters.options import MonitorOptions, OriginRule, WrongOption
+from console.exporters.jolokia.client_beans import ConsumerBean
+from console.exporters.jolokia.errors import JolokiaError
+from console.exporters.options import InvalidOption, MonitorOptions, OriginRule
 from console.exporters.server import access_control
 from console.exporters.server.urls import urlpatterns
 from console.topology.node_facts import gauges_of
@@ -272,12 +272,12 @@ def test_one_dead_letter_without_an_id_is_none_and_not_all_of_them(client_of, or
 
 def test_a_right_elsewhere_destroys_no_subscription_here(db):
     kept = SubscriptionStats(SimpleNamespace(topics=(Destination.topic("Kept"),)), None)
-    bean = SimpleNamespace(name="s", subject=Consumer((), kept=kept))
+    bean = SimpleNamespace(name="s", subject=ConsumerBean((), kept=kept))
     [destroy] = [each for each in operations.OPERATIONS["durable"] if each.name == "destroy"]
     request = RequestFactory().post(JOLOKIA)
     request.user = make_user("operator", "elsewhere.>")
     caller = operations.Caller(request, SimpleNamespace(options=MonitorOptions(exec_all=True)))
-    with pytest.raises(Failure, match="topic://Kept"):
+    with pytest.raises(JolokiaError, match="topic://Kept"):
         operations._check(caller, bean, destroy)
 
 
@@ -367,5 +367,5 @@ def test_health_and_readiness_need_no_login(console, db):
     ],
 )
 def test_an_option_that_cannot_mean_anything_is_refused_with_what_can(variables, named):
-    with pytest.raises(WrongOption, match=named):
+    with pytest.raises(InvalidOption, match=named):
         MonitorOptions.read(variables)

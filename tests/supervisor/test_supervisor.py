@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from console.ops import processes, supervisor
-from console.ops.processes import Port, port_troubles
+from console.ops.processes import PortUse, port_problems
 from tests.conftest import until
 
 PATIENCE = 30.0
@@ -26,8 +26,8 @@ SUPERVISOR = """
 import sys
 from pathlib import Path
 from console.ops import supervisor
-from console.ops.processes import WORKER_UNSAID
-from console.ops.supervisor import Part, Supervisor
+from console.ops.processes import WORKER_HIDDEN_LINES
+from console.ops.supervisor import ProcessSpec, Supervisor
 
 folder = Path(sys.argv[1])
 supervisor.FIRST_DELAY_SECONDS = 0.1
@@ -60,16 +60,16 @@ while True:
     time.sleep(60)
 '''
 parts = [
-    Part(
+    ProcessSpec(
         "first", [python, "-c", FIRST, str(folder / "ready"), "1.5" if "writing" in sys.argv else "0"],
-        unsaid=WORKER_UNSAID,
+        hidden_lines=WORKER_HIDDEN_LINES,
         ready=lambda: (folder / "ready").exists() and ("slow" not in sys.argv or (folder / "go").exists()),
         is_needed="needed" in sys.argv,
     ),
-    Part("parent", [python, "-c", PARENT]),
+    ProcessSpec("parent", [python, "-c", PARENT]),
 ]
 if "stubborn" in sys.argv:
-    parts.append(Part("stubborn", [python, "-c", STUBBORN], grace=float(sys.argv[3])))
+    parts.append(ProcessSpec("stubborn", [python, "-c", STUBBORN], grace=float(sys.argv[3])))
 
 def say(line):
     print(line, flush=True)
@@ -146,18 +146,30 @@ def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
 @pytest.mark.parametrize(
     ("pattern", "line", "shown"),
     [
-        (processes.WORKER_UNSAID, "worker: Cold shutdown (MainProcess)", False),
-        (processes.WORKER_UNSAID, "[WARNING/MainProcess] Initiating Soft Shutdown, terminating in 5.0 seconds", False),
-        (processes.WORKER_UNSAID, "", False),
-        (processes.WORKER_UNSAID, "[ERROR/MainProcess] Task analytics.tasks.run raised unexpected: ValueError", True),
-        (processes.SPARK_UNSAID, "\tat org.apache.spark.sql.connect.execution.X.run(X.scala:102)", False),
-        (processes.SPARK_UNSAID, "23:24:24 ERROR Executor: Exception in task 0.0: java.lang.OutOfMemoryError", True),
-        (processes.WEB_UNSAID, 'INFO:     127.0.0.1:50000 - "WebSocket /live" [accepted]', False),
-        (processes.WEB_UNSAID, "INFO:     connection open", False),
-        (processes.WEB_UNSAID, "INFO:     connection closed", False),
-        (processes.WEB_UNSAID, 'INFO:     127.0.0.1:50000 - "WebSocket /live" 403', True),
-        (processes.WEB_UNSAID, "ERROR:    Exception in ASGI application", True),
-        (processes.WEB_UNSAID, "INFO:     Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)", True),
+        (processes.WORKER_HIDDEN_LINES, "worker: Cold shutdown (MainProcess)", False),
+        (
+            processes.WORKER_HIDDEN_LINES,
+            "[WARNING/MainProcess] Initiating Soft Shutdown, terminating in 5.0 seconds",
+            False,
+        ),
+        (processes.WORKER_HIDDEN_LINES, "", False),
+        (
+            processes.WORKER_HIDDEN_LINES,
+            "[ERROR/MainProcess] Task analytics.tasks.run raised unexpected: ValueError",
+            True,
+        ),
+        (processes.SPARK_HIDDEN_LINES, "\tat org.apache.spark.sql.connect.execution.X.run(X.scala:102)", False),
+        (
+            processes.SPARK_HIDDEN_LINES,
+            "23:24:24 ERROR Executor: Exception in task 0.0: java.lang.OutOfMemoryError",
+            True,
+        ),
+        (processes.WEB_HIDDEN_LINES, 'INFO:     127.0.0.1:50000 - "WebSocket /live" [accepted]', False),
+        (processes.WEB_HIDDEN_LINES, "INFO:     connection open", False),
+        (processes.WEB_HIDDEN_LINES, "INFO:     connection closed", False),
+        (processes.WEB_HIDDEN_LINES, 'INFO:     127.0.0.1:50000 - "WebSocket /live" 403', True),
+        (processes.WEB_HIDDEN_LINES, "ERROR:    Exception in ASGI application", True),
+        (processes.WEB_HIDDEN_LINES, "INFO:     Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)", True),
     ],
 )
 def test_what_goes_on_in_a_part_alone_is_not_shown_and_its_errors_are(pattern, line, shown):
@@ -165,9 +177,9 @@ def test_what_goes_on_in_a_part_alone_is_not_shown_and_its_errors_are(pattern, l
 
 
 def test_the_terminal_does_not_tell_of_the_tabs_of_browsers(tmp_path):
-    table = processes.parts(processes.Environment.read({"SLUICE_DATA": str(tmp_path)}))
+    table = processes.process_specs(processes.Environment.read({"SLUICE_DATA": str(tmp_path)}))
     [web] = [part for part in table if part.name == "web"]
-    assert web.unsaid is processes.WEB_UNSAID
+    assert web.hidden_lines is processes.WEB_HIDDEN_LINES
 
 
 def test_what_others_cannot_do_without_is_waited_for_however_slowly_it_starts(started):
@@ -192,20 +204,20 @@ def test_what_others_can_do_without_is_said_to_start_slowly_and_waited_for_no_lo
 
 @pytest.mark.parametrize(("load", "expected"), [(0.5, 10), (2, 10), (20, 100), (1000, 120)])
 def test_on_a_busy_machine_a_part_has_longer_to_end(load, expected):
-    assert supervisor.patience(10, load, 2) == expected
+    assert supervisor.stop_timeout(10, load, 2) == expected
 
 
 def test_a_part_that_was_given_longer_on_a_busy_machine_keeps_that_when_others_are_done(tmp_path, monkeypatch):
     now, killed = [0.0], []
     monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    child = supervisor.Child(supervisor.Part("slow", ["none"], grace=10), tmp_path, 0, say=str)
+    child = supervisor.SupervisedProcess(supervisor.ProcessSpec("slow", ["none"], grace=10), tmp_path, 0, say=str)
     child.process = SimpleNamespace(poll=lambda: None, terminate=lambda: None)
     child.kill = lambda: killed.append(now[0])
     child.terminate()
     for moment, load in ((1.0, 6.0), (25.0, 0.5), (31.0, 0.5)):
         now[0] = moment
         monkeypatch.setattr(supervisor.os, "getloadavg", lambda load=load: (load * supervisor.PROCESSORS / 2, 0, 0))
-        assert not child.ended(hurry=False)
+        assert not child.has_ended(hurry=False)
     assert killed == [31.0]
 
 
@@ -294,7 +306,7 @@ def test_restart_delays_double_up_to_a_limit():
 def test_a_log_is_bounded_and_nothing_is_shown_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "LOG_LIMIT_BYTES", 100)
     shown = []
-    log = supervisor.Log(tmp_path / "part.log", shown.append)
+    log = supervisor.ProcessLog(tmp_path / "part.log", shown.append)
     lines = [f"line {number:03}" for number in range(100)]
     with log.path.open("a") as child:
         for line in lines:
@@ -309,7 +321,7 @@ def test_a_log_is_bounded_and_nothing_is_shown_twice(tmp_path, monkeypatch):
 def test_the_log_of_the_run_before_is_kept(tmp_path):
     path = tmp_path / "part.log"
     path.write_text("last words\n")
-    supervisor.Log(path, print)
+    supervisor.ProcessLog(path, print)
     assert path.read_text() == ""
     assert (tmp_path / "part.log.1").read_text() == "last words\n"
 
@@ -317,29 +329,29 @@ def test_the_log_of_the_run_before_is_kept(tmp_path):
 def test_a_taken_port_is_named_with_the_variable_that_moves_it():
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
-        troubles = list(port_troubles("127.0.0.1", [Port(taken, "STOMP", "SLUICE_STOMP_PORT")]))
+        troubles = list(port_problems("127.0.0.1", [PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")]))
     sentence = f"port {taken} on 127.0.0.1, meant for STOMP, is taken: set SLUICE_STOMP_PORT to another one"
     assert troubles == [sentence]
-    assert list(port_troubles("127.0.0.1", [Port(taken, "STOMP", "SLUICE_STOMP_PORT")])) == []
+    assert list(port_problems("127.0.0.1", [PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")])) == []
 
 
 def test_one_port_for_two_uses_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as holder:
         free = holder.getsockname()[1]
-    wanted = [Port(free, "the console", "SLUICE_PORT"), Port(free, "STOMP", "SLUICE_STOMP_PORT")]
-    assert list(port_troubles("127.0.0.1", wanted)) == [
+    wanted = [PortUse(free, "the console", "SLUICE_PORT"), PortUse(free, "STOMP", "SLUICE_STOMP_PORT")]
+    assert list(port_problems("127.0.0.1", wanted)) == [
         f"port {free} is meant for both the console and STOMP: set SLUICE_STOMP_PORT to another one"
     ]
 
 
 def test_only_the_store_is_waited_for_without_end(tmp_path):
-    table = processes.parts(processes.Environment.read({"SLUICE_DATA": str(tmp_path)}))
+    table = processes.process_specs(processes.Environment.read({"SLUICE_DATA": str(tmp_path)}))
     assert [part.name for part in table if part.is_needed] == ["store"]
 
 
 def test_the_table_has_the_store_only_when_it_is_ours(tmp_path):
     own = processes.Environment.read({"SLUICE_DATA": str(tmp_path)})
     elsewhere = processes.Environment.read({"SLUICE_DATA": str(tmp_path), "REDIS_URL": "redis://store.example:6379"})
-    names = [part.name for part in processes.parts(own)]
+    names = [part.name for part in processes.process_specs(own)]
     assert names == ["store", "spark", "worker-spark", "web", "monitor", "archiver", "worker-default", "beat"]
-    assert [part.name for part in processes.parts(elsewhere)] == names[1:]
+    assert [part.name for part in processes.process_specs(elsewhere)] == names[1:]

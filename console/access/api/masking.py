@@ -42,7 +42,7 @@ class MaskingRuleOut(Schema, MaskingRuleFields):
     active: bool
 
 
-class MaskingStep(RequestBody):
+class MaskingRuleStepIn(RequestBody):
     """What to do with a rule: switch it on or off, or put it before all others."""
 
     action: Literal["switch", "first"]
@@ -67,7 +67,7 @@ def change_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleI
 
 
 @operation(router, "POST", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
-def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingStep) -> Any:
+def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleStepIn) -> Any:
     """Switch a masking rule on or off, or put it before all others."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
     masking_admin.change_rule(request, rule, wanted.action)

@@ -19,7 +19,7 @@ from console.access.masking_rules import MAX_BODY, MaskAction, MaskRule, MaskTar
 from console.access.models import MaskingRule
 from console.access.permissions import ROLES_BY_VERB, Role, Verb, permission_required
 from console.access.roles import MASKED_ROLES
-from console.accounts.login import recently_proved
+from console.accounts.login import recent_login_required
 from console.messages.body_format import render_body
 
 #: What the form calls places and actions.
@@ -47,7 +47,7 @@ def masking(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.USERS)
-@recently_proved
+@recent_login_required
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make or change a rule; `test` shows what it does to the sample, and changes nothing."""
     existing = get_object_or_404(MaskingRule, pk=rule_id) if rule_id else None
@@ -114,7 +114,7 @@ def _shown(message: Any) -> dict[str, Any]:
 
 @require_POST
 @permission_required(Verb.USERS)
-@recently_proved
+@recent_login_required
 def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
     """Switch a rule on or off, put it before others, delete it."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)

@@ -15,39 +15,39 @@ from console.api.common.operations import operation
 router = Router(tags=["people"])
 
 
-class Place(Schema):
+class PermissionPlaceOut(Schema):
     """Where a right holds: `everywhere`, or patterns; and what gives it."""
 
     where: str
     by: str
 
 
-class EffectiveRight(Schema):
+class EffectivePermissionOut(Schema):
     """A right with the places where it holds, none where it is missing."""
 
     verb: str
-    places: list[Place]
+    places: list[PermissionPlaceOut]
 
 
-class EffectiveRights(Schema):
+class EffectivePermissionsOut(Schema):
     """All rights; those for the destination that was asked for, if one was: `yes`, `masked` or `no`."""
 
     of: str
-    rights: list[EffectiveRight]
+    rights: list[EffectivePermissionOut]
     destination: dict[str, Literal["yes", "masked", "no"]] | None
 
 
-@operation(router, "GET", "/{kind}/{name:name}", Verb.USERS, response=EffectiveRights)
+@operation(router, "GET", "/{kind}/{name:name}", Verb.USERS, response=EffectivePermissionsOut)
 def get_effective_rights(request: HttpRequest, kind: str, name: str, scopes: str = "", destination: str = "") -> Any:
     """Tell what a user, a group, or a role for some scopes, may do."""
     holder = effective_rights.find(kind, name, scopes.split())
     rights = [
         {"verb": verb.name.lower(), "places": [{"where": where, "by": by} for where, by in places]}
-        for verb, places in effective_rights.by_verb(holder)
+        for verb, places in effective_rights.scopes_by_verb(holder)
     ]
-    cells = effective_rights.cells(holder, Destination.parse(destination)) if destination else None
+    cells = effective_rights.destination_permissions(holder, Destination.parse(destination)) if destination else None
     return {
-        "of": holder.words,
+        "of": holder.description,
         "rights": rights,
         "destination": {verb.name.lower(): cell for verb, cell in cells} if cells is not None else None,
     }

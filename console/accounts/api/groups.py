@@ -12,7 +12,7 @@ from ninja import Router, Schema, Status
 from console.access.models import Assignment
 from console.access.roles import Verb
 from console.accounts import users
-from console.accounts.api.users import AssignmentOut, NewAssignment
+from console.accounts.api.users import AssignmentIn, AssignmentOut
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.audit import trail
@@ -29,13 +29,13 @@ class UserGroupOut(Schema):
     members: list[int]
 
 
-class NewGroup(RequestBody):
+class GroupIn(RequestBody):
     """A group to make."""
 
     name: str
 
 
-class Membership(RequestBody):
+class GroupMembershipIn(RequestBody):
     """Whether somebody is in it."""
 
     member: bool
@@ -48,7 +48,7 @@ def list_user_groups(request: HttpRequest) -> Any:
 
 
 @operation(router, "POST", "", Verb.USERS, response={201: UserGroupOut})
-def create_group(request: HttpRequest, wanted: NewGroup) -> Any:
+def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
     """Make a group, without roles and members."""
     with trail.recording(request, "create group", f"group {wanted.name}"):
         made = users.create_group(wanted.name)
@@ -59,18 +59,18 @@ def create_group(request: HttpRequest, wanted: NewGroup) -> Any:
 def delete_group(request: HttpRequest, group_id: int) -> Any:
     """Remove a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
-    with trail.recording(request, "delete group", f"group {found}", before=users.described(found)):
+    with trail.recording(request, "delete group", f"group {found}", before=users.audit_state(found)):
         users.delete_group(found)
     return Status(204, None)
 
 
 @operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: UserGroupOut})
-def assign_group_role(request: HttpRequest, group_id: int, wanted: NewAssignment) -> Any:
+def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn) -> Any:
     """Give a group a role."""
     found = get_object_or_404(Group, pk=group_id)
-    with trail.recording(request, "give role", f"group {found}", before=users.described(found)) as change:
-        users.assign(found, users.checked(wanted.role, wanted.scopes, wanted.extras))
-        change.after = users.described(found)
+    with trail.recording(request, "give role", f"group {found}", before=users.audit_state(found)) as change:
+        users.assign_role(found, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
+        change.after = users.audit_state(found)
     return Status(201, _shown(found))
 
 
@@ -79,20 +79,20 @@ def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int)
     """Take a role from a group."""
     found = get_object_or_404(Group, pk=group_id)
     assignment = get_object_or_404(Assignment, pk=assignment_id, group=found)
-    with trail.recording(request, "take role", f"group {found}", before=users.described(found)) as change:
-        users.withdraw(assignment)
-        change.after = users.described(found)
+    with trail.recording(request, "take role", f"group {found}", before=users.audit_state(found)) as change:
+        users.remove_role(assignment)
+        change.after = users.audit_state(found)
     return _shown(found)
 
 
-@operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=Membership)
-def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: Membership) -> Any:
+@operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=GroupMembershipIn)
+def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: GroupMembershipIn) -> Any:
     """Put a user into a group, or take one out."""
     found, user = get_object_or_404(Group, pk=group_id), get_object_or_404(User, pk=user_id)
     others = Group.objects.filter(user=user).exclude(pk=found.pk)
-    with trail.recording(request, "set groups", f"user {user}", before=users.described(user)) as change:
+    with trail.recording(request, "set groups", f"user {user}", before=users.audit_state(user)) as change:
         users.set_groups(user, [*others, *([found] if wanted.member else [])])
-        change.after = users.described(User.objects.get(pk=user.pk))
+        change.after = users.audit_state(User.objects.get(pk=user.pk))
     return wanted
 
 

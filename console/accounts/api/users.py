@@ -23,7 +23,7 @@ from console.audit import trail
 router = Router(tags=["people"])
 
 
-class Me(Schema):
+class MeOut(Schema):
     """Who calls, and what they may do."""
 
     name: str
@@ -60,14 +60,14 @@ class UserPage(Schema):
     pages: int
 
 
-class NewUser(RequestBody):
+class UserIn(RequestBody):
     """A user to create, without a password: with one token of their own a machine account, say."""
 
     name: str
     email: str = ""
 
 
-class NewAssignment(RequestBody):
+class AssignmentIn(RequestBody):
     """A role to give."""
 
     role: str
@@ -75,7 +75,7 @@ class NewAssignment(RequestBody):
     extras: list[str] = []
 
 
-class UserState(RequestBody):
+class UserStateIn(RequestBody):
     """Whether the account is open."""
 
     active: bool
@@ -97,36 +97,36 @@ class TokenOut(Schema):
     used_from: str
 
 
-class MadeToken(TokenOut):
+class TokenCreatedOut(TokenOut):
     """A token, with itself, this once."""
 
     token: str
 
 
-class NewToken(RequestBody):
+class TokenIn(RequestBody):
     """What a token shall open."""
 
     name: str
     verbs: list[str]
     scopes: list[str] = []
-    days: int = api_tokens.USUAL
+    days: int = api_tokens.DEFAULT_DAYS
     user: str = ""
 
 
-class WantedWay(RequestBody):
+class PasswordResetIn(RequestBody):
     """What a user shall get to log in with."""
 
     way: Literal["password", "link"] = "link"
 
 
-class WayIn(Schema):
+class PasswordResetOut(Schema):
     """One of the two; the other is empty."""
 
     password: str
     link: str
 
 
-@operation(router, "GET", "/me", Verb.SEE, response=Me)
+@operation(router, "GET", "/me", Verb.SEE, response=MeOut)
 def get_me(request: HttpRequest) -> Any:
     """Who one is, with what rights."""
     roles = sorted({str(grant.role) for grant in grants_of(request.user)})
@@ -143,21 +143,21 @@ def list_users(request: HttpRequest, query: Paged, q: str = "") -> Any:
 
 
 @operation(router, "POST", "/users", Verb.USERS, response={201: UserOut})
-def create_user(request: HttpRequest, wanted: NewUser) -> Any:
+def create_user(request: HttpRequest, wanted: UserIn) -> Any:
     """Create a user without password and role."""
     with trail.recording(request, "create user", wanted.name) as change:
-        user = users.create(wanted.name, wanted.email)
-        change.after = users.described(user)
+        user = users.create_user(wanted.name, wanted.email)
+        change.after = users.audit_state(user)
     return Status(201, _user(user))
 
 
 @operation(router, "PUT", "/users/{int:user_id}/active", Verb.USERS, response=UserOut)
-def switch_user(request: HttpRequest, user_id: int, state: UserState) -> Any:
+def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
     """Close an account, or open it again."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "switch user", user, before=users.described(user)) as change:
-        users.switch(user, state.active)
-        change.after = users.described(user)
+    with trail.recording(request, "switch user", user, before=users.audit_state(user)) as change:
+        users.set_active(user, state.active)
+        change.after = users.audit_state(user)
     return _user(user)
 
 
@@ -175,27 +175,27 @@ def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
     """Take away a second factor that its user lost."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "reset second factor", f"user {user}"):
-        users.drop_factor(user)
+        users.reset_second_factor(user)
     return _user(user)
 
 
-@operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=WayIn)
-def reset_password(request: HttpRequest, user_id: int, wanted: WantedWay) -> Any:
+@operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=PasswordResetOut)
+def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) -> Any:
     """Give a user a new password, or a link to set one; it is told this once."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "reset password", f"user {user}"):
         if wanted.way == "password":
             return {"password": users.generate_password(user), "link": ""}
-        return {"password": "", "link": users.invitation(request, user)}
+        return {"password": "", "link": users.invitation_link(request, user)}
 
 
 @operation(router, "POST", "/users/{int:user_id}/assignments", Verb.USERS, response={201: UserOut})
-def assign_role(request: HttpRequest, user_id: int, wanted: NewAssignment) -> Any:
+def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any:
     """Give a user a role."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "assign role", user, before=users.described(user)) as change:
-        users.assign(user, users.checked(wanted.role, wanted.scopes, wanted.extras))
-        change.after = users.described(user)
+    with trail.recording(request, "assign role", user, before=users.audit_state(user)) as change:
+        users.assign_role(user, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
+        change.after = users.audit_state(user)
     return Status(201, _user(user))
 
 
@@ -204,30 +204,32 @@ def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any
     """Take a role from a user."""
     user = get_object_or_404(User, pk=user_id)
     assignment = get_object_or_404(Assignment, pk=assignment_id, user=user)
-    with trail.recording(request, "withdraw role", user, before=users.described(user)) as change:
-        users.withdraw(assignment)
-        change.after = users.described(user)
+    with trail.recording(request, "withdraw role", user, before=users.audit_state(user)) as change:
+        users.remove_role(assignment)
+        change.after = users.audit_state(user)
     return _user(user)
 
 
 @operation(router, "GET", "/tokens", Verb.SEE, response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
     """Tokens in force: one's own, and of whoever may manage users, everybody's."""
-    found = api_tokens.in_force(None if has_permission(request.user, Verb.USERS) else request.user)
+    found = api_tokens.active_tokens(None if has_permission(request.user, Verb.USERS) else request.user)
     return [_token(each) for each in found]
 
 
-@operation(router, "POST", "/tokens", Verb.SEE, response={201: MadeToken})
-def create_token(request: HttpRequest, wanted: NewToken) -> Any:
+@operation(router, "POST", "/tokens", Verb.SEE, response={201: TokenCreatedOut})
+def create_token(request: HttpRequest, wanted: TokenIn) -> Any:
     """Make a token. A token never makes one with more rights than it has itself."""
-    token, text = api_tokens.make(request, wanted.user, wanted.name, wanted.verbs, wanted.scopes, wanted.days)
+    token, text = api_tokens.create_and_record(
+        request, wanted.user, wanted.name, wanted.verbs, wanted.scopes, wanted.days
+    )
     return Status(201, _token(token) | {"token": text})
 
 
 @operation(router, "DELETE", "/tokens/{int:token_id}", Verb.SEE, response={204: None})
 def revoke_token(request: HttpRequest, token_id: int) -> Any:
     """Revoke a token of one's own; of whoever may manage users, any."""
-    api_tokens.end(request, get_object_or_404(ApiToken, pk=token_id, revoked=None))
+    api_tokens.revoke_and_record(request, get_object_or_404(ApiToken, pk=token_id, revoked=None))
     return Status(204, None)
 
 

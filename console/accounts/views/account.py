@@ -57,7 +57,7 @@ def account(request: HttpRequest) -> HttpResponse:
     context = {
         "effective": [
             (verb, sources)
-            for verb, sources in effective_rights.by_verb(effective_rights.of_user(request.user))
+            for verb, sources in effective_rights.scopes_by_verb(effective_rights.user_holder(request.user))
             if sources
         ],
         "totp": factors.get(Authenticator.Type.TOTP),
@@ -70,7 +70,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def end_sessions(request: HttpRequest) -> HttpResponse:
+def revoke_sessions(request: HttpRequest) -> HttpResponse:
     """End all other sessions of one's own."""
     others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
     with trail.recording(request, "end sessions", f"user {request.user}") as change:
@@ -108,8 +108,8 @@ class Invitation(PasswordResetConfirmView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Keep the password and say so in the trail: by whom is known by whose account it is."""
         user: User = form.user
-        actor = trail.Actor.of(self.request)
-        by = trail.Actor(user.get_username(), actor.address, actor.agent, actor.via)
+        actor = trail.AuditActor.of(self.request)
+        by = trail.AuditActor(user.get_username(), actor.address, actor.agent, actor.via)
         with trail.recording(by, "set password", f"user {user}"):
             response = super().form_valid(form)
         return _logged_in(self.request, user, reverse_lazy("overview")) if user.is_active else response

@@ -16,7 +16,7 @@ from console.accounts import api_tokens as service
 from console.accounts.models import ApiToken
 
 #: Days offered; how long a token may live is the service's to say.
-LIVES = (7, 30, service.USUAL, service.LONGEST)
+LIFETIMES = (7, 30, service.DEFAULT_DAYS, service.MAX_DAYS)
 
 
 @never_cache
@@ -27,7 +27,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     error, made, text = "", None, ""
     if request.method == "POST":
         try:
-            made, text = service.make(
+            made, text = service.create_and_record(
                 request, form["user"], form["name"], form["verbs"], form["scopes"].replace(",", "\n").split("\n"),
                 form["days"],
             )  # fmt: skip
@@ -36,11 +36,11 @@ def tokens(request: HttpRequest) -> HttpResponse:
             error = str(refused)
     sees_all = has_permission(request.user, Verb.USERS)
     context = {
-        "tokens": service.in_force(None if sees_all else request.user),
+        "tokens": service.active_tokens(None if sees_all else request.user),
         "sees_all": sees_all,
         "form": form,
         "verbs": [verb for verb in Verb if sees_all or has_permission(request.user, verb)],
-        "lives": LIVES,
+        "lives": LIFETIMES,
         "error": error,
         "made": made,
         "text": text,
@@ -49,7 +49,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 
 def _empty(request: HttpRequest) -> dict[str, Any]:
-    return {"user": "", "name": "", "verbs": ["see"], "scopes": "", "days": service.USUAL}
+    return {"user": "", "name": "", "verbs": ["see"], "scopes": "", "days": service.DEFAULT_DAYS}
 
 
 def _form(request: HttpRequest) -> dict[str, Any]:
@@ -69,6 +69,6 @@ def _form(request: HttpRequest) -> dict[str, Any]:
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     """End a token of one's own; of whoever may manage users, any."""
     token = get_object_or_404(ApiToken, pk=token_id, revoked=None)
-    service.end(request, token)
+    service.revoke_and_record(request, token)
     messages.success(request, f"The token {token.name} opens nothing any more.")
     return redirect("tokens")

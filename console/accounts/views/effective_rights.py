@@ -20,7 +20,7 @@ from console.access.roles import UNSCOPED_ROLES, Role
 from console.accounts import effective_rights as effective
 from console.accounts import impersonation
 from console.accounts import users as accounts
-from console.accounts.effective_rights import GROUP, KINDS, OF_DESTINATIONS, ROLE, USER, Holder
+from console.accounts.effective_rights import DESTINATION_VERBS, GROUP, KINDS, ROLE, USER, PermissionHolder
 from console.audit import trail
 from console.broker.mirror import mirror
 from console.ui.formatting.tables import Table, TableColumn, TablePage
@@ -55,14 +55,15 @@ def effective_rights(request: HttpRequest) -> HttpResponse:
     }  # fmt: skip
     if holder is not None:
         page = _destinations(holder, request)
-        rights, open_to = effective.by_verb(holder), effective.pages(holder)
+        rights, open_to = effective.scopes_by_verb(holder), effective.page_permissions(holder)
         context |= {
             "page": page,
             "all_url": page.url(q="", show=""),
-            "holder_words": list(dict.fromkeys(map(accounts.words, holder.grants))),
+            "holder_words": list(dict.fromkeys(map(accounts.describe_grant, holder.grants))),
             "sees_any": any(grant.allows(Verb.SEE) for grant in holder.grants),
             "rows": [
-                (each, [(LABELS[verb], cell) for verb, cell in effective.cells(holder, each)]) for each in page.rows
+                (each, [(LABELS[verb], cell) for verb, cell in effective.destination_permissions(holder, each)])
+                for each in page.rows
             ],
             "held": [(verb, places) for verb, places in rights if places],
             "lacked": [verb for verb, places in rights if not places],
@@ -83,14 +84,14 @@ def _offered() -> list[tuple[str, str]]:
     return [*((role, ROLE) for role in roles), *((each, GROUP) for each in groups), *((each, USER) for each in users)]
 
 
-def _destinations(holder: Holder, request: HttpRequest) -> TablePage[Destination]:
+def _destinations(holder: PermissionHolder, request: HttpRequest) -> TablePage[Destination]:
     sees = holder.sees
     table = Table(
         columns=(
             TableColumn("name", "Destination", lambda each: each.name.lower()),
             *(
                 TableColumn(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"The right to {verb}")
-                for verb in OF_DESTINATIONS
+                for verb in DESTINATION_VERBS
             ),
         ),
         chips={"seen": ("Seen", sees), "unseen": ("Not seen", lambda each: not sees(each))},
@@ -101,21 +102,21 @@ def _destinations(holder: Holder, request: HttpRequest) -> TablePage[Destination
     return table.page(mirror().current().stats, request.GET, favourites_of(request.user), kept)
 
 
-def _weight_of(holder: Holder, verb: Verb) -> Any:
-    return lambda each: _BY_WEIGHT[effective.cell(holder, verb, each)]
+def _weight_of(holder: PermissionHolder, verb: Verb) -> Any:
+    return lambda each: _BY_WEIGHT[effective.destination_permission(holder, verb, each)]
 
 
 @require_POST
 @never_cache
 @permission_required(Verb.USERS)
-def begin(request: HttpRequest) -> HttpResponse:
+def begin_impersonation(request: HttpRequest) -> HttpResponse:
     """See the console as somebody else does, from its overview on."""
     kind, name, scopes = (request.POST.get(key, "").strip() for key in ("kind", "name", "scopes"))
     try:
         with trail.recording(request, "see console as", f"{kind} {name}") as change:
             holder = effective.find(kind, name, scopes.split())
             impersonation.begin(request.session, holder)
-            change.after = {"as": holder.words, "minutes": impersonation.MINUTES}
+            change.after = {"as": holder.description, "minutes": impersonation.MINUTES}
     except BrokerError as error:
         messages.error(request, str(error))
         return redirect(_page_of(request.POST))
@@ -124,7 +125,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @never_cache
-def stop(request: HttpRequest) -> HttpResponse:
+def end_impersonation(request: HttpRequest) -> HttpResponse:
     """See it as oneself again, where one looked up what somebody may do."""
     kept = request.session.get(impersonation.KEY)
     if kept:

@@ -24,9 +24,9 @@ from console.access.permissions import Verb, permission_required
 from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED_ROLES, Role
 from console.accounts import effective_rights
 from console.accounts import users as accounts
-from console.accounts.encryption import seal, unseal
-from console.accounts.impersonation import look_of
-from console.accounts.login import recently_proved
+from console.accounts.encryption import decrypt, encrypt
+from console.accounts.impersonation import impersonation_of
+from console.accounts.login import recent_login_required
 from console.audit import trail
 
 PAGE_SIZE = 50
@@ -68,9 +68,9 @@ def users(request: HttpRequest) -> HttpResponse:
 
 
 def _roles_in_words(user: User) -> list[str]:
-    own = [accounts.words(each.grant) for each in user.assignments.all()]
+    own = [accounts.describe_grant(each.grant) for each in user.assignments.all()]
     by_group = [
-        f"{accounts.words(each.grant)} (group {group})"
+        f"{accounts.describe_grant(each.grant)} (group {group})"
         for group in user.groups.all()
         for each in group.assignments.all()
         if each.role != group.name
@@ -82,7 +82,7 @@ def _roles_in_words(user: User) -> list[str]:
 @require_http_methods(["GET", "POST"])
 @never_cache
 @permission_required(Verb.USERS)
-@recently_proved
+@recent_login_required
 def new_user(request: HttpRequest) -> HttpResponse:
     """Make a user with a first role, and a way to log in: a password that is shown once, or a link to set one."""
     context: dict[str, Any] = {"typed": request.POST, "error": "", **_choices()}
@@ -100,10 +100,10 @@ def _created(request: HttpRequest) -> tuple[User, dict[str, str]]:
     name = request.POST.get("username", "").strip()
     with trail.recording(request, "create user", name) as change:
         assignment = _typed_assignment(request) if request.POST.get("role") else None
-        user = accounts.create(name, request.POST.get("email", ""))
+        user = accounts.create_user(name, request.POST.get("email", ""))
         if assignment is not None:
-            accounts.assign(user, assignment)
-        change.after = accounts.described(user)
+            accounts.assign_role(user, assignment)
+        change.after = accounts.audit_state(user)
     return user, _way_in(request, user)
 
 
@@ -111,12 +111,12 @@ def _way_in(request: HttpRequest, user: User) -> dict[str, str]:
     """A new password, or a link to set one, whichever was asked for."""
     if request.POST.get("way") == "password":
         return {"password": accounts.generate_password(user), "link": ""}
-    return {"password": "", "link": accounts.invitation(request, user)}
+    return {"password": "", "link": accounts.invitation_link(request, user)}
 
 
 def _typed_assignment(request: HttpRequest) -> Assignment:
     scopes = request.POST.get("scopes", "").split()
-    return accounts.checked(request.POST.get("role", ""), scopes, request.POST.getlist("extras"))
+    return accounts.build_assignment(request.POST.get("role", ""), scopes, request.POST.getlist("extras"))
 
 
 def _choices() -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _choices() -> dict[str, Any]:
 
 def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> HttpResponse:
     """On to the user's page, which shows the secret and forgets it: to load it again makes nothing anew."""
-    request.session[SECRET] = seal(json.dumps({"user": user.pk, **secret}))
+    request.session[SECRET] = encrypt(json.dumps({"user": user.pk, **secret}))
     return redirect("user", user_id=user.pk)
 
 
@@ -141,15 +141,15 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
     """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
     user = get_object_or_404(User, pk=user_id)
     # Shown now or never, and to nobody else's eyes.
-    sealed = request.session.pop(SECRET, None) if look_of(request.user) is None else None
-    secret = json.loads(unseal(sealed)) if sealed else None
+    sealed = request.session.pop(SECRET, None) if impersonation_of(request.user) is None else None
+    secret = json.loads(decrypt(sealed)) if sealed else None
     asked, wrong = request.GET.get("destination", "").strip(), ""
     destination = None
     try:
         destination = Destination.parse(asked) if asked else None
     except BrokerError as error:
         wrong = str(error)
-    holder = effective_rights.of_user(user)
+    holder = effective_rights.user_holder(user)
     context = {
         "person": user,
         "assignments": _listed(user),
@@ -158,9 +158,13 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
             (
                 verb,
                 sources,
-                effective_rights.cell(holder, verb, destination) if destination else "yes" if sources else "no",
+                effective_rights.destination_permission(holder, verb, destination)
+                if destination
+                else "yes"
+                if sources
+                else "no",
             )
-            for verb, sources in effective_rights.by_verb(holder)
+            for verb, sources in effective_rights.scopes_by_verb(holder)
         ],
         "asked": asked,
         "wrong": wrong,
@@ -176,13 +180,13 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
 
 
 def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
-    return [(each, accounts.words(each.grant)) for each in holder.assignments.all()]
+    return [(each, accounts.describe_grant(each.grant)) for each in holder.assignments.all()]
 
 
 @require_POST
 @never_cache
 @permission_required(Verb.USERS)
-@recently_proved
+@recent_login_required
 def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
     """Close, open, unlock, reset the password or the second factor, set the groups."""
     person = get_object_or_404(User, pk=user_id)
@@ -191,9 +195,9 @@ def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse
     words, act, done = USER_ACTIONS[action]
     secret = None
     try:
-        with trail.recording(request, words, f"user {person}", before=accounts.described(person)) as change:
+        with trail.recording(request, words, f"user {person}", before=accounts.audit_state(person)) as change:
             secret = act(request, person)
-            change.after = accounts.described(User.objects.get(pk=user_id))
+            change.after = accounts.audit_state(User.objects.get(pk=user_id))
         messages.success(request, done.format(person))
     except RequestRefused as error:
         messages.error(request, str(error))
@@ -213,8 +217,12 @@ def _reset_password(request: HttpRequest, person: User) -> dict[str, str]:
 
 #: What one can do to a user: how the trail calls it, what does it, what is said then.
 USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
-    "close": ("close account", lambda request, person: accounts.switch(person, False), "The account of {} is closed."),
-    "open": ("open account", lambda request, person: accounts.switch(person, True), "The account of {} is open."),
+    "close": (
+        "close account",
+        lambda request, person: accounts.set_active(person, False),
+        "The account of {} is closed.",
+    ),
+    "open": ("open account", lambda request, person: accounts.set_active(person, True), "The account of {} is open."),
     "unlock": (
         "unlock account",
         lambda request, person: accounts.unlock(person) and None,
@@ -222,7 +230,7 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
     ),
     "factor": (
         "reset second factor",
-        lambda request, person: accounts.drop_factor(person),
+        lambda request, person: accounts.reset_second_factor(person),
         "{} logs in without a second factor, or sets one up anew.",
     ),
     "password": ("reset password", _reset_password, "{} has a new way to log in."),
@@ -232,14 +240,14 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
 
 @require_POST
 @permission_required(Verb.USERS)
-@recently_proved
-def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
+@recent_login_required
+def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
     """Give a role to a user or a group."""
     found = get_object_or_404(HOLDERS[holder], pk=holder_id)
     try:
-        with trail.recording(request, "give role", f"{holder} {found}", before=accounts.described(found)) as change:
-            accounts.assign(found, _typed_assignment(request))
-            change.after = accounts.described(HOLDERS[holder].objects.get(pk=holder_id))
+        with trail.recording(request, "give role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
+            accounts.assign_role(found, _typed_assignment(request))
+            change.after = accounts.audit_state(HOLDERS[holder].objects.get(pk=holder_id))
         messages.success(request, f"{found} has the role now.")
     except BrokerError as error:
         messages.error(request, str(error))
@@ -248,16 +256,16 @@ def assign(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
 
 @require_POST
 @permission_required(Verb.USERS)
-@recently_proved
-def withdraw(request: HttpRequest, assignment_id: int) -> HttpResponse:
+@recent_login_required
+def remove_role(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Take a role away from whoever has it."""
     assignment = get_object_or_404(Assignment, pk=assignment_id)
     found = assignment.group or assignment.user
     holder = "group" if assignment.group else "user"
     try:
-        with trail.recording(request, "take role", f"{holder} {found}", before=accounts.described(found)) as change:
-            accounts.withdraw(assignment)
-            change.after = accounts.described(HOLDERS[holder].objects.get(pk=found.pk))
+        with trail.recording(request, "take role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
+            accounts.remove_role(assignment)
+            change.after = accounts.audit_state(HOLDERS[holder].objects.get(pk=found.pk))
         messages.success(request, f"{found} has the role no longer.")
     except RequestRefused as error:
         messages.error(request, str(error))
@@ -276,7 +284,7 @@ def _back_to(holder: str, holder_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.USERS)
-@recently_proved
+@recent_login_required
 def groups(request: HttpRequest) -> HttpResponse:
     """All groups with their roles; a new one by its name."""
     if request.method == "POST":
@@ -305,12 +313,12 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 @require_POST
 @permission_required(Verb.USERS)
-@recently_proved
+@recent_login_required
 def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     """Remove a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
     try:
-        with trail.recording(request, "delete group", f"group {found}", before=accounts.described(found)):
+        with trail.recording(request, "delete group", f"group {found}", before=accounts.audit_state(found)):
             accounts.delete_group(found)
         messages.success(request, f"The group {found} is gone.")
     except RequestRefused as error:

@@ -17,19 +17,19 @@ from brokerapp.model.destination import Destination
 from console.access.permissions import require
 from console.access.roles import Verb
 from console.accounts import api_tokens
-from console.accounts.impersonation import person, refuse_changes
-from console.accounts.login import is_proof_old
+from console.accounts.impersonation import real_user, refuse_changes
+from console.accounts.login import is_login_stale
 from console.accounts.rate_limit import RateLimit
 from console.audit.models import AuditEntry
 
 #: Finds what a right is about in the parts of an address.
-Place = Callable[[dict[str, Any]], Destination]
+DestinationFromUrl = Callable[[dict[str, Any]], Destination]
 
 #: Requests of one user, or one token, to one process.
 LIMIT = RateLimit(per_second=20, burst=200)
 
 
-class TooMany(Exception):
+class RateLimited(Exception):
     """More requests than the limit; `wait` seconds until the next may come."""
 
     def __init__(self, wait: int) -> None:
@@ -37,26 +37,26 @@ class TooMany(Exception):
         self.wait = wait
 
 
-class Token(HttpBearer):
+class TokenPermission(HttpBearer):
     """A token's user, with what the token leaves of their rights, if that holds the right `verb`."""
 
-    def __init__(self, verb: Verb, of: Place | None) -> None:
+    def __init__(self, verb: Verb, of: DestinationFromUrl | None) -> None:
         super().__init__()
         self._verb, self._of = verb, of
 
     def authenticate(self, request: HttpRequest, token: str) -> Any:
         """The user, or None."""
-        user = api_tokens.user_of(token, request.META.get("REMOTE_ADDR", "") or "")
-        return user and _admitted(request, user, f"token {token}", self._verb, self._of)
+        user = api_tokens.authenticate_token(token, request.META.get("REMOTE_ADDR", "") or "")
+        return user and _authorize(request, user, f"token {token}", self._verb, self._of)
 
 
-class Session(SessionAuth):
+class SessionPermission(SessionAuth):
     """A browser's user with the right `verb`. What changes something needs the CSRF token of a page as well.
 
     What changes users asks for a recent proof of who one is, as its pages do; a token is its own proof.
     """
 
-    def __init__(self, verb: Verb, of: Place | None) -> None:
+    def __init__(self, verb: Verb, of: DestinationFromUrl | None) -> None:
         super().__init__()
         self._verb, self._of = verb, of
 
@@ -65,21 +65,21 @@ class Session(SessionAuth):
         user = super().authenticate(request, key)
         if user:
             refuse_changes(request)
-        admitted = user and _admitted(request, user, f"user {person(user).pk}", self._verb, self._of)
-        if admitted and self._verb is Verb.USERS and request.method != "GET" and is_proof_old(request):
+        admitted = user and _authorize(request, user, f"user {real_user(user).pk}", self._verb, self._of)
+        if admitted and self._verb is Verb.USERS and request.method != "GET" and is_login_stale(request):
             raise PermissionDenied(f"Give your password again first, at {reverse('account_reauthenticate')}.")
         return admitted
 
 
-def _admitted(request: HttpRequest, user: Any, asker: str, verb: Verb, of: Place | None) -> Any:
-    if wait := LIMIT.wait(asker):
-        raise TooMany(wait)
+def _authorize(request: HttpRequest, user: Any, asker: str, verb: Verb, of: DestinationFromUrl | None) -> Any:
+    if wait := LIMIT.acquire(asker):
+        raise RateLimited(wait)
     request.user, request.audited_via = user, AuditEntry.Via.API
-    require(request, verb, of and _place(of, request))
+    require(request, verb, of and _destination_from_url(of, request))
     return user
 
 
-def _place(of: Place, request: HttpRequest) -> Destination | None:
+def _destination_from_url(of: DestinationFromUrl, request: HttpRequest) -> Destination | None:
     try:
         return of(request.resolver_match.kwargs)
     except ValueError:  # an address that is about nothing: that is said afterwards

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from console.access.roles import Verb
-from console.api.common.auth import Place, Session, Token
+from console.api.common.auth import DestinationFromUrl, SessionPermission, TokenPermission
 from console.api.common.inputs import parameters_of, refuse_unknown
 
 View = Callable[..., Any]
@@ -19,7 +19,7 @@ VERBS: dict[str, Verb] = {}
 
 
 def operation(
-    router: Router, method: str, path: str, verb: Verb, of: Place | None = None, **more: Any
+    router: Router, method: str, path: str, verb: Verb, of: DestinationFromUrl | None = None, **more: Any
 ) -> Callable[[View], View]:
     """Declares a function to be an operation. `of` finds the destination the right must be had for, in its address.
 
@@ -32,7 +32,7 @@ def operation(
         VERBS[id] = verb
         more.setdefault("summary", (view.__doc__ or "").strip().split("\n")[0].rstrip("."))
         more["description"] = f"Needs the right to {verb} (`{verb.name.lower()}`)."
-        auth = [Token(verb, of), Session(verb, of)]
+        auth = [TokenPermission(verb, of), SessionPermission(verb, of)]
 
         router.api_operation([method], path, operation_id=id, auth=auth, **more)(view)
         declared = (each for paths in router.path_operations.values() for each in paths.operations)

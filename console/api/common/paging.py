@@ -9,14 +9,14 @@ from ninja import Query, Schema
 from pydantic import Field
 
 #: Rows of a page: what is usual, and the most.
-USUAL, MOST = 50, 500
+DEFAULT_SIZE, MAX_SIZE = 50, 500
 
 
 class PageQuery(Schema):
     """Which page."""
 
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    size: Annotated[int, Field(ge=1, le=MOST)] = USUAL
+    size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = DEFAULT_SIZE
 
 
 Paged = Annotated[PageQuery, Query()]

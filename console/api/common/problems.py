@@ -27,7 +27,7 @@ from brokerapp.errors import (
 )
 from console.access import redaction
 from console.access.permissions import visible
-from console.api.common.auth import TooMany
+from console.api.common.auth import RateLimited
 from console.ui.formatting import number_format
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def problem(
     return document | ({"errors": errors} if errors else {}) | more
 
 
-def answer(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
+def problem_response(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
     """Answer with a problem document, which nobody keeps."""
     document = problem(request, status, detail, code, **more)
     return JsonResponse(document, status=status, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
@@ -106,7 +106,7 @@ def is_for_api(request: HttpRequest) -> bool:
     return request.path.startswith(PREFIX)
 
 
-def explaining_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def explain_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Decorate a view of the API to answer a method that it does not take with a problem document."""
 
     @wraps(view)
@@ -115,7 +115,9 @@ def explaining_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpR
         if not isinstance(response, HttpResponseNotAllowed):
             return response
         allowed = ", ".join(sorted(response["Allow"].split(", ")))
-        told = answer(request, 405, f"Method {request.method} is not allowed here. Allowed: {allowed}.", "wrong-method")
+        told = problem_response(
+            request, 405, f"Method {request.method} is not allowed here. Allowed: {allowed}.", "wrong-method"
+        )
         told["Allow"] = allowed
         return told
 
@@ -129,63 +131,68 @@ def install(api: NinjaAPI) -> None:
     def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         more = {"position": error.column} if isinstance(error, SelectorSyntaxError) else {}
-        return answer(request, status, redaction.redact_sentence(str(error), visible(request.user)), error.code, **more)
+        return problem_response(
+            request, status, redaction.redact_sentence(str(error), visible(request.user)), error.code, **more
+        )
 
     @api.exception_handler(ValidationError)
     def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
         inputs = [
-            {"input": _place(each["loc"]), "rule": _RULES.get(each["type"], each["msg"])} for each in error.errors
+            {"input": _location_in_words(each["loc"]), "rule": _RULES.get(each["type"], each["msg"])}
+            for each in error.errors
         ]
         detail = "; ".join(f"{each['input']}: {each['rule']}" for each in inputs)
-        return answer(request, 422, detail, "invalid-input", inputs=inputs)
+        return problem_response(request, 422, detail, "invalid-input", inputs=inputs)
 
     @api.exception_handler(PermissionDenied)
     def denied(request: HttpRequest, error: PermissionDenied) -> HttpResponse:
-        return answer(request, 403, str(error), "access-denied")
+        return problem_response(request, 403, str(error), "access-denied")
 
     @api.exception_handler(AuthenticationError)
     def unknown(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-        response = answer(request, 401, "Send a valid token: Authorization: Bearer sluice_...", "no-credentials")
+        response = problem_response(
+            request, 401, "Send a valid token: Authorization: Bearer sluice_...", "no-credentials"
+        )
         response["WWW-Authenticate"] = 'Bearer realm="Sluice"'
         return response
 
-    @api.exception_handler(TooMany)
-    def too_many(request: HttpRequest, error: TooMany) -> HttpResponse:
-        response = answer(request, 429, str(error), "too-many-requests")
+    @api.exception_handler(RateLimited)
+    def too_many(request: HttpRequest, error: RateLimited) -> HttpResponse:
+        response = problem_response(request, 429, str(error), "too-many-requests")
         response["Retry-After"] = str(error.wait)
         return response
 
     @api.exception_handler(Http404)
     def missing(request: HttpRequest, error: Http404) -> HttpResponse:
-        return answer(request, 404, str(error) or MISSING, "not-found")
+        return problem_response(request, 404, str(error) or MISSING, "not-found")
 
     @api.exception_handler(HttpError)
     def other(request: HttpRequest, error: HttpError) -> HttpResponse:
-        return answer(request, error.status_code, str(error))
+        return problem_response(request, error.status_code, str(error))
 
     @api.exception_handler(Exception)
     def broken(request: HttpRequest, error: Exception) -> HttpResponse:
         reference = secrets.token_hex(4)
         logger.error("%s %s broke [%s]", request.method, request.path, reference, exc_info=error)
-        return internal(request, reference)
+        return internal_error(request, reference)
 
     _install_size_limit(api)
 
 
-def internal(request: HttpRequest, reference: str) -> HttpResponse:
+def internal_error(request: HttpRequest, reference: str) -> HttpResponse:
     """Answer that the console failed, with the reference under which the log has it."""
     detail = f"Internal error. Quote reference {reference}; details are in the web server log."
-    return answer(request, 500, detail, "internal", reference=reference)
+    return problem_response(request, 500, detail, "internal", reference=reference)
 
 
 def _install_size_limit(api: NinjaAPI) -> None:
     @api.exception_handler(RequestDataTooBig)
     def too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
         most = number_format.format_bytes(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-        return answer(request, 413, f"The request is too large. It may have at most {most}.", TooLarge.code)
+        return problem_response(request, 413, f"The request is too large. It may have at most {most}.", TooLarge.code)
 
 
-def _place(location: Iterable[Any]) -> str:
+def _location_in_words(location: Iterable[Any]) -> str:
     """Where in the request: `query.size`, `name`, `body` for all of it."""
     source, *parts = map(str, location)
     return ".".join(parts[1:]) or source if source == "body" else ".".join((source, *parts))

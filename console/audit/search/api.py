@@ -17,7 +17,7 @@ from console.audit.search.queries import AuditQuery
 router = Router(tags=["audit"])
 
 
-class EntryOut(Schema):
+class AuditEntryOut(Schema):
     """One thing somebody did, or was not allowed to do."""
 
     id: int
@@ -34,14 +34,14 @@ class EntryOut(Schema):
     detail: str
 
 
-class EntryPage(Schema):
+class AuditEntryPage(Schema):
     """Entries, newest first. Ask on with `before` = the last one's id while `has_older`."""
 
-    items: list[EntryOut]
+    items: list[AuditEntryOut]
     has_older: bool
 
 
-@operation(router, "GET", "", Verb.AUDIT, response=EntryPage)
+@operation(router, "GET", "", Verb.AUDIT, response=AuditEntryPage)
 def list_entries(
     request: HttpRequest, q: str = "", who: str = "", action: str = "", object: str = "", outcome: str = "",
     since: str = "", until: str = "", before: str = "",

@@ -133,7 +133,7 @@ def _first_wildcard(elements: list[str]) -> int:
 # -- files
 
 
-def rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
+def iterate_rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
     """Every entry as a row, newest first, read bit by bit: there may be millions."""
     batch = list(entries[:CHUNK])
     while batch:
@@ -150,7 +150,7 @@ async def in_chunks(lines: Iterator[str]) -> AsyncIterator[str]:
 
 def as_json_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
     """A JSON object a line."""
-    for row in rows(entries):
+    for row in iterate_rows(entries):
         yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
@@ -166,7 +166,7 @@ def as_csv(entries: QuerySet[AuditEntry]) -> Iterator[str]:
     """A header line, then a line an entry; before and after as JSON."""
     writer = csv.writer(_Echo())
     yield writer.writerow(COLUMNS)
-    for row in rows(entries):
+    for row in iterate_rows(entries):
         yield writer.writerow(_cell(row[name]) for name in COLUMNS)
 
 

@@ -28,7 +28,7 @@ from brokerapp.model.time_series import FINE
 from console.access.permission_version import permission_version
 from console.access.permissions import has_permission, permission_message, visible
 from console.access.roles import everything
-from console.accounts.impersonation import person, seen_now, words
+from console.accounts.impersonation import effective_user, impersonated_name, real_user
 from console.broker.live.channels import CELLS, FROM_DATABASE, PERMISSIONS, VISIBLE_ROWS, LiveChannel
 from console.broker.live.frame_delta import Cells, delta, merge_delta
 from console.broker.live.run_notices import notices
@@ -60,8 +60,8 @@ SEEN_OTHERWISE = 4409
 def _is_shown_to(user: Any, query: bytes) -> bool:
     """Return whether the page was loaded by this user, and as whom they see the console, by the socket's address."""
     said = parse_qs(query.decode())
-    loaded_by = said.get("user", [person(user).get_username()])[0]
-    return loaded_by == person(user).get_username() and said.get("as", [""])[0] == words(user)
+    loaded_by = said.get("user", [real_user(user).get_username()])[0]
+    return loaded_by == real_user(user).get_username() and said.get("as", [""])[0] == impersonated_name(user)
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
@@ -92,7 +92,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         reader = await asyncio.to_thread(notices)
         self._stop_listening = reader.listen(lambda notice: loop.call_soon_threadsafe(self._noticed))
         self._sees = await database_sync_to_async(visible)(self.scope["user"])
-        self._zone = get_zone(await database_sync_to_async(zone_name_of)(person(self.scope["user"])))
+        self._zone = get_zone(await database_sync_to_async(zone_name_of)(real_user(self.scope["user"])))
         self._pump = asyncio.create_task(self._send_frames())
 
     async def disconnect(self, code: int) -> None:
@@ -225,8 +225,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def _recheck(self) -> bool:
         """Whether the user may still be here; forgets topics that are no longer theirs."""
         self._checked = time.monotonic()
-        user = await database_sync_to_async(seen_now)(self.scope["user"], self.scope["session"])
-        if user is None or words(user) != words(self.scope["user"]):
+        user = await database_sync_to_async(effective_user)(self.scope["user"], self.scope["session"])
+        if user is None or impersonated_name(user) != impersonated_name(self.scope["user"]):
             await self.close(LOGGED_OUT if user is None else SEEN_OTHERWISE)
             return False
         self.scope["user"] = user

@@ -140,7 +140,7 @@ def _run_bulk(request: HttpRequest, action: str, selected: list[Destination]) ->
             trouble.append(f"{left} skipped: the action exceeded {TIMEOUT_SECONDS:g} s")
             break
         if not has_permission(request.user, verb, destination):
-            trail.denied(request, verb.name.lower(), destination, permission_message(verb, destination))
+            trail.record_denied(request, verb.name.lower(), destination, permission_message(verb, destination))
             trouble.append(f"{destination.name}: {permission_message(verb, destination)}")
             continue
         try:

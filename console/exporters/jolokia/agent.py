@@ -13,11 +13,11 @@ from typing import Any
 from brokerapp.errors import BrokerError, StoreUnavailable
 from console.exporters.jolokia.attributes import KINDS, VERSION
 from console.exporters.jolokia.beans import Bean, Beans
-from console.exporters.jolokia.errors import DENIED, ILLEGAL, NO_SUCH_ATTRIBUTE, NO_SUCH_BEAN, BadRequest, Failure
+from console.exporters.jolokia.errors import DENIED, ILLEGAL, NO_SUCH_ATTRIBUTE, NO_SUCH_BEAN, BadRequest, JolokiaError
 from console.exporters.jolokia.object_names import DOMAIN, MalformedName, NamePattern, listed
 from console.exporters.jolokia.operations import OPERATIONS
 from console.exporters.jolokia.request_path import split_decoded
-from console.exporters.jolokia.values import Missing, Shape, inner, plain_value
+from console.exporters.jolokia.values import MissingPath, ValueFormat, plain_value, value_at_path
 
 #: Beans that one `list` describes in full: some 8 KB each.
 MAX_DESCRIBED = 1_000
@@ -28,7 +28,7 @@ FLAGS = ("ignoreErrors", "canonicalNaming", "includeStackTrace", "includeRequest
 
 
 @dataclass(slots=True)
-class Request:
+class JolokiaRequest:
     """One request. `echo` is what its answer repeats, as it was sent."""
 
     type: str
@@ -49,11 +49,11 @@ class Request:
 # -- carriers
 
 
-def of_path(parts: Sequence[str], options: Mapping[str, Any]) -> Request:
+def request_from_path(parts: Sequence[str], options: Mapping[str, Any]) -> JolokiaRequest:
     """The request that the path of a GET says. Raises BadRequest."""
     kind, *rest = parts or ["version"]
     echo: dict[str, Any] = {"type": kind}
-    made = Request(kind, echo, options=options)
+    made = JolokiaRequest(kind, echo, options=options)
     match kind, rest:
         case "read", [mbean, *more]:
             echo["mbean"] = made.mbean = mbean
@@ -79,7 +79,7 @@ def of_path(parts: Sequence[str], options: Mapping[str, Any]) -> Request:
     return made
 
 
-def of_body(body: Any, options: Mapping[str, Any]) -> Request:
+def request_from_body(body: Any, options: Mapping[str, Any]) -> JolokiaRequest:
     """The request that an object of a POST says. Raises BadRequest."""
     if not isinstance(body, dict) or not isinstance(body.get("type"), str):
         raise BadRequest("a request is an object with a type")
@@ -95,7 +95,7 @@ def of_body(body: Any, options: Mapping[str, Any]) -> Request:
         raise BadRequest(
             "attribute is a text or a list of texts; path, mbean and operation are texts, config an object"
         )
-    return Request(
+    return JolokiaRequest(
         body["type"], echo, body.get("mbean", ""), attribute,
         split_decoded(path) if isinstance(path, str) else list(map(str, path)),
         body.get("operation", ""), arguments, {**options, **config},
@@ -109,50 +109,50 @@ Execute = Callable[[Bean, str, Sequence[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class JolokiaAgent:
     """Answers requests about these beans; `execute` does what an operation does, or raises Failure."""
 
     beans: Beans
     execute: Execute
 
-    def answer(self, request: Request) -> dict[str, Any]:
+    def answer(self, request: JolokiaRequest) -> dict[str, Any]:
         """The document for one request."""
         document: dict[str, Any] = {"request": request.echo} if request.flag("includeRequest", default=True) else {}
         try:
             value = self._value(request)
-        except Failure as failure:
+        except JolokiaError as failure:
             failed = {"status": failure.status, "error": str(failure), "error_type": failure.error_type}
             return document | failed | {".error": True}
         except StoreUnavailable as error:
             return document | {"status": 500, "error": str(error), "error_type": DENIED, ".error": True}
         return document | {"value": value, "timestamp": int(self.beans.reading.at), "status": 200}
 
-    def _value(self, request: Request) -> Any:
+    def _value(self, request: JolokiaRequest) -> Any:
         verbs = {
             "read": self._read, "search": self._search, "list": self._list, "version": self._version,
             "exec": self._exec, "write": self._write,
         }  # fmt: skip
         verb = verbs.get(request.type)
         if verb is None:
-            raise Failure(403, DENIED, f"Command {request.type} is not allowed")
+            raise JolokiaError(403, DENIED, f"Command {request.type} is not allowed")
         try:
             return verb(request)
         except MalformedName as error:
-            raise Failure(400, "javax.management.MalformedObjectNameException", str(error)) from error
-        except Missing as error:
-            raise Failure(404, ILLEGAL, str(error)) from error
+            raise JolokiaError(400, "javax.management.MalformedObjectNameException", str(error)) from error
+        except MissingPath as error:
+            raise JolokiaError(404, ILLEGAL, str(error)) from error
 
-    def _read(self, request: Request) -> Any:
+    def _read(self, request: JolokiaRequest) -> Any:
         pattern = NamePattern.parse(request.mbean)
-        shape = Shape.of(request.options)
+        shape = ValueFormat.of(request.options)
         wanted = _names(request.attribute)
         if pattern.is_pattern:
             value = self._read_many(pattern, wanted, request, shape)
         else:
             value = self._read_one(self._one(pattern), wanted, request, shape)
-        return inner(value, request.path)
+        return value_at_path(value, request.path)
 
-    def _read_one(self, bean: Bean, wanted: list[str] | None, request: Request, shape: Shape) -> Any:
+    def _read_one(self, bean: Bean, wanted: list[str] | None, request: JolokiaRequest, shape: ValueFormat) -> Any:
         attributes = KINDS[bean.kind].attributes
         if isinstance(request.attribute, str) and request.attribute:
             if request.attribute not in attributes:
@@ -167,7 +167,7 @@ class Agent:
         return values
 
     def _read_many(
-        self, pattern: NamePattern, wanted: list[str] | None, request: Request, shape: Shape
+        self, pattern: NamePattern, wanted: list[str] | None, request: JolokiaRequest, shape: ValueFormat
     ) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         sorted_keys = request.flag("canonicalNaming", default=True)
@@ -178,26 +178,26 @@ class Agent:
                 key = bean.name.canonical if sorted_keys else bean.name.created
                 found[key] = {name: self._attribute(bean, name, shape) for name in names}
         if not found:
-            raise Failure(404, NO_SUCH_ATTRIBUTE, f"No matching attributes found in {pattern.text}")
+            raise JolokiaError(404, NO_SUCH_ATTRIBUTE, f"No matching attributes found in {pattern.text}")
         return found
 
-    def _attribute(self, bean: Bean, name: str, shape: Shape) -> Any:
+    def _attribute(self, bean: Bean, name: str, shape: ValueFormat) -> Any:
         return plain_value(KINDS[bean.kind].attributes[name].value(bean.subject, self.beans), shape)
 
     def _one(self, pattern: NamePattern) -> Bean:
         bean = next(self.beans.find(pattern), None)
         if bean is None:
-            raise Failure(404, NO_SUCH_BEAN, pattern.text)
+            raise JolokiaError(404, NO_SUCH_BEAN, pattern.text)
         return bean
 
-    def _search(self, request: Request) -> list[str]:
+    def _search(self, request: JolokiaRequest) -> list[str]:
         pattern = NamePattern.parse(request.mbean)
         sorted_keys = request.flag("canonicalNaming", default=True)
         return [each.name.canonical if sorted_keys else each.name.created for each in self.beans.find(pattern)]
 
-    def _list(self, request: Request) -> Any:
+    def _list(self, request: JolokiaRequest) -> Any:
         """Depth counts from where the path leads."""
-        depth = Shape.of(request.options).depth
+        depth = ValueFormat.of(request.options).depth
         depth = depth and depth + len(request.path)
         if depth == 1:
             return {DOMAIN: 1}
@@ -205,14 +205,14 @@ class Agent:
         one = bool(keys) and "*" not in keys
         found = list(self.beans.find(NamePattern.parse(f"{DOMAIN}:{keys if one else '*'}")))
         if depth != 2 and len(found) > MAX_DESCRIBED:
-            raise Failure(
+            raise JolokiaError(
                 400, ILLEGAL, f"{len(found):,} beans are more than the {MAX_DESCRIBED:,} that are described at once: "
                 "ask with maxDepth=2 for their names, or for one of them by its path",
             )  # fmt: skip
         beans = {listed(each.name.keys, canonical=True): 1 if depth == 2 else _described(each.kind) for each in found}
-        return inner({DOMAIN: beans}, request.path)
+        return value_at_path({DOMAIN: beans}, request.path)
 
-    def _version(self, request: Request) -> dict[str, Any]:
+    def _version(self, request: JolokiaRequest) -> dict[str, Any]:
         return {
             "agent": AGENT,
             "protocol": PROTOCOL,
@@ -224,21 +224,21 @@ class Agent:
             "info": {"product": "activemq", "vendor": "Sluice", "version": VERSION, "extraInfo": {"amqBroker": "true"}},
         }  # fmt: skip
 
-    def _exec(self, request: Request) -> Any:
+    def _exec(self, request: JolokiaRequest) -> Any:
         pattern = NamePattern.parse(request.mbean)
         if pattern.is_pattern:
-            raise Failure(400, ILLEGAL, f"{request.mbean} is a pattern: operations are executed on one bean")
+            raise JolokiaError(400, ILLEGAL, f"{request.mbean} is a pattern: operations are executed on one bean")
         bean = self._one(pattern)
         try:
             value = self.execute(bean, request.operation, request.arguments)
         except StoreUnavailable:
             raise
         except BrokerError as error:
-            raise Failure(500, "javax.management.MBeanException", str(error)) from error
-        return inner(plain_value(value, Shape.of(request.options)), request.path)
+            raise JolokiaError(500, "javax.management.MBeanException", str(error)) from error
+        return value_at_path(plain_value(value, ValueFormat.of(request.options)), request.path)
 
-    def _write(self, request: Request) -> Any:
-        raise Failure(403, DENIED, "Command write is not allowed")
+    def _write(self, request: JolokiaRequest) -> Any:
+        raise JolokiaError(403, DENIED, "Command write is not allowed")
 
 
 def _names(attribute: str | list[str] | None) -> list[str] | None:
@@ -248,8 +248,8 @@ def _names(attribute: str | list[str] | None) -> list[str] | None:
     return [attribute] if isinstance(attribute, str) else attribute
 
 
-def _no_attribute(name: str) -> Failure:
-    return Failure(404, NO_SUCH_ATTRIBUTE, f"No such attribute: {name}")
+def _no_attribute(name: str) -> JolokiaError:
+    return JolokiaError(404, NO_SUCH_ATTRIBUTE, f"No such attribute: {name}")
 
 
 def _described(kind: str) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from brokerapp.model.destination import Destination, DestinationKind, is_pattern
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats, SubscriptionStats
 from console.destinations.clients.clients import ConnectionView
 from console.destinations.clients.connection_list import ConnectionRow
-from console.exporters.jolokia.client_beans import Consumer, consumers, consumers_by_destination
+from console.exporters.jolokia.client_beans import ConsumerBean, consumer_beans, consumers_by_destination
 from console.exporters.jolokia.object_names import DOMAIN, NamePattern, ObjectName, encoded
 from console.exporters.options import MonitorOptions
-from console.exporters.stats_cache import Reading
+from console.exporters.stats_cache import StatsReading
 
 #: Kinds of destinations, as names of beans say them.
 TYPE_NAMES = {
@@ -62,7 +62,7 @@ class Bean:
 class Beans:
     """All beans, as of one reading."""
 
-    def __init__(self, reading: Reading, options: MonitorOptions, real_name: str) -> None:
+    def __init__(self, reading: StatsReading, options: MonitorOptions, real_name: str) -> None:
         self.reading, self.options, self.real_name = reading, options, real_name
 
     # -- names
@@ -76,7 +76,7 @@ class Beans:
         kind = TYPE_NAMES[destination.kind]
         return self.name(destinationType=kind, destinationName=encoded(destination.name))
 
-    def name_of_consumer(self, consumer: Consumer) -> ObjectName:
+    def name_of_consumer(self, consumer: ConsumerBean) -> ObjectName:
         """The name of a consumer's bean."""
         return self.name(
             destinationType=TYPE_NAMES.get(consumer.kind, "Queue"),
@@ -182,11 +182,11 @@ class Beans:
         return sorted(durable, key=lambda each: each.numbers.ConsumerCount == 0)
 
     @cached_property
-    def consumers(self) -> list[Consumer]:
+    def consumers(self) -> list[ConsumerBean]:
         """Who consumes, and the durable subscriptions."""
-        return consumers(self.reading.peers, self.durables)
+        return consumer_beans(self.reading.peers, self.durables)
 
-    def consumers_of(self, destination: Destination) -> list[Consumer]:
+    def consumers_of(self, destination: Destination) -> list[ConsumerBean]:
         """Who consumes from it, by its name or by a pattern."""
         named = self._consumers_by_destination.get(destination, [])
         by_pattern = [each for pattern in self._patterns if _names(pattern, destination)
@@ -194,7 +194,7 @@ class Beans:
         return named if not by_pattern else list({id(each): each for each in (*named, *by_pattern)}.values())
 
     @cached_property
-    def _consumers_by_destination(self) -> Mapping[Destination, list[Consumer]]:
+    def _consumers_by_destination(self) -> Mapping[Destination, list[ConsumerBean]]:
         return consumers_by_destination(self.consumers)
 
     @cached_property

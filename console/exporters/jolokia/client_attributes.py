@@ -10,7 +10,7 @@ from console.destinations.clients.clients import ConnectionView
 from console.destinations.clients.connection_list import ConnectionRow
 from console.exporters.jolokia.attribute_rows import BOOLEAN, INT, LONG, NAME, NAMES, TEXT, Row, fixed
 from console.exporters.jolokia.beans import Beans
-from console.exporters.jolokia.client_beans import NOT_SET, Consumer
+from console.exporters.jolokia.client_beans import NOT_SET, ConsumerBean
 from console.exporters.jolokia.object_names import ObjectName
 
 #: Of sessions, which STOMP has not.
@@ -27,11 +27,11 @@ def _told(name: str, type: str, field: str, default: Any) -> Row:
     return name, type, lambda each, beans: each.has(field, default)
 
 
-def _is_of(*kinds: DestinationKind) -> Callable[[Consumer, Beans], bool]:
+def _is_of(*kinds: DestinationKind) -> Callable[[ConsumerBean, Beans], bool]:
     return lambda each, beans: each.kind in kinds
 
 
-def _connection(each: Consumer, beans: Beans) -> ObjectName | None:
+def _connection(each: ConsumerBean, beans: Beans) -> ObjectName | None:
     return beans.name_of_connection(each.peer.stats) if each.peer else None
 
 

@@ -18,7 +18,7 @@ NOT_SET = "NOTSET"
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ConsumerBean:
     """One subscription: of a connection (`peer` and `stats`), kept as a durable one (`kept`), or both."""
 
     destinations: tuple[Destination, ...]
@@ -95,7 +95,7 @@ class Consumer:
         return getattr(self.stats, field) if self.stats else default
 
 
-def consumers(peers: Iterable[ConnectionView], durables: Iterable[SubscriptionStats]) -> list[Consumer]:
+def consumer_beans(peers: Iterable[ConnectionView], durables: Iterable[SubscriptionStats]) -> list[ConsumerBean]:
     """All of them: those of connections, then the durable ones in their order."""
     durables = list(durables)
     kept = {str(each.numbers.destination) for each in durables}
@@ -106,16 +106,16 @@ def consumers(peers: Iterable[ConnectionView], durables: Iterable[SubscriptionSt
             if stats.log in kept:
                 there.setdefault(stats.log, (peer, stats))
             else:
-                found.append(Consumer(tuple(destinations_of(stats)), peer, stats))
+                found.append(ConsumerBean(tuple(destinations_of(stats)), peer, stats))
     for each in durables:
         peer, stats = there.get(str(each.numbers.destination), (None, None))
-        found.append(Consumer(each.subscription.topics, peer, stats, each))
+        found.append(ConsumerBean(each.subscription.topics, peer, stats, each))
     return found
 
 
-def consumers_by_destination(found: Iterable[Consumer]) -> Mapping[Destination, list[Consumer]]:
+def consumers_by_destination(found: Iterable[ConsumerBean]) -> Mapping[Destination, list[ConsumerBean]]:
     """The consumers of each destination or pattern that one names."""
-    by_destination: dict[Destination, list[Consumer]] = {}
+    by_destination: dict[Destination, list[ConsumerBean]] = {}
     for each in found:
         for destination in each.destinations:
             by_destination.setdefault(destination, []).append(each)

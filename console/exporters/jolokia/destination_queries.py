@@ -13,7 +13,7 @@ from brokerapp.model.stats_records import DestinationStats
 from console.exporters.jolokia.attributes import KINDS
 from console.exporters.jolokia.beans import Beans
 from console.exporters.jolokia.object_names import ObjectName
-from console.exporters.jolokia.values import Shape, plain_value
+from console.exporters.jolokia.values import ValueFormat, plain_value
 
 MAX_PAGE = 1_000
 #: Attributes of a row; all of them would be a page of a megabyte.
@@ -46,7 +46,7 @@ def query(beans: Beans, kind: DestinationKind, text: str, page: int, size: int) 
     for each in found[first : first + size]:
         name: ObjectName = beans.name_of(each.destination)
         row = {shown: attributes[shown].value(each, beans) for shown in SHOWN if shown in attributes}
-        rows[name.canonical] = plain_value(row, Shape())
+        rows[name.canonical] = plain_value(row, ValueFormat())
     return {"data": rows, "count": len(found)}
 
 

@@ -13,7 +13,7 @@ class BadRequest(Exception):
     """The input is not a Jolokia request; answered with HTTP 400."""
 
 
-class Failure(Exception):
+class JolokiaError(Exception):
     """A request that failed, as its answer reports it."""
 
     def __init__(self, status: int, error_type: str, sentence: str) -> None:

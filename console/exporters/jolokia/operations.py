@@ -25,9 +25,9 @@ from console.audit import trail
 from console.broker.gateway import LONG_PATIENCE, gateway
 from console.exporters.jolokia import health
 from console.exporters.jolokia.beans import Bean, Beans
-from console.exporters.jolokia.client_beans import Consumer
+from console.exporters.jolokia.client_beans import ConsumerBean
 from console.exporters.jolokia.destination_queries import query
-from console.exporters.jolokia.errors import DENIED, ILLEGAL, Failure
+from console.exporters.jolokia.errors import DENIED, ILLEGAL, JolokiaError
 from console.exporters.jolokia.jms_messages import as_data
 
 TEXT, INT, BOOLEAN, VOID = "java.lang.String", "int", "boolean", "void"
@@ -47,7 +47,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class BeanOperation:
     """One signature of an operation."""
 
     name: str
@@ -70,10 +70,10 @@ def execute(caller: Caller, bean: Bean, signature: str, arguments: Sequence[Any]
     named = [each for each in OPERATIONS.get(bean.kind, ()) if each.name == name]
     fitting = next((each for each in named if len(each.arguments) == len(arguments)), None)
     if not named:
-        raise Failure(400, ILLEGAL, f"No operation {name} found on MBean {bean.name}")
+        raise JolokiaError(400, ILLEGAL, f"No operation {name} found on MBean {bean.name}")
     if fitting is None:
         counts = " or ".join(str(len(each.arguments)) for each in named)
-        raise Failure(400, ILLEGAL, f"Operation {name} takes {counts} arguments, not {len(arguments)}")
+        raise JolokiaError(400, ILLEGAL, f"Operation {name} takes {counts} arguments, not {len(arguments)}")
     _check(caller, bean, fitting)
     texts = [str(each) if each is not None else "" for each in arguments]
     if not fitting.changes:
@@ -84,17 +84,17 @@ def execute(caller: Caller, bean: Bean, signature: str, arguments: Sequence[Any]
     return result
 
 
-def _check(caller: Caller, bean: Bean, operation: Operation) -> None:
+def _check(caller: Caller, bean: Bean, operation: BeanOperation) -> None:
     """Raise Failure when it is closed, or this user has no right to it."""
     if operation.changes and not caller.beans.options.exec_all:
-        raise Failure(403, DENIED, f"Operation {operation.name} is not allowed: SLUICE_MONITOR_EXEC=all opens it")
+        raise JolokiaError(403, DENIED, f"Operation {operation.name} is not allowed: SLUICE_MONITOR_EXEC=all opens it")
     if operation.changes and caller.request.method != "POST":
-        raise Failure(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
+        raise JolokiaError(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
     for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
         if not has_permission(caller.request.user, operation.verb, destination):
             reason = missing_permission_message(caller.request.user, operation.verb, destination)
-            trail.denied(caller.request, f"jmx {operation.name}", bean.name, reason)
-            raise Failure(403, DENIED, reason)
+            trail.record_denied(caller.request, f"jmx {operation.name}", bean.name, reason)
+            raise JolokiaError(403, DENIED, reason)
 
 
 def _about(subject: Any) -> list[Destination | None]:
@@ -102,7 +102,7 @@ def _about(subject: Any) -> list[Destination | None]:
     match subject:
         case DestinationStats():
             return [subject.destination]
-        case Consumer():
+        case ConsumerBean():
             return list(subject.kept.subscription.topics if subject.kept else subject.destinations)
     return [None]
 
@@ -134,17 +134,17 @@ def _pause(paused: bool) -> Callable[[Caller, DestinationStats], None]:
     return lambda caller, stats: gateway().pause(stats.destination, paused)
 
 
-def _door(call: Any) -> Any:
+def _call_broker(call: Any) -> Any:
     return gateway().run(call, LONG_PATIENCE)
 
 
 def _remove(caller: Caller, stats: DestinationStats, id: str) -> bool:
-    return _door(gateway().admin.remove(stats.destination, ids=[id])) > 0
+    return _call_broker(gateway().admin.remove(stats.destination, ids=[id])) > 0
 
 
 def _remove_matching(caller: Caller, stats: DestinationStats, selector: str) -> int:
     check_selector(caller.request.user, selector, stats.destination)
-    return _door(gateway().admin.remove(stats.destination, selector=selector or None))
+    return _call_broker(gateway().admin.remove(stats.destination, selector=selector or None))
 
 
 def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, str], Any]:
@@ -153,49 +153,49 @@ def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, st
     def transfer(caller: Caller, stats: DestinationStats, which: str, target: str) -> Any:
         where = Destination.parse(target)
         if not has_permission(caller.request.user, Verb.BULK, where):
-            raise Failure(403, DENIED, missing_permission_message(caller.request.user, Verb.BULK, where))
+            raise JolokiaError(403, DENIED, missing_permission_message(caller.request.user, Verb.BULK, where))
         if by == "selector":
             check_selector(caller.request.user, which, stats.destination)
         chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
-        count = _door(getattr(gateway().admin, verb)(stats.destination, where, **chosen))
+        count = _call_broker(getattr(gateway().admin, verb)(stats.destination, where, **chosen))
         return count > 0 if by == "id" else count
 
     return transfer
 
 
-def _returning(caller: Caller, verb: Verb) -> None:
+def _require_everywhere(caller: Caller, verb: Verb) -> None:
     """Raise Failure without the right everywhere: where a message returns to, only it says."""
     if visible(caller.request.user, verb) is not everything:
-        raise Failure(
+        raise JolokiaError(
             403, DENIED, permission_message(verb, "all destinations: messages return to wherever they failed")
         )
 
 
 def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
-    _returning(caller, Verb.RESUBMIT)
-    return _door(gateway().admin.retry(stats.destination, ids=[id])) > 0
+    _require_everywhere(caller, Verb.RESUBMIT)
+    return _call_broker(gateway().admin.retry(stats.destination, ids=[id])) > 0
 
 
 def _retry_all(caller: Caller, stats: DestinationStats) -> int:
-    _returning(caller, Verb.BULK)
-    return _door(gateway().admin.retry(stats.destination))
+    _require_everywhere(caller, Verb.BULK)
+    return _call_broker(gateway().admin.retry(stats.destination))
 
 
 def _create(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:
-    return lambda caller, broker, name: gateway().create(_mine(caller, Destination(kind, name)))
+    return lambda caller, broker, name: gateway().create(_check_creatable(caller, Destination(kind, name)))
 
 
 def _delete(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:
     def delete(caller: Caller, broker: Any, name: str) -> None:
-        gateway().delete(_mine(caller, Destination(kind, name)))
+        gateway().delete(_check_creatable(caller, Destination(kind, name)))
 
     return delete
 
 
-def _mine(caller: Caller, destination: Destination) -> Destination:
+def _check_creatable(caller: Caller, destination: Destination) -> Destination:
     check_one(destination)
     if not has_permission(caller.request.user, Verb.CREATE, destination):
-        raise Failure(403, DENIED, missing_permission_message(caller.request.user, Verb.CREATE, destination))
+        raise JolokiaError(403, DENIED, missing_permission_message(caller.request.user, Verb.CREATE, destination))
     return destination
 
 
@@ -219,13 +219,13 @@ def _status(caller: Caller, reading: Any) -> str:
     return health.status(health.conditions(reading))
 
 
-def _matches(kind: DestinationKind) -> Callable[[Caller, Consumer, str], bool]:
+def _matches(kind: DestinationKind) -> Callable[[Caller, ConsumerBean, str], bool]:
     return lambda caller, each, name: any(
         topic.kind is kind and matches(topic.name, name) for topic in each.destinations
     )
 
 
-def _destroy(caller: Caller, each: Consumer) -> None:
+def _destroy(caller: Caller, each: ConsumerBean) -> None:
     gateway().delete(each.kept.numbers.destination)
 
 
@@ -235,56 +235,58 @@ _QUEUE, _TOPIC = DestinationKind.QUEUE, DestinationKind.TOPIC
 _FILTER = (("filter", TEXT), ("page", INT), ("pageSize", INT))
 
 _MATCHING = (
-    Operation(
+    BeanOperation(
         "isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(DestinationKind.QUEUE)
     ),
-    Operation(
+    BeanOperation(
         "isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(DestinationKind.TOPIC)
     ),
 )
 
 #: By kind of bean.
-OPERATIONS: dict[str, tuple[Operation, ...]] = {
+OPERATIONS: dict[str, tuple[BeanOperation, ...]] = {
     "broker": (
-        Operation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Verb.METRICS, _query(_QUEUE)),
-        Operation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Verb.METRICS, _query(_TOPIC)),
-        Operation("addQueue", (_NAME,), VOID, "create a queue", Verb.CREATE, _create(_QUEUE), changes=True),
-        Operation("addTopic", (_NAME,), VOID, "create a topic", Verb.CREATE, _create(_TOPIC), changes=True),
-        Operation("removeQueue", (_NAME,), VOID, "delete a queue", Verb.CREATE, _delete(_QUEUE), changes=True),
-        Operation("removeTopic", (_NAME,), VOID, "delete a topic", Verb.CREATE, _delete(_TOPIC), changes=True),
+        BeanOperation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Verb.METRICS, _query(_QUEUE)),
+        BeanOperation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Verb.METRICS, _query(_TOPIC)),
+        BeanOperation("addQueue", (_NAME,), VOID, "create a queue", Verb.CREATE, _create(_QUEUE), changes=True),
+        BeanOperation("addTopic", (_NAME,), VOID, "create a topic", Verb.CREATE, _create(_TOPIC), changes=True),
+        BeanOperation("removeQueue", (_NAME,), VOID, "delete a queue", Verb.CREATE, _delete(_QUEUE), changes=True),
+        BeanOperation("removeTopic", (_NAME,), VOID, "delete a topic", Verb.CREATE, _delete(_TOPIC), changes=True),
     ),
     "queue": (
-        Operation("browse", (), COMPOSITES, "the first messages", Verb.BROWSE, _browse),
-        Operation("browse", (_SELECTOR,), COMPOSITES, "the first messages that match", Verb.BROWSE, _browse),
-        Operation("browseAsTable", (), TABLE, "the first messages by id", Verb.BROWSE, _table),
-        Operation("browseAsTable", (_SELECTOR,), TABLE, "the first messages that match", Verb.BROWSE, _table),
-        Operation("getMessage", (_ID,), COMPOSITE, "one message", Verb.BROWSE, _message),
-        Operation("purge", (), VOID, "remove all messages", Verb.REMOVE, _purge, changes=True),
-        Operation("pause", (), VOID, "give out nothing", Verb.PAUSE, _pause(True), changes=True),
-        Operation("resume", (), VOID, "go on", Verb.PAUSE, _pause(False), changes=True),
-        Operation("removeMessage", (_ID,), BOOLEAN, "remove one message", Verb.REMOVE, _remove, changes=True),
-        Operation(
+        BeanOperation("browse", (), COMPOSITES, "the first messages", Verb.BROWSE, _browse),
+        BeanOperation("browse", (_SELECTOR,), COMPOSITES, "the first messages that match", Verb.BROWSE, _browse),
+        BeanOperation("browseAsTable", (), TABLE, "the first messages by id", Verb.BROWSE, _table),
+        BeanOperation("browseAsTable", (_SELECTOR,), TABLE, "the first messages that match", Verb.BROWSE, _table),
+        BeanOperation("getMessage", (_ID,), COMPOSITE, "one message", Verb.BROWSE, _message),
+        BeanOperation("purge", (), VOID, "remove all messages", Verb.REMOVE, _purge, changes=True),
+        BeanOperation("pause", (), VOID, "give out nothing", Verb.PAUSE, _pause(True), changes=True),
+        BeanOperation("resume", (), VOID, "go on", Verb.PAUSE, _pause(False), changes=True),
+        BeanOperation("removeMessage", (_ID,), BOOLEAN, "remove one message", Verb.REMOVE, _remove, changes=True),
+        BeanOperation(
             "removeMatchingMessages", (_SELECTOR,), INT, "remove messages", Verb.REMOVE, _remove_matching, changes=True
         ),
         *(
-            Operation(name, (which, _TARGET), returns, f"{verb} messages", Verb.BULK, _transfer(verb, by), changes=True)
+            BeanOperation(
+                name, (which, _TARGET), returns, f"{verb} messages", Verb.BULK, _transfer(verb, by), changes=True
+            )
             for verb in ("move", "copy")
             for name, which, returns, by in (
                 (f"{verb}MessageTo", _ID, BOOLEAN, "id"),
                 (f"{verb}MatchingMessagesTo", _SELECTOR, INT, "selector"),
             )
         ),
-        Operation("retryMessage", (_ID,), BOOLEAN, "move a dead letter back", Verb.RESUBMIT, _retry, changes=True),
-        Operation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry_all, changes=True),
+        BeanOperation("retryMessage", (_ID,), BOOLEAN, "move a dead letter back", Verb.RESUBMIT, _retry, changes=True),
+        BeanOperation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry_all, changes=True),
     ),
     "consumer": _MATCHING,
     "topic-consumer": _MATCHING,
     "durable": (
         *_MATCHING,
-        Operation("destroy", (), VOID, "delete the subscription", Verb.CLOSE, _destroy, changes=True),
+        BeanOperation("destroy", (), VOID, "delete the subscription", Verb.CLOSE, _destroy, changes=True),
     ),
     "health": (
-        Operation("healthStatus", (), TEXT, "what deserves a look, in words", Verb.METRICS, _status),
-        Operation("health", (), TABLE, "what deserves a look", Verb.METRICS, _health),
+        BeanOperation("healthStatus", (), TEXT, "what deserves a look, in words", Verb.METRICS, _status),
+        BeanOperation("health", (), TABLE, "what deserves a look", Verb.METRICS, _health),
     ),
 }  # fmt: skip

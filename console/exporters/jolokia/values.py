@@ -12,7 +12,7 @@ from console.exporters.jolokia.object_names import ObjectName
 ANY = "*"
 
 
-class Missing(LookupError):
+class MissingPath(LookupError):
     """A path names what is not in the value."""
 
     def __str__(self) -> str:
@@ -20,7 +20,7 @@ class Missing(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ValueFormat:
     """How much of a value is wanted, and how numbers are written; 0 is no limit."""
 
     depth: int = 0
@@ -28,9 +28,9 @@ class Shape:
     longs_as_text: bool = False
 
     @staticmethod
-    def of(options: Mapping[str, Any]) -> Shape:
+    def of(options: Mapping[str, Any]) -> ValueFormat:
         """What a request's options say."""
-        return Shape(
+        return ValueFormat(
             _number(options.get("maxDepth")),
             _number(options.get("maxCollectionSize")),
             options.get("serializeLong") == "string",
@@ -42,7 +42,7 @@ def _number(value: Any) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
-def plain_value(value: Any, shape: Shape, depth: int = 1) -> Any:
+def plain_value(value: Any, shape: ValueFormat, depth: int = 1) -> Any:
     """A value as JSON has it: names of beans as objects, times in ISO 8601."""
     match value:
         case None | bool() | float() | str():
@@ -64,7 +64,7 @@ def plain_value(value: Any, shape: Shape, depth: int = 1) -> Any:
     return str(value)
 
 
-def inner(value: Any, path: Sequence[str]) -> Any:
+def value_at_path(value: Any, path: Sequence[str]) -> Any:
     """The part of a value that a path names; `*` stands for every part of one level. Raises Missing."""
     if not path:
         return value
@@ -73,12 +73,12 @@ def inner(value: Any, path: Sequence[str]) -> Any:
         case dict() if first == ANY:
             return _each(value, rest)
         case dict() if first in value:
-            return inner(value[first], rest)
+            return value_at_path(value[first], rest)
         case list() if first == ANY:
-            return [inner(each, rest) for each in value]
+            return [value_at_path(each, rest) for each in value]
         case list() if first.isdecimal() and int(first) < len(value):
-            return inner(value[int(first)], rest)
-    raise Missing(f"Path {'/'.join(path)} names nothing in the value")
+            return value_at_path(value[int(first)], rest)
+    raise MissingPath(f"Path {'/'.join(path)} names nothing in the value")
 
 
 def _each(value: dict[str, Any], rest: Sequence[str]) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def _each(value: dict[str, Any], rest: Sequence[str]) -> dict[str, Any]:
     found = {}
     for name, each in value.items():
         try:
-            found[name] = inner(each, rest)
-        except Missing:
+            found[name] = value_at_path(each, rest)
+        except MissingPath:
             continue
     if not found:
-        raise Missing(f"Path */{'/'.join(rest)} names nothing in the value")
+        raise MissingPath(f"Path */{'/'.join(rest)} names nothing in the value")
     return found

@@ -30,7 +30,7 @@ Merge = Callable[[Sequence[DestinationStats], Beans], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ExposedMetric:
     """One number of destinations. `attribute` is what JMX calls it, `name` what it is called under /metrics/v2."""
 
     attribute: str
@@ -50,29 +50,33 @@ def _field(attribute: str) -> Value:
     return lambda stats, beans: getattr(stats, attribute)
 
 
-def _sum(attribute: str, name: str, type: str, help: str, value: Value | None = None) -> Metric:
+def _sum(attribute: str, name: str, type: str, help: str, value: Value | None = None) -> ExposedMetric:
     of_one = value or _field(attribute)
-    return Metric(attribute, name, type, help, of_one, lambda many, beans: sum(of_one(each, beans) for each in many))
+    return ExposedMetric(
+        attribute, name, type, help, of_one, lambda many, beans: sum(of_one(each, beans) for each in many)
+    )
 
 
-def _extreme(attribute: str, name: str, help: str, choose: Callable[..., float], counted: str) -> Metric:
+def _extreme(attribute: str, name: str, help: str, choose: Callable[..., float], counted: str) -> ExposedMetric:
     def merged(many: Sequence[DestinationStats], beans: Beans) -> float:
         return choose((getattr(each, attribute) for each in many if getattr(each, counted)), default=0)
 
-    return Metric(attribute, name, GAUGE, help, _field(attribute), merged)
+    return ExposedMetric(attribute, name, GAUGE, help, _field(attribute), merged)
 
 
-def _mean(attribute: str, name: str, help: str, counted: str) -> Metric:
+def _mean(attribute: str, name: str, help: str, counted: str) -> ExposedMetric:
     def merged(many: Sequence[DestinationStats], beans: Beans) -> float:
         weight = sum(getattr(each, counted) for each in many)
         return sum(getattr(each, attribute) * getattr(each, counted) for each in many) / (weight or 1)
 
-    return Metric(attribute, name, GAUGE, help, _field(attribute), merged)
+    return ExposedMetric(attribute, name, GAUGE, help, _field(attribute), merged)
 
 
-def _fullest(attribute: str, name: str, help: str) -> Metric:
+def _fullest(attribute: str, name: str, help: str) -> ExposedMetric:
     value = KINDS["queue"].attributes[attribute].value
-    return Metric(attribute, name, GAUGE, help, value, lambda many, beans: max(value(each, beans) for each in many))
+    return ExposedMetric(
+        attribute, name, GAUGE, help, value, lambda many, beans: max(value(each, beans) for each in many)
+    )
 
 
 def _held(stats: DestinationStats, beans: Beans) -> int:
@@ -115,7 +119,7 @@ _SHARES = ("Memory", "Store", "Temp", "JobSchedulerStore")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SeriesSelection:
     """Whose series there are: of `listed` one each, of `merged` one for all."""
 
     listed: list[DestinationStats]
@@ -124,7 +128,7 @@ class Selection:
 
 def select(
     everything: Iterable[DestinationStats], kind: DestinationKind, patterns: Sequence[str], most: int
-) -> Selection:
+) -> SeriesSelection:
     """Those of a kind that match, each for itself where they are not too many."""
     found = [
         each
@@ -132,7 +136,7 @@ def select(
         if each.destination.kind is kind
         and (not patterns or any(matches(pattern, each.destination.name) for pattern in patterns))
     ]
-    return Selection(found, []) if len(found) <= most else Selection([], found)
+    return SeriesSelection(found, []) if len(found) <= most else SeriesSelection([], found)
 
 
 def plain(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
@@ -162,7 +166,7 @@ def open_metrics(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
     yield "# EOF\n"
 
 
-def _selections(beans: Beans, patterns: Sequence[str]) -> list[tuple[str, Selection]]:
+def _selections(beans: Beans, patterns: Sequence[str]) -> list[tuple[str, SeriesSelection]]:
     everything = beans.reading.destinations
     return [
         (str(kind), select(everything, kind, patterns, beans.options.listed))
@@ -179,7 +183,7 @@ def _omitted(beans: Beans, patterns: Sequence[str]) -> Iterator[str]:
 
 
 def _samples(
-    name: str, metric: Metric, selection: Selection, labels: Sequence[str], beans: Beans, factor: float = 1
+    name: str, metric: ExposedMetric, selection: SeriesSelection, labels: Sequence[str], beans: Beans, factor: float = 1
 ) -> str:
     if selection.merged:
         return f"{name} {_number(metric.merged(selection.merged, beans) * factor)}\n"

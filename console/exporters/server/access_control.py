@@ -13,7 +13,7 @@ from console.access.permissions import Verb, has_permission, missing_permission_
 from console.accounts.rate_limit import RateLimit
 from console.audit import trail
 from console.exporters.options import MonitorOptions, OriginRule
-from console.exporters.server.credentials import user_of
+from console.exporters.server.credentials import authenticate_request
 
 #: What ActiveMQ calls the place one logs in to.
 REALM = "ActiveMQRealm"
@@ -23,7 +23,7 @@ LIMIT = RateLimit(per_second=50, burst=500)
 View = Callable[..., HttpResponse]
 
 
-def guarded(view: View) -> View:
+def access_required(view: View) -> View:
     """Decorates a view: Basic or bearer credentials of a user with the right METRICS, no session, nothing cached."""
 
     @wraps(view)
@@ -33,7 +33,7 @@ def guarded(view: View) -> View:
             try:
                 response = view(request, *args, **kwargs)
             except BrokerError as error:
-                response = _said(503, str(error))
+                response = _text_response(503, str(error))
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
@@ -42,25 +42,27 @@ def guarded(view: View) -> View:
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
-    user = user_of(request)
+    user = authenticate_request(request)
     if user is None:
-        response = _said(401, "Log in with the name and password, or the token, of a user with the role monitor.")
+        response = _text_response(
+            401, "Log in with the name and password, or the token, of a user with the role monitor."
+        )
         response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
         return response
     request.user = user
     if not has_permission(user, Verb.METRICS):
         reason = missing_permission_message(user, Verb.METRICS)
-        trail.denied(request, "metrics", request.path, reason)
-        return _said(403, reason)
-    wait = LIMIT.wait(str(user.pk))
+        trail.record_denied(request, "metrics", request.path, reason)
+        return _text_response(403, reason)
+    wait = LIMIT.acquire(str(user.pk))
     if wait:
-        response = _said(429, f"More than {LIMIT.per_second} requests a second: try again in {wait} s.")
+        response = _text_response(429, f"More than {LIMIT.per_second} requests a second: try again in {wait} s.")
         response.headers["Retry-After"] = str(wait)
         return response
     return None
 
 
-def _said(status: int, sentence: str) -> HttpResponse:
+def _text_response(status: int, sentence: str) -> HttpResponse:
     return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")
 
 

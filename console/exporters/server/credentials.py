@@ -19,10 +19,10 @@ from django.http import HttpRequest
 from console.access.permissions import restrict
 from console.access.roles import TokenLimit, Verb
 from console.accounts import api_tokens
-from console.accounts.second_factor import must_have_factor
+from console.accounts.second_factor import requires_second_factor
 
 
-class PasswordMemory:
+class PasswordCache:
     """Right passwords, remembered for a short while under a keyed digest: a hash takes long on purpose, and monitors
     ask every few seconds. A password that was changed is forgotten with it.
     """
@@ -35,12 +35,12 @@ class PasswordMemory:
         self._until: dict[bytes, float] = {}
         self._lock = threading.Lock()
 
-    def knows(self, user: AbstractBaseUser, password: str) -> bool:
+    def contains(self, user: AbstractBaseUser, password: str) -> bool:
         """Whether it was found right a short while ago."""
         with self._lock:
             return self._clock() < self._until.get(self._digest(user, password), 0.0)
 
-    def keep(self, user: AbstractBaseUser, password: str) -> None:
+    def add(self, user: AbstractBaseUser, password: str) -> None:
         """It was found right just now."""
         with self._lock:
             if len(self._until) >= self.MOST:
@@ -51,14 +51,14 @@ class PasswordMemory:
         return hmac.digest(self._key, f"{user.pk}:{user.password}:{password}".encode(), hashlib.sha256)
 
 
-_memory = PasswordMemory()
+_memory = PasswordCache()
 
 
-def user_of(request: HttpRequest) -> AbstractBaseUser | None:
+def authenticate_request(request: HttpRequest) -> AbstractBaseUser | None:
     """The active user who asks, by password or by token; None for nobody."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return api_tokens.user_of(text.strip(), request.META.get("REMOTE_ADDR", "") or "")
+        return api_tokens.authenticate_token(text.strip(), request.META.get("REMOTE_ADDR", "") or "")
     return basic_user(request)
 
 
@@ -73,12 +73,12 @@ def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
         return None
     name, password = found
     user = get_user_model().objects.filter(username=name, is_active=True).first()
-    if user is None or not _memory.knows(user, password):
+    if user is None or not _memory.contains(user, password):
         user = authenticate(request, username=name, password=password)
         if user is None:
             return None
-        _memory.keep(user, password)
-    if is_mfa_enabled(user) or must_have_factor(user):
+        _memory.add(user, password)
+    if is_mfa_enabled(user) or requires_second_factor(user):
         restrict(user, TokenLimit(frozenset({Verb.METRICS})))
     return user
 

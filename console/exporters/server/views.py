@@ -23,8 +23,8 @@ from console.exporters.jolokia.request_path import split, split_decoded
 from console.exporters.options import MonitorOptions
 from console.exporters.prometheus import exposition
 from console.exporters.server import xml_pages
-from console.exporters.server.access_control import guarded, origin_allowed
-from console.exporters.stats_cache import Reading, ledger
+from console.exporters.server.access_control import access_required, origin_allowed
+from console.exporters.stats_cache import StatsReading, stats_cache
 
 #: Requests in one POST: Telegraf sends some tens.
 MAX_BULK = 1_000
@@ -38,9 +38,9 @@ def options() -> MonitorOptions:
     return settings.MONITOR
 
 
-def _reading(request: HttpRequest) -> Reading:
+def _reading(request: HttpRequest) -> StatsReading:
     """The numbers as this user may see them."""
-    return ledger().read().seen_by(visible(request.user, Verb.METRICS))
+    return stats_cache().read().seen_by(visible(request.user, Verb.METRICS))
 
 
 def _beans(request: HttpRequest) -> Beans:
@@ -62,14 +62,14 @@ def _streamed(request: HttpRequest, pieces: Iterable[str], content_type: str) ->
 
 
 @require_GET
-@guarded
+@access_required
 def queues_jsp(request: HttpRequest) -> HttpResponse:
     """Every queue."""
     return _streamed(request, xml_pages.queues_page(_reading(request).of_kind(DestinationKind.QUEUE)), XML)
 
 
 @require_GET
-@guarded
+@access_required
 def topics_jsp(request: HttpRequest) -> HttpResponse:
     """Every topic, those of advisories too."""
     return _streamed(
@@ -78,7 +78,7 @@ def topics_jsp(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@guarded
+@access_required
 def subscribers_jsp(request: HttpRequest) -> HttpResponse:
     """Every durable subscription."""
     return _streamed(request, xml_pages.subscribers_page(_beans(request).consumers), XML)
@@ -95,7 +95,7 @@ def _measured(request: HttpRequest) -> Beans:
 
 
 @require_GET
-@guarded
+@access_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Text for Prometheus, with the names dashboards for ActiveMQ know."""
     pieces = exposition.plain(_measured(request), request.GET.getlist("destination"))
@@ -103,7 +103,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@guarded
+@access_required
 def open_metrics(request: HttpRequest) -> HttpResponse:
     """OpenMetrics, with names by its rules."""
     pieces = exposition.open_metrics(_measured(request), request.GET.getlist("destination"))
@@ -114,7 +114,7 @@ def open_metrics(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_exempt
-@guarded
+@access_required
 def jolokia_agent(request: HttpRequest, path: str = "") -> HttpResponse:
     """One request by path, or one or many in a body."""
     if request.method not in ("GET", "POST"):
@@ -134,19 +134,19 @@ def jolokia_agent(request: HttpRequest, path: str = "") -> HttpResponse:
     return _document(agent.answer(asked))
 
 
-def _agent(request: HttpRequest) -> jolokia.Agent:
+def _agent(request: HttpRequest) -> jolokia.JolokiaAgent:
     caller = operations.Caller(request, _beans(request))
 
     def execute(bean: Bean, operation: str, arguments: Any) -> Any:
         return operations.execute(caller, bean, operation, arguments)
 
-    return jolokia.Agent(caller.beans, execute)
+    return jolokia.JolokiaAgent(caller.beans, execute)
 
 
-def _by_path(request: HttpRequest) -> jolokia.Request:
+def _by_path(request: HttpRequest) -> jolokia.JolokiaRequest:
     carried = request.GET.get("p")
     parts = split_decoded(carried) if carried is not None else split(_raw_path(request))
-    return jolokia.of_path(parts, request.GET.dict())
+    return jolokia.request_from_path(parts, request.GET.dict())
 
 
 def _raw_path(request: HttpRequest) -> str:
@@ -156,7 +156,7 @@ def _raw_path(request: HttpRequest) -> str:
     return raw.partition("?")[0].partition("/api/jolokia")[2]
 
 
-def _by_body(request: HttpRequest) -> jolokia.Request | list[jolokia.Request]:
+def _by_body(request: HttpRequest) -> jolokia.JolokiaRequest | list[jolokia.JolokiaRequest]:
     if len(request.body) > MAX_BODY:
         raise BadRequest(f"a body has at most {MAX_BODY:,} bytes")
     try:
@@ -165,10 +165,10 @@ def _by_body(request: HttpRequest) -> jolokia.Request | list[jolokia.Request]:
         raise BadRequest(f"the body is no JSON: {error}") from error
     given = request.GET.dict()
     if not isinstance(body, list):
-        return jolokia.of_body(body, given)
+        return jolokia.request_from_body(body, given)
     if len(body) > MAX_BULK:
         raise BadRequest(f"a body has at most {MAX_BULK:,} requests")
-    return [jolokia.of_body(each, given) for each in body]
+    return [jolokia.request_from_body(each, given) for each in body]
 
 
 def _document(document: Any) -> HttpResponse:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from brokerapp.model.stats_records import DestinationStats
-from console.exporters.jolokia.client_beans import NOT_SET, Consumer
+from console.exporters.jolokia.client_beans import NOT_SET, ConsumerBean
 from console.exporters.jolokia.object_names import encoded
 
 #: Items in one piece.
@@ -28,7 +28,7 @@ def topics_page(topics: Iterable[DestinationStats], blank: bool) -> Iterator[str
     return _page("topics", (_topic(each, blank) for each in topics))
 
 
-def subscribers_page(consumers: Iterable[Consumer]) -> Iterator[str]:
+def subscribers_page(consumers: Iterable[ConsumerBean]) -> Iterator[str]:
     """The page of the durable subscriptions among these: those with a consumer first."""
     in_order = sorted((each for each in consumers if each.kept), key=lambda each: not each.is_active)
     return _page("subscribers", map(_subscriber, in_order))
@@ -62,7 +62,7 @@ def _counts(stats: DestinationStats) -> str:
     )
 
 
-def _subscriber(each: Consumer) -> str:
+def _subscriber(each: ConsumerBean) -> str:
     attributes = {
         "clientId": each.client_id,
         "subscriptionName": each.kept.subscription.name,

@@ -9,7 +9,7 @@ class Command(BaseCommand):
     help = "Create the user admin with a generated password, when there is no user yet."
 
     def handle(self, **options) -> None:
-        if password := initial_admin.create():
+        if password := initial_admin.create_initial_admin():
             self.stdout.write(
                 f"user {initial_admin.NAME}, password {password} (kept in {initial_admin.password_file()})"
             )

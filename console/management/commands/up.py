@@ -10,7 +10,7 @@ from django.db import connections
 
 from brokerapp.system.process_lock import OURS_ALONE, DirectoryInUse
 from console.accounts import initial_admin
-from console.ops.processes import parts, port_troubles, ports, reachable
+from console.ops.processes import port_problems, port_uses, process_specs, reachable
 from console.ops.supervisor import Supervisor
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         if settings.IS_NEW:
             self.refuse_without_a_trace(environment)
         try:
-            supervisor = Supervisor(parts(environment), environment.data, say=self.say)
+            supervisor = Supervisor(process_specs(environment), environment.data, say=self.say)
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice runs already: {taken} with SLUICE_DATA") from taken
         check_ports(environment)
@@ -45,7 +45,7 @@ class Command(BaseCommand):
     def prepare(self) -> str | None:
         """Bring the database up to date; the first admin's password if this is the first start."""
         call_command("migrate", verbosity=0, interactive=False)
-        password = initial_admin.create()
+        password = initial_admin.create_initial_admin()
         connections.close_all()
         return password
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
 def check_ports(environment) -> None:
     """Raise CommandError, with a sentence for each port that cannot be had."""
-    if troubles := list(port_troubles(environment.bind, ports(environment))):
+    if troubles := list(port_problems(environment.bind, port_uses(environment))):
         raise CommandError("\n".join(troubles))
 
 

@@ -104,7 +104,7 @@ def get_journey(request: HttpRequest, message_id: str) -> Any:
         raise Http404("Message not found: no trace is recorded.")
     if places and not any(map(sees, places)):
         reason = missing_permission_message(request.user, Verb.BROWSE)
-        trail.denied(request, "browse", message_id, reason)
+        trail.record_denied(request, "browse", message_id, reason)
         raise PermissionDenied(reason)
     found = found.visible_to(sees)
     steps = [

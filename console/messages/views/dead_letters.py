@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from console.access.permissions import Verb, has_permission, permission_required, visible
-from console.accounts.impersonation import look_of
+from console.accounts.impersonation import impersonation_of
 from console.messages.dead_letter_groups import BARS, histogram
 from console.messages.dead_letter_survey import survey_visible
 from console.messages.jobs import job_service
@@ -51,7 +51,7 @@ def dead_letters(request: HttpRequest) -> HttpResponse:
         wanted.sort(key=keys[order])
     page = Paginator(wanted, PAGE).get_page(request.GET.get("page"))
     seen_ms = now_ms
-    if look_of(request.user) is None:  # the session belongs to the user who impersonates
+    if impersonation_of(request.user) is None:  # the session belongs to the user who impersonates
         seen_ms, request.session[LAST_VISIT] = request.session.get(LAST_VISIT, 0), now_ms
     open_jobs = job_service.without_edits(Job.objects.exclude(state__in=Job.FINAL))[:20]
     context = {

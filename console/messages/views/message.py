@@ -38,7 +38,7 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
     sees = visible(request.user, Verb.BROWSE)
     places = {step.destination for step in found.steps if step.destination} | {queue for queue, _ in here}
     if places and not any(map(sees, places)):
-        trail.denied(request, "browse", id, permission_message(Verb.BROWSE))
+        trail.record_denied(request, "browse", id, permission_message(Verb.BROWSE))
         raise PermissionDenied(permission_message(Verb.BROWSE))
     awaits_trace = found.awaits_trace(timezone.now())  # of the whole journey: hidden steps are not waited for
     found = found.visible_to(sees)

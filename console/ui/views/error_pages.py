@@ -13,8 +13,8 @@ from django.shortcuts import render
 from django.urls import Resolver404
 
 from console.access.permissions import Verb, has_permission
-from console.accounts.impersonation import see
-from console.api.common.problems import MISSING, answer, internal, is_for_api
+from console.accounts.impersonation import apply
+from console.api.common.problems import MISSING, internal_error, is_for_api, problem_response
 from console.ui.formatting import number_format
 from console.ui.navigation.menu import NAVIGATION, NavigationItem
 from console.ui.url_converters import escape_legacy_path
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Answer a request that Django does not read: 413 when it is too large, else 400."""
-    see(request)
+    apply(request)
     if isinstance(exception, RequestDataTooBig):
         most = number_format.format_bytes(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         sentence = f"Nothing was changed. A request may have at most {most}. Go back to the form and make it smaller."
@@ -45,7 +45,7 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a form of a page that was there before a login, or before the console was seen as somebody else."""
     logger.info("%s %s: %s", request.method, request.path, reason)
-    see(request)
+    apply(request)
     return _page(
         request, 403, "This page is out of date", "Nothing was changed. Load the page again, and send it then."
     )
@@ -61,8 +61,8 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
         query = request.META.get("QUERY_STRING", "")
         return HttpResponseRedirect(quote(found) + (f"?{query}" if query else ""))
     if is_for_api(request):
-        return answer(request, 404, MISSING, "not-found")
-    see(request)  # of an address that leads nowhere nobody has asked yet
+        return problem_response(request, 404, MISSING, "not-found")
+    apply(request)  # of an address that leads nowhere nobody has asked yet
     sentence = str(exception or "")
     if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words
         sentence = "It may have been deleted, or the link is mistyped."
@@ -81,7 +81,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     reference = secrets.token_hex(4)
     logger.error("%s %s broke [%s]", request.method, request.path, reference)
     if is_for_api(request):
-        return internal(request, reference)
+        return internal_error(request, reference)
     return _page(
         request, 500, "Something broke on our side", "The fault is in the log of the web process.", reference=reference
     )

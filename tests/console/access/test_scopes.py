@@ -22,7 +22,7 @@ from console.access.permissions import visible
 from console.alerts import active_alerts
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.analyses.models import AnalysisRun
-from console.audit.trail import Actor, recording
+from console.audit.trail import AuditActor, recording
 from console.broker.gateway import gateway
 from console.broker.live.channels import PERMISSIONS
 from console.broker.mirror import mirror
@@ -76,7 +76,7 @@ def make_half(broker, side: str) -> dict:
                             form={"destination": f"/queue/{side}.a"})  # fmt: skip
     AnalysisRun.objects.create(kind="traffic", title="Traffic", request={"destination": str(queue)}, state="done",
                                sentence=f"Most came to {side}.a.", asked_by="ada")  # fmt: skip
-    with recording(Actor("ada"), "purge", queue):
+    with recording(AuditActor("ada"), "purge", queue):
         pass
     JobOutcome.objects.create(job=job, seq=1, message_id="ID:1", outcome="done",
                               detail=f"queue://{INSIDE}.target, queue://{OUTSIDE}.target")  # fmt: skip

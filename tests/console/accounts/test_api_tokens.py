@@ -19,7 +19,7 @@ from tests.console.conftest import make_user
 def token_of(role: str, *verbs: str, scopes: tuple[str, ...] = (), days: int = 1) -> str:
     """The text of a new token of a new user in this role."""
     user = make_user(role, name=f"{role}-{ApiToken.objects.count()}")
-    return api_tokens.create(user, "test", verbs, scopes, days, "test")[1]
+    return api_tokens.create_token(user, "test", verbs, scopes, days, "test")[1]
 
 
 def caller(text: str) -> Client:
@@ -45,7 +45,7 @@ def test_a_token_is_made_on_its_page_shown_once_and_kept_as_a_digest(browser_of)
 
 
 def test_a_token_opens_no_more_than_it_says(db):
-    user = api_tokens.user_of(token_of("operator", "see", "browse", scopes=("orders.>",)))
+    user = api_tokens.authenticate_token(token_of("operator", "see", "browse", scopes=("orders.>",)))
     inside, outside = Destination.queue("orders.eu"), Destination.queue("other")
     assert has_permission(user, Verb.BROWSE, inside)
     assert not has_permission(user, Verb.BROWSE, outside)
@@ -56,7 +56,7 @@ def test_a_token_opens_no_more_than_it_says(db):
 def test_a_token_opens_no_more_than_its_user_may(db):
     text = token_of("operator", "remove")
     ApiToken.objects.get().user.assignments.all().delete()
-    assert not has_permission(api_tokens.user_of(text), Verb.REMOVE)
+    assert not has_permission(api_tokens.authenticate_token(text), Verb.REMOVE)
 
 
 @pytest.mark.parametrize("end", ["expired", "revoked", "closed account", "another text"])
@@ -68,7 +68,7 @@ def test_a_token_that_ended_opens_nothing(end, db):
         case "expired":
             ApiToken.objects.update(expires=timezone.now() - timedelta(seconds=1))
         case "revoked":
-            api_tokens.revoke(token)
+            api_tokens.revoke_token(token)
         case "closed account":
             token.user.is_active = False
             token.user.save()
@@ -96,7 +96,7 @@ def test_the_last_use_is_noted(db):
 )
 def test_a_token_that_makes_no_sense_is_refused_by_the_input(name, verbs, days, named, db):
     with pytest.raises(RequestRefused, match=named):
-        api_tokens.create(make_user("viewer"), name, verbs, (), days, "test")
+        api_tokens.create_token(make_user("viewer"), name, verbs, (), days, "test")
 
 
 def test_one_makes_and_revokes_ones_own_and_an_admin_everybodys(browser_of):

@@ -20,8 +20,8 @@ from console.ui.preferences.models import Star
 from tests.console.conftest import make_user
 
 
-def places_of(holder: effective_rights.Holder) -> dict[Verb, list]:
-    return dict(effective_rights.by_verb(holder))
+def places_of(holder: effective_rights.PermissionHolder) -> dict[Verb, list]:
+    return dict(effective_rights.scopes_by_verb(holder))
 
 
 def test_what_adds_up_is_told_with_what_gives_it(db):
@@ -39,16 +39,23 @@ def test_what_adds_up_is_told_with_what_gives_it(db):
 
 def test_a_role_is_looked_at_before_anybody_has_it(db):
     holder = effective_rights.find("role", "support", ["orders.>"])
-    assert holder.words == "role support for orders.>"
-    here, elsewhere = (dict(effective_rights.cells(holder, Destination.queue(name))) for name in ("orders.eu", "bills"))
+    assert holder.description == "role support for orders.>"
+    here, elsewhere = (
+        dict(effective_rights.destination_permissions(holder, Destination.queue(name)))
+        for name in ("orders.eu", "bills")
+    )
     assert (here[Verb.READ], here[Verb.RESUBMIT], here[Verb.REMOVE]) == ("masked", "yes", "no")
     assert set(elsewhere.values()) == {"no"}
-    assert {command.page for command, may in effective_rights.pages(holder) if may} >= {
+    assert {command.page for command, may in effective_rights.page_permissions(holder) if may} >= {
         "overview",
         "dead-letters",
         "jobs",
     }
-    assert {command.page for command, may in effective_rights.pages(holder) if not may} >= {"users", "audit", "send"}
+    assert {command.page for command, may in effective_rights.page_permissions(holder) if not may} >= {
+        "users",
+        "audit",
+        "send",
+    }
 
 
 def test_who_is_closed_may_nothing(db):
@@ -94,8 +101,10 @@ def test_the_page_tells_verbs_pages_and_destinations(admin, two_queues):
 def test_all_rights_are_worked_out_of_the_destinations_shown_alone_whatever_they_are_sorted_by(
     admin, two_queues, monkeypatch
 ):
-    asked, cells = [], effective_rights.cells
-    monkeypatch.setattr(effective_rights, "cells", lambda holder, each: asked.append(each.name) or cells(holder, each))
+    asked, cells = [], effective_rights.destination_permissions
+    monkeypatch.setattr(
+        effective_rights, "destination_permissions", lambda holder, each: asked.append(each.name) or cells(holder, each)
+    )
     page = admin.get(reverse("effective"), {"kind": "role", "name": "support", "scopes": "orders.>", "sort": "browse"})
     assert asked == [each.name for each in page.context["page"].rows] == ["orders.eu", "bills"]
 

@@ -21,7 +21,7 @@ from django.urls import reverse
 from brokerapp.errors import ConfigurationRefused
 from console.access.permissions import Verb, has_permission
 from console.access.roles import Role
-from console.accounts.auth_settings import PROVIDER, Identity
+from console.accounts.auth_settings import PROVIDER, AuthSettings
 from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
@@ -112,7 +112,7 @@ def running() -> Iterator[Provider]:
 @pytest.fixture
 def provider(running, settings, db) -> Provider:
     running.reset()
-    settings.IDENTITY = Identity.read(
+    settings.IDENTITY = AuthSettings.read(
         {
             "SLUICE_OIDC_ISSUER": running.url,
             "SLUICE_OIDC_CLIENT_ID": "console",
@@ -134,7 +134,7 @@ def come_in(provider: Provider, client: Client | None = None, **query: str):
 
 def test_the_login_offers_single_sign_on_where_it_is_set_up(provider, settings):
     assert "Log in with Corporate" in Client().get(reverse("login")).content.decode()
-    settings.IDENTITY = Identity()
+    settings.IDENTITY = AuthSettings()
     assert "Corporate" not in Client().get(reverse("login")).content.decode()
     url = reverse("openid_connect_login", kwargs={"provider_id": PROVIDER})
     assert Client().get(url).status_code == 404
@@ -233,7 +233,9 @@ def test_an_answer_to_a_question_nobody_asked_is_refused(provider):
 
 
 def test_a_provider_that_cannot_be_reached_is_said_to_be(provider, settings):
-    settings.IDENTITY = Identity.read({"SLUICE_OIDC_ISSUER": "http://127.0.0.1:9", "SLUICE_OIDC_CLIENT_ID": "console"})
+    settings.IDENTITY = AuthSettings.read(
+        {"SLUICE_OIDC_ISSUER": "http://127.0.0.1:9", "SLUICE_OIDC_CLIENT_ID": "console"}
+    )
     settings.SOCIALACCOUNT_PROVIDERS = settings.IDENTITY.providers
     response = Client().get(reverse("openid_connect_login", kwargs={"provider_id": PROVIDER}))
     assert "could not be asked" in response.content.decode()
@@ -250,10 +252,10 @@ def test_a_provider_that_cannot_be_reached_is_said_to_be(provider, settings):
 )
 def test_settings_that_cannot_be_are_named(variables, problem):
     with pytest.raises(ConfigurationRefused, match=problem):
-        Identity.read(variables)
+        AuthSettings.read(variables)
 
 
 def test_settings_are_read():
-    assert Identity.read({}) == Identity()
-    assert Identity.read({"SLUICE_SECOND_FACTOR": "admin, operator"}).second_factor == {Role.ADMIN, Role.OPERATOR}
-    assert Identity.read({"SLUICE_SECOND_FACTOR": "all"}).second_factor == set(Role)
+    assert AuthSettings.read({}) == AuthSettings()
+    assert AuthSettings.read({"SLUICE_SECOND_FACTOR": "admin, operator"}).second_factor == {Role.ADMIN, Role.OPERATOR}
+    assert AuthSettings.read({"SLUICE_SECOND_FACTOR": "all"}).second_factor == set(Role)

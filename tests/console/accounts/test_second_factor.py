@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
-from console.accounts.login import PROVED, RECENT
+from console.accounts.login import REAUTHENTICATE_SECONDS, SESSION_KEY
 from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
@@ -29,7 +29,7 @@ def logged_in(name: str = "operator", **typed: str):
 
 def proved_long_ago(client: Client) -> None:
     session = client.session
-    session[PROVED] = time.time() - RECENT - 1
+    session[SESSION_KEY] = time.time() - REAUTHENTICATE_SECONDS - 1
     session.save()
 
 
@@ -167,7 +167,7 @@ def test_the_api_asks_a_browser_for_a_recent_proof_too(db):
     admin, _ = logged_in("admin")
     made = admin.post("/api/v1/users", {"name": "ada"}, content_type="application/json")
     session = admin.session
-    session[PROVED] = time.time() - RECENT
+    session[SESSION_KEY] = time.time() - REAUTHENTICATE_SECONDS
     session.save()
     refused = admin.post("/api/v1/users", {"name": "eve"}, content_type="application/json")
     assert (made.status_code, refused.status_code, "password again" in refused.json()["detail"]) == (201, 403, True)

@@ -230,9 +230,9 @@ def test_progress_is_read_from_the_store_while_a_worker_has_the_run(run, console
 
 def test_a_run_nothing_was_heard_of_has_lost_its_worker(run, console):
     tasks.run_changed(str(run.id), "running", {})
-    assert tasks.reap() == 0
+    assert tasks.fail_lost_runs() == 0
     AnalysisRun.objects.update(changed=timezone.now() - timedelta(minutes=11))
-    assert tasks.reap() == 1
+    assert tasks.fail_lost_runs() == 1
     run.refresh_from_db()
     assert run.state == "failed"
     assert run.reason == "Worker lost: no update for 10 min."

@@ -103,7 +103,7 @@ def test_a_run_of_a_report_whose_worker_ends_is_tried_again_a_few_times(workers)
     tasks.run_changed(str(run.id), "starting", {"worker": "spark@one"})
     tasks.worker_started("spark@one", timezone.now().timestamp())
     run.refresh_from_db()
-    tasks.look_at_reports()
+    tasks.process_reports()
     edition.refresh_from_db()
     assert (run.state, edition.state) == ("failed", "failed")
     assert run.reason == "The worker was restarted during the run. Attempts: 3."

@@ -100,7 +100,7 @@ def test_what_a_worker_begins_after_its_start_is_not_lost(console, db):
 
 def test_a_run_that_no_worker_takes_ends_with_a_question(console, db):
     run = made(sent=timezone.now() - timedelta(minutes=61))
-    assert tasks.reap() == 1
+    assert tasks.fail_lost_runs() == 1
     run.refresh_from_db()
     assert run.reason == "No Spark worker started it within 60 min."
 

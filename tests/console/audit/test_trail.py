@@ -179,7 +179,7 @@ def test_an_entry_says_who_from_where_with_what(db):
 
 
 def test_an_address_that_the_browser_claims_is_not_believed(db):
-    trail.denied(a_request(x_forwarded_for="198.51.100.1"), "purge", "queue://a", "no")
+    trail.record_denied(a_request(x_forwarded_for="198.51.100.1"), "purge", "queue://a", "no")
     assert AuditEntry.objects.get().address == "192.0.2.7"
 
 
@@ -188,7 +188,7 @@ def test_an_address_that_the_browser_claims_is_not_believed(db):
     [(DefinitionRefused("no"), "refused"), (StoreUnavailable("gone"), "failed"), (ZeroDivisionError(), "failed")],
 )
 def test_what_did_not_work_is_recorded_too(error, outcome, db):
-    with pytest.raises(type(error)), trail.recording(trail.Actor("worker"), "move", "queue://a"):
+    with pytest.raises(type(error)), trail.recording(trail.AuditActor("worker"), "move", "queue://a"):
         raise error
     entry = AuditEntry.objects.get()
     assert entry.outcome == outcome
@@ -212,8 +212,8 @@ def test_differences_are_found_place_by_place(before, after, expected):
 
 def test_old_entries_go_when_a_time_is_set_and_that_is_recorded(entries):
     AuditEntry.objects.filter(who="ada").update(time=timezone.now() - timedelta(days=31))
-    assert retention.forget(0) == 0
-    assert retention.forget(30) == 1
+    assert retention.purge(0) == 0
+    assert retention.purge(30) == 1
     assert [(entry.who, entry.action) for entry in AuditEntry.objects.all()] == [
         ("retention", "forget"),
         ("bob", "define"),

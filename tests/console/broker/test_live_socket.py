@@ -398,6 +398,6 @@ async def test_tabs_that_were_open_when_a_look_begins_or_ends_get_no_more_of_wha
     before = await watching()
     await asyncio.to_thread(post, "see-as", kind="role", name="viewer")
     assert await end_of(before) == SEEN_OTHERWISE
-    during = await watching((await asyncio.to_thread(effective_rights.find, "role", "viewer")).words)
+    during = await watching((await asyncio.to_thread(effective_rights.find, "role", "viewer")).description)
     await asyncio.to_thread(post, "stop-seeing-as")
     assert await end_of(during) == SEEN_OTHERWISE

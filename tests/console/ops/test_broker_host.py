@@ -57,12 +57,12 @@ async def test_passwords_are_guessed_slowly_and_only_whoever_guesses_notices(db,
     authenticate = Authenticator(clock)
     monkeypatch.setattr(authenticate, "_check", lambda login, passcode: passcode == "right" or None)
     assert await authenticate("ada", "right", "10.0.0.1")
-    for number in range(Authenticator.GUESSES):
+    for number in range(Authenticator.MAX_GUESSES):
         assert await authenticate("ada", f"guess {number}", "10.0.0.9") is None
     assert await authenticate("bob", "right", "10.0.0.9")
     assert await authenticate("ada", "right", "10.0.0.9")  # remembered
     clock.now = Authenticator.YES
-    for number in range(Authenticator.GUESSES):
+    for number in range(Authenticator.MAX_GUESSES):
         await authenticate("ada", f"further guess {number}", "10.0.0.9")
     assert await authenticate("ada", "right", "10.0.0.9") is None
     assert await authenticate("ada", "right", "10.0.0.1")

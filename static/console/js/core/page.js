@@ -4,8 +4,8 @@ import "./live_socket.js";
 import { startCharts } from "../components/chart.js";
 
 // Bars that scroll sideways begin where one is.
-for (const here of document.querySelectorAll(":is(.rail, .subnav, .page-tabs) [aria-current]")) {
-  const bar = here.closest(".rail, .subnav, .page-tabs");
+for (const here of document.querySelectorAll(":is(.nav, .subnav, .page-tabs) [aria-current]")) {
+  const bar = here.closest(".nav, .subnav, .page-tabs");
   if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
 }
 
@@ -41,7 +41,7 @@ const WINDOWED = /^\/(|(queues|topics)\/(.+\/)?|analytics\/(ask\/\w+\/)?)$/;
 const OF_WINDOW = ["window", "from", "to"];
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("main a[href], .rail a[href]");
+  const link = event.target.closest("main a[href], .nav a[href]");
   const chosen = new URLSearchParams(location.search);
   if (!link || !WINDOWED.test(link.pathname) || link.pathname.endsWith("/messages/")) return;
   const wanted = new URLSearchParams(link.search);
@@ -51,7 +51,7 @@ document.addEventListener("click", (event) => {
   link.search = wanted;
 }, true);
 
-// What somebody has seen in the bell is not counted again.
+// What somebody has seen in the notifications is not counted again.
 document.addEventListener("toggle", (event) => {
   const { seen } = event.target.dataset ?? {};
   if (!seen || !event.target.open) return;
