@@ -104,7 +104,9 @@ TEMPLATES = [
                     ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
-            "builtins": [f"console.templatetags.{each}" for each in ("confirmation", "common", "permissions")],
+            "builtins": [
+                f"console.templatetags.{each}" for each in ("components", "confirmation", "common", "permissions")
+            ],
         },
     }
 ]

@@ -55,7 +55,9 @@ class MaskedMessage(BrowsedMessage):
     def require_unmasked(self, reader: str = "your role") -> None:
         """Raise RequestRefused unless its reader sees all of it: the edited one would be without its past, and open."""
         if not self.is_unmasked:
-            raise RequestRefused(f"parts of this message are masked for {reader}: whoever edits one must see all of it")
+            raise RequestRefused(
+                f"Parts of this message are masked for {reader}. Editing requires access to the whole message."
+            )
 
 
 _known: tuple[object, tuple[MaskRule, ...]] = (None, ())
@@ -149,12 +151,12 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
     browser, reader = _most_powerful(grants_of(user), Verb.BROWSE, where), reader_role(grants_of(user), where)
     here = [rule for rule in all_rules() if rule.role in (None, browser)]
     if hidden := sorted(name for name in selector.properties if _is_hidden(here, name)):
-        raise RequestRefused(f"{', '.join(hidden)} is masked for your role: a selector cannot ask for it")
+        raise RequestRefused(f"{', '.join(hidden)} is masked for your role and cannot be used in a selector")
     sees_bodies = (
         reader is not None and reader not in MASKED_ROLES and not any(r.role in (None, reader) for r in all_rules())
     )
     if "XPATH" in selector.text.upper() and not sees_bodies:
-        raise RequestRefused("bodies are masked for your role: a selector cannot look into them")
+        raise RequestRefused("Bodies are masked for your role. A selector cannot read them.")
 
 
 def _is_hidden(rules: list[MaskRule], name: str) -> bool:

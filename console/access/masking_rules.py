@@ -85,7 +85,7 @@ class MaskRule:
     def check(self) -> None:
         """Raise RequestRefused when the pattern is none of its place."""
         if len(self.pattern) > MAX_PATTERN:
-            raise RequestRefused(f"a pattern has at most {MAX_PATTERN} characters")
+            raise RequestRefused(f"pattern: Enter at most {MAX_PATTERN} characters.")
         match self.place:
             case MaskTarget.JSON:
                 _parse_path(self.pattern)
@@ -93,15 +93,15 @@ class MaskRule:
                 try:
                     regex.compile(self.pattern)
                 except (regex.error, OverflowError, RecursionError) as error:
-                    raise RequestRefused(f"{self.pattern!r} is no regular expression: {error}") from error
+                    raise RequestRefused(f"{self.pattern!r} is not a valid regular expression: {error}") from error
             case MaskTarget.HEADER if not self.pattern or self.action is MaskAction.SHOW:
                 raise RequestRefused(
-                    "headers are shown to whoever may browse: a rule about them takes away"
+                    "A rule for headers cannot use the action show. All users with permission to browse see headers."
                     if self.pattern
-                    else "give the name of a header, or a pattern such as card*"
+                    else "pattern: Enter a header name, or a pattern such as card*."
                 )
         if self.place is MaskTarget.BODY and self.action is not MaskAction.SHOW and not self.pattern:
-            raise RequestRefused("give a regular expression for what is to be found in bodies")
+            raise RequestRefused("pattern: Enter a regular expression.")
 
 
 def rule_for_header(rules: Iterable[MaskRule], name: str) -> MaskRule | None:
@@ -144,23 +144,25 @@ def mask_body(rules: Sequence[MaskRule], body: bytes, *, covered: bool) -> Maske
     if not body or not (covered or paths or regexes):
         return MaskedBody(body)
     if len(body) > MAX_BODY:
-        return MaskedBody(b"", "It is too large to be masked, so that it is not shown.")
+        return MaskedBody(b"", "Hidden: the body is too large to apply masking rules.")
     places: list[str] = []
     if covered or paths:
         try:
             body = _mask_json(paths, body, covered, places)
         except (_NotJsonError, RecursionError):
             if covered:
-                return MaskedBody(b"", "Your role reads bodies masked, and this one cannot be masked in parts.")
+                return MaskedBody(
+                    b"", "Hidden: your role sees masked bodies only, and this body cannot be masked in parts."
+                )
             if body.lstrip()[:1] in (b"{", b"["):
-                return MaskedBody(b"", "It looks like JSON and is none, so that what is to be masked cannot be found.")
+                return MaskedBody(b"", "Hidden: masking rules apply to this body, and it is not valid JSON.")
     if regexes:
         try:
             body = _mask_text(regexes, body.decode(), places).encode()
         except UnicodeDecodeError:
-            return MaskedBody(b"", "It is no text, so that what is to be masked cannot be found.")
+            return MaskedBody(b"", "Hidden: masking rules apply to this body, and it is not text.")
         except TimeoutError:
-            return MaskedBody(b"", "To find what is to be masked in it takes too long, so that it is not shown.")
+            return MaskedBody(b"", "Hidden: applying masking rules to this body timed out.")
     return MaskedBody(body, places=tuple(dict.fromkeys(places)))
 
 
@@ -249,7 +251,7 @@ def _parse_path(pattern: str) -> tuple[Any, ...]:
         found = _STEP.match(text, at)
         if found is None:
             raise RequestRefused(
-                f"{pattern!r} is no path of JSON from {text[at:]!r} on: write $.customer.card or $..card"
+                f"{pattern!r} is not a valid JSON path, starting at {text[at:]!r}. Use $.customer.card or $..card."
             )
         deep, name, star, index, quoted = found.groups()
         steps += [_DEEP] if deep else []
@@ -261,7 +263,7 @@ def _parse_path(pattern: str) -> tuple[Any, ...]:
             steps.append(name if quoted is None else quoted)
         at = found.end()
     if not text:
-        raise RequestRefused("give a path in JSON: $.customer.card, or $..card for any depth")
+        raise RequestRefused("pattern: Enter a JSON path, such as $.customer.card, or $..card for any depth.")
     return tuple(steps)
 
 

@@ -55,6 +55,18 @@ class MaskingRule(models.Model):
         """What it does."""
         return MaskRule.parse(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
 
+    @property
+    def target_label(self) -> str:
+        """What the rule hides, as pages name it."""
+        return {"json": "JSON value", "header": "Header"}.get(self.place, "Body text")
+
+    @property
+    def action_label(self) -> str:
+        """What the rule does with a value, as pages name it."""
+        return {"last4": "Show last four characters", "replace": "Replace with", "remove": "Remove"}.get(
+            self.action, "Show"
+        )
+
 
 class RightsVersion(models.Model):
     """One row: how often anybody's rights have changed; see `console.access.permission_version`."""

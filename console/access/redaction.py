@@ -10,14 +10,14 @@ from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 
 #: What takes the place of a sentence that would name what its reader may not know of.
-WITHHELD = "it concerns a destination that you may not see"
+WITHHELD = "details hidden: you cannot view the destination"
 #: The native form of a destination within a sentence, as far as its name has no blank.
 _NAMED = re.compile(r"\b[a-z-]+://[^\s,;]+")
 
 
 def hidden_count(count: int) -> str:
     """How many places are not named."""
-    return f"{count} more that you may not see"
+    return f"{count} more hidden (no permission)"
 
 
 def redact_names(places: Iterable[Destination | str], sees: Sees) -> list[str]:

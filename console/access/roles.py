@@ -35,27 +35,27 @@ class Role(StrEnum):
 class Verb(StrEnum):
     """What can be done; the value completes the sentence `needs the right to ...`."""
 
-    SEE = "see lists and numbers"
+    SEE = "view destinations and metrics"
     BROWSE = "browse messages"
-    READ = "read bodies of messages"
+    READ = "read message bodies"
     RESUBMIT = "resubmit messages"
     BULK = "resubmit, move and copy messages in bulk"
-    EDIT = "edit messages and resubmit them"
+    EDIT = "edit and resubmit messages"
     SEND = "send test messages"
     REMOVE = "delete messages and purge queues"
     PAUSE = "pause and resume queues"
     CLOSE = "close connections and subscriptions"
     CREATE = "create and delete destinations"
-    DRAFT = "draft routing"
-    ROUTE = "apply routing"
-    BRIDGE = "change network connectors"
-    RECORD = "change what is recorded"
+    DRAFT = "create routing drafts"
+    ROUTE = "apply routing changes"
+    BRIDGE = "manage network connectors"
+    RECORD = "configure tracing"
     ANALYSE = "run analyses"
-    SCHEDULE = "make and schedule reports"
-    ALERT = "change alerts"
-    METRICS = "read the endpoints for machines"
+    SCHEDULE = "create and schedule reports"
+    ALERT = "manage alert rules"
+    METRICS = "read monitoring endpoints"
     USERS = "manage users, roles and masking"
-    AUDIT = "read the audit trail"
+    AUDIT = "read the audit log"
     DEMO = "start the demo"
 
 
@@ -149,7 +149,7 @@ class Scope:
 def _checked(pattern: str) -> str:
     check_name(pattern)
     if "://" in pattern:
-        raise InvalidDestination(pattern, "a scope is a pattern such as orders.>, or queue://orders.>, or topic://>")
+        raise InvalidDestination(pattern, "A scope is a pattern such as orders.>, queue://orders.> or topic://>.")
     return pattern
 
 
@@ -234,7 +234,7 @@ def permission_message(verb: Verb, destination: Any = None, held: str = "") -> s
     instead = f" You have it for {held}." if held else ""
     others = " and ".join(role for role in Role if verb in EXTRAS.get(role, ()))
     added = f", and can be added to the role {others}" if others else ""
-    return f"This needs the right to {verb}{where}, which comes with the {named}{added}.{instead}"
+    return f"Permission required: {verb}{where}. Granted to the {named}{added}.{instead}"
 
 
 def token_permission_message(verb: Verb, destination: Any, held: str) -> str:

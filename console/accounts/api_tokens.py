@@ -38,17 +38,19 @@ def create_token(
     """A new token and its text, which is told this once. Raises RequestRefused, InvalidDestination."""
     name, wanted = name.strip(), list(dict.fromkeys(verbs))
     if not name or len(name) > 100:
-        raise RequestRefused("name: say in 1 to 100 characters what the token is for")
+        raise RequestRefused("name: Enter 1 to 100 characters.")
     if not 1 <= days <= MAX_DAYS:
-        raise RequestRefused(f"days: a token lives 1 to {MAX_DAYS} days, not {days}")
+        raise RequestRefused(f"days: Must be a whole number from 1 to {MAX_DAYS}.")
     if unknown := [each for each in wanted if each.upper() not in Verb.__members__]:
-        raise RequestRefused(f"verbs: {', '.join(unknown)} is none of {', '.join(verb.name.lower() for verb in Verb)}")
+        raise RequestRefused(
+            f"verbs: Unknown permission {', '.join(unknown)}. Known: {', '.join(verb.name.lower() for verb in Verb)}."
+        )
     if lacking := [each for each in wanted if not has_permission(user, Verb[each.upper()])]:
-        raise RequestRefused(f"verbs: {user} has no right to {', '.join(lacking)}")
+        raise RequestRefused(f"verbs: {user} does not have the permission {', '.join(lacking)}.")
     if not wanted:
-        raise RequestRefused("verbs: a token without any right is good for nothing")
+        raise RequestRefused("verbs: Select at least one permission.")
     if active_tokens(user).count() >= MAX_TOKENS:
-        raise RequestRefused(f"{user} has {MAX_TOKENS} tokens: revoke one first")
+        raise RequestRefused(f"{user} has {MAX_TOKENS} tokens, the maximum. Revoke one first.")
     text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     patterns = [str(Scope.parse(each)) for each in scopes if each.strip()]
     token = ApiToken.objects.create(
@@ -73,7 +75,7 @@ def create_and_record(
         require(request, Verb.USERS)
         user = User.objects.filter(username=name_of_user, is_active=True).first()
         if user is None:
-            raise RequestRefused(f"user: there is no active user {name_of_user!r}")
+            raise RequestRefused(f"user: Active user {name_of_user!r} not found.")
     with trail.recording(request, "make token", f"user {user.get_username()}") as change:
         token, text = create_token(user, name, verbs, scopes, days, request.user.get_username())
         change.after = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes, "days": days}

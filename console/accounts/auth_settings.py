@@ -37,7 +37,7 @@ class AuthSettings:
         issuer = variables.get("SLUICE_OIDC_ISSUER", "").rstrip("/")
         client_id = variables.get("SLUICE_OIDC_CLIENT_ID", "")
         if issuer and not client_id:
-            raise ConfigurationRefused("SLUICE_OIDC_ISSUER needs SLUICE_OIDC_CLIENT_ID")
+            raise ConfigurationRefused("SLUICE_OIDC_ISSUER requires SLUICE_OIDC_CLIENT_ID")
         return AuthSettings(
             issuer=issuer,
             client_id=client_id,
@@ -69,7 +69,7 @@ class AuthSettings:
 def _groups(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if wrong := [theirs for theirs, separator, ours in pairs if not (separator and theirs.strip() and ours.strip())]:
-        raise ConfigurationRefused(f"SLUICE_OIDC_GROUPS is THEIRS=OURS,...: {wrong[0]!r} is no such pair")
+        raise ConfigurationRefused(f"SLUICE_OIDC_GROUPS: {wrong[0]!r} is not a pair THEIRS=OURS")
     return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
 
 
@@ -78,11 +78,13 @@ def _roles(text: str) -> frozenset[Role]:
         return frozenset(Role)
     names = {part.strip() for part in text.split(",") if part.strip()}
     if wrong := names - set(Role):
-        raise ConfigurationRefused(f"SLUICE_SECOND_FACTOR is `all` or roles: {', '.join(sorted(wrong))} is none")
+        raise ConfigurationRefused(
+            f"SLUICE_SECOND_FACTOR: unknown role {', '.join(sorted(wrong))}; use `all` or role names"
+        )
     return frozenset(map(Role, names))
 
 
 def _hours(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 24 * 365:
-        raise ConfigurationRefused(f"SLUICE_SESSION_HOURS is a number of hours from 1 to 8760, not {text!r}")
+        raise ConfigurationRefused(f"SLUICE_SESSION_HOURS must be a whole number from 1 to 8760, not {text!r}")
     return int(text)

@@ -68,13 +68,13 @@ def find(kind: str, name: str, scopes: Iterable[str] = ()) -> PermissionHolder:
     if kind == ROLE:
         assignment = users.build_assignment(name, scopes, ())
         return PermissionHolder(kind, name, ((assignment.grant, f"role {name}"),), tuple(assignment.scopes))
-    raise RequestRefused(f"{kind!r} has no rights: expected one of {', '.join(KINDS)}")
+    raise RequestRefused(f"Unknown kind {kind!r}. Use one of {', '.join(KINDS)}.")
 
 
 def _existing(model: type[User | Group], field: str, name: str) -> User | Group:
     found = model.objects.filter(**{field: name}).first()
     if found is None:
-        raise RequestRefused(f"there is no {model.__name__.lower()} {name!r}")
+        raise RequestRefused(f"{model.__name__} {name!r} not found.")
     return found
 
 

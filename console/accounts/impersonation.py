@@ -33,7 +33,7 @@ MINUTES = 30
 #: Key in the session of who impersonates; it stays after the end until a page has said that it ended.
 KEY = "seen_as"
 #: What may be sent meanwhile, by the names of addresses: the ways out.
-EXIT_URL_NAMES = frozenset({"stop-seeing-as", "logout", "account_logout"})
+EXIT_URL_NAMES = frozenset({"impersonate-end", "logout", "account_logout"})
 #: The key of no user in the database: theirs is what a group or a role owns.
 NO_USER_ID = 0
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -73,7 +73,7 @@ def impersonated_name(user: AnyUser) -> str:
 def begin(session: SessionBase, holder: PermissionHolder) -> None:
     """See the console as this holder does from the next request on. Raises RequestRefused."""
     if not any(grant.allows(Verb.SEE) for grant in holder.grants):
-        raise RequestRefused(f"the {holder.description} sees nothing of the console")
+        raise RequestRefused(f"The {holder.description} has no permission to view the console.")
     until = time.time() + MINUTES * 60
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
     _notify_sockets(session)
@@ -157,7 +157,7 @@ def refuse_changes(request: HttpRequest) -> None:
         reason = f"Viewing as {seen} is read-only. Stop viewing as {seen} to make changes."
     elif was_seen:
         end(request)
-        reason = f"Impersonation of the {was_seen} has ended and nothing was changed. You are back in your own account."
+        reason = f"Impersonation of the {was_seen} ended. Nothing was changed. You are back in your own account."
     else:
         return
     trail.record_denied(request, "change", request.path, reason)
@@ -187,7 +187,7 @@ class ImpersonationMiddleware:
         refuse_changes(request)
         seen = impersonated_name(request.user)
         if seen and not hasattr(view, "verb"):
-            raise PermissionDenied(f"This is one's own: it is not shown to who sees the console as the {seen}.")
+            raise PermissionDenied(f"Personal pages are not available while viewing as {seen}.")
 
 
 def impersonation_middleware(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:

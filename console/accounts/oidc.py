@@ -41,15 +41,15 @@ class VerifyingOidcAdapter(OpenIDConnectOAuth2Adapter):
             raise OAuth2Error("the provider sent no identity token")
         claims = self._decode_id_token(app, raw)
         if claims.get("nonce") != request.session.pop(NONCE, None):
-            raise OAuth2Error("the identity token is not the one that was asked for")
+            raise OAuth2Error("the identity token does not match the request (nonce)")
         told = self._fetch_user_info(token.token) if "userinfo_endpoint" in self.openid_config else {}
         if told and told.get("sub") != claims["sub"]:
-            raise OAuth2Error("the provider tells of somebody else than its identity token")
+            raise OAuth2Error("the user information and the identity token name different users")
         return self.get_provider().sociallogin_from_response(request, {"userinfo": {**told, **claims}})
 
     def _decode_id_token(self, app: Any, id_token: str) -> dict[str, Any]:
         if jwtkit.jwt.get_unverified_header(id_token).get("alg") not in ALGORITHMS:
-            raise OAuth2Error("the identity token is not signed as it should be")
+            raise OAuth2Error("the signature of the identity token is not valid")
         return jwtkit.verify_and_decode(
             credential=id_token,
             keys_url=self.openid_config["jwks_uri"],
@@ -70,14 +70,14 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
         theirs = _listed(claims.get(identity.groups_claim))
         ours = {group for each, group in identity.groups.items() if each in theirs}
         if identity.groups and not ours:
-            _deny_login(request, name, "You are in no group that may come in here.")
+            _deny_login(request, name, "Your account is not in a group with access to this console.")
         if sociallogin.is_existing:
             if not sociallogin.user.is_active:
-                _deny_login(request, name, "Your account is closed.")
+                _deny_login(request, name, "Your account is disabled.")
             _set_groups(request, sociallogin.user, ours)
         elif not name or User.objects.filter(username__iexact=name).exists():
-            why = f"There is a user {name} already, with a password." if name else "The provider told no name."
-            _deny_login(request, name, f"{why} An admin can help.")
+            why = f"The user {name} already exists, with a password." if name else "The provider sent no user name."
+            _deny_login(request, name, f"{why} Contact an administrator.")
         else:
             sociallogin.user.username = name[:150]
             sociallogin.state["groups"] = sorted(ours)
@@ -159,5 +159,5 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 def _provider(request: HttpRequest, provider_id: str) -> Any:
     if not settings.IDENTITY.issuer or provider_id != PROVIDER:
-        raise Http404("There is no such single sign-on.")
+        raise Http404("Single sign-on provider not found.")
     return VerifyingOidcAdapter(request, provider_id).get_provider()

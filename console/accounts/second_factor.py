@@ -51,7 +51,7 @@ class SecondFactorMiddleware:
         name = request.resolver_match.url_name if request.resolver_match else ""
         if name in EXEMPT_URL_NAMES or not lacks_second_factor(request.user, request.session):
             return None
-        messages.warning(request, "Your role needs a second factor: set one up to go on.")
+        messages.warning(request, "Your role requires two-factor authentication. Set it up to continue.")
         return redirect("mfa_activate_totp")
 
 

@@ -44,7 +44,7 @@ def create_user(name: str, email: str = "") -> User:
     except ValidationError as error:
         raise RequestRefused(" ".join(error.messages)) from error
     except IntegrityError as error:
-        raise RequestRefused(f"there is a user {name!r} already") from error
+        raise RequestRefused(f"User {name!r} already exists.") from error
     return user
 
 
@@ -73,7 +73,7 @@ def set_active(user: User, is_active: bool) -> None:
 def reset_second_factor(user: User) -> None:
     """Take away a second factor that its user lost, with its recovery codes. Raises RequestRefused."""
     if not user.authenticator_set.all().delete()[0]:
-        raise RequestRefused(f"{user} has no second factor")
+        raise RequestRefused(f"{user} does not use two-factor authentication")
 
 
 def unlock(user: User) -> int:
@@ -90,12 +90,12 @@ def build_assignment(role: str, scopes: Iterable[str], extras: Iterable[str]) ->
         raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
     patterns = list(dict.fromkeys(str(Scope.parse(text)) for text in scopes if text.strip()))
     if patterns and role in UNSCOPED_ROLES:
-        raise RequestRefused(f"the role {role} is for everything: it takes no scopes")
+        raise RequestRefused(f"The role {role} cannot be limited to a scope.")
     if len(patterns) > MAX_SCOPES:
-        raise RequestRefused(f"an assignment has at most {MAX_SCOPES} scopes: use patterns")
+        raise RequestRefused(f"A role assignment can have at most {MAX_SCOPES} scopes. Use patterns.")
     wanted = sorted(set(extras))
     if wrong := [each for each in wanted if each.upper() not in {verb.name for verb in EXTRAS.get(Role(role), ())}]:
-        raise RequestRefused(f"the role {role} cannot be given {', '.join(wrong)} as well")
+        raise RequestRefused(f"The permission {', '.join(wrong)} cannot be added to the role {role}.")
     return Assignment(role=role, scopes=patterns, extras=wanted)
 
 
@@ -106,7 +106,7 @@ def assign_role(holder: RoleHolder, assignment: Assignment) -> Assignment:
     else:
         assignment.user = holder
     if any(each.grant == assignment.grant for each in holder.assignments.all()):
-        raise RequestRefused(f"{holder} has exactly this already")
+        raise RequestRefused(f"{holder} already has this role with this scope.")
     assignment.save()
     return assignment
 
@@ -127,9 +127,9 @@ def create_group(name: str) -> Group:
     """A group without roles and members. Raises RequestRefused."""
     name = name.strip()[:150]
     if not name:
-        raise RequestRefused("Give the group a name.")
+        raise RequestRefused("Enter a group name.")
     if Group.objects.filter(name=name).exists():
-        raise RequestRefused(f"There is a group {name} already.")
+        raise RequestRefused(f"Group {name} already exists.")
     return Group.objects.create(name=name)
 
 
@@ -153,7 +153,7 @@ def require_remaining_admin() -> Iterator[None]:
         list(Assignment.objects.select_for_update().filter(role=Role.ADMIN).values_list("id", flat=True))
         yield
         if not admins().exists():
-            raise RequestRefused("this is the last admin: give somebody else the role first")
+            raise RequestRefused("Cannot remove the last admin. Assign the role to another user first.")
 
 
 # -- in words
@@ -171,5 +171,5 @@ def audit_state(holder: RoleHolder) -> dict[str, Any]:
 def describe_grant(grant: RoleGrant) -> str:
     """`support for orders.>, with bulk`"""
     where = f" for {', '.join(map(str, grant.scopes))}" if grant.scopes else ""
-    more = f", may also {', '.join(sorted(grant.extras))}" if grant.extras else ""
+    more = f", with permission to {', '.join(sorted(grant.extras))}" if grant.extras else ""
     return f"{grant.role}{where}{more}"

@@ -25,18 +25,18 @@ from console.routing.api import definitions, drafts, preview
 from console.topology.api import networks, nodes
 
 DESCRIPTION = """
-All that the console does, for programs. Send a token that was made under **Tokens** as
+REST API for all console operations. Create a token under **API tokens** and send it as
 `Authorization: Bearer sluice_...`; a browser's session works too, with its CSRF token where something changes.
 
 Errors are problem documents (`application/problem+json`): `status`, `detail`, and in `errors` each input with the rule
-it breaks. Every change stands in the audit trail.
+it breaks. Every change is recorded in the audit log.
 
 A name in an address is one segment. Write `/` in it as `~1` (or `%2F`), `~` as `~0`, and, where the whole name is `.`
 or `..`, each dot as `~2`; percent-encode the rest: `/api/v1/queues/in~1eu/messages` has those of the queue `in/eu`.
 Destinations and subscriptions say their own address in `href`.
 """
 #: The same where a name is asked for.
-SEGMENT = "One segment: `/` is written `~1` (or `%2F`), `~` is `~0`, the dots of `.` and `..` are `~2`."
+SEGMENT = "One path segment. Write `/` as `~1` (or `%2F`), `~` as `~0`, and the dots of `.` and `..` as `~2`."
 _NAME = re.compile(r"\{name:(\w+)\}")
 
 

@@ -37,7 +37,9 @@ def record_operation(sender: Any, operation: CliOperation, **kwargs: Any) -> Non
     try:
         trail.record(actor, operation.verb, operation.object, outcome, detail, change)
     except DatabaseError as failure:
-        logger.error("not in the audit trail (%s): %s %s %s", failure, actor.who, operation.verb, operation.object)
+        logger.error(
+            "not written to the audit log (%s): %s %s %s", failure, actor.who, operation.verb, operation.object
+        )
 
 
 def _user() -> str:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from django.db import models
 
+#: Outcomes as pages show them.
+OUTCOME_LABELS = {
+    "done": "Done",
+    "asked": "Awaiting approval",
+    "denied": "Denied",
+    "refused": "Rejected",
+    "failed": "Failed",
+}
+
 
 class AuditEntry(models.Model):
     """One thing somebody did or was not allowed to do. Written once, never changed."""
@@ -45,3 +54,13 @@ class AuditEntry(models.Model):
             models.Index(fields=["action", "-id"], name="audit_by_action"),
             models.Index(fields=["outcome", "-id"], name="audit_by_outcome"),
         ]
+
+    @property
+    def outcome_label(self) -> str:
+        """The outcome as pages show it."""
+        return OUTCOME_LABELS.get(self.outcome, self.outcome)
+
+    @property
+    def badge_class(self) -> str:
+        """The CSS class of the outcome's badge."""
+        return {"done": "badge-good", "denied": "badge-look", "asked": "badge-look"}.get(self.outcome, "badge-act")

@@ -85,7 +85,7 @@ def record(
     """Write one entry."""
     by, change = actor if isinstance(actor, AuditActor) else AuditActor.of(actor), change or AuditChange()
     if by.seen_as:
-        detail = f"{detail} (the console seen as the {by.seen_as})".lstrip()
+        detail = f"{detail} (viewing as the {by.seen_as})".lstrip()
     AuditEntry.objects.create(
         who=by.who[:150],
         address=by.address[:64],

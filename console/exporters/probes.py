@@ -20,7 +20,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 when the store, the database and a broker node are there, else 503; says of each how it is."""
-    found = {"store": _store(), "database": _database(), "node": "not asked: the store does not answer"}
+    found = {"store": _store(), "database": _database(), "node": "not checked: the store is unavailable"}
     if found["store"] == "ok":
         found["node"] = _node()
     is_ready = all(each == "ok" for each in found.values())

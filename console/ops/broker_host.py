@@ -104,7 +104,7 @@ class Authenticator:
         if self._clock() < until:
             return principal
         if self._guesses.acquire(f"{login}\n{address}"):
-            logger.warning("too many passwords are tried for %r from %s", login, address)
+            logger.warning("too many passwords tried for %r from %s", login, address)
             return None
         principal = await sync_to_async(self._check, thread_sensitive=False)(login, passcode)
         if len(self._answers) >= self.MAX_ANSWERS:

@@ -112,14 +112,14 @@ class DemoResult:
         billed, shipped, printed, audited = (self.done[pool.name] for pool in (BILLING, SHIPPING, PRINTING, AUDIT))
         return " ".join(
             [
-                f"In {self.seconds:.0f} s the shop published {self.orders} orders to the topic VirtualTopic.Orders.",
-                f"Billing took {billed} and refused {self.refused} with an expired card:",
-                f"those are dead letters in {DEAD_LETTERS}, but for what somebody sent again meanwhile.",
-                f"Shipping took {shipped}, and {printed} invoices were printed from the queue Invoices.",
-                f"Audit, which is too slow, took {audited} and left {self.orders - audited}",
-                "in Consumer.Audit.VirtualTopic.Orders. Look at Queues in the console: browse the backlog and the dead",
-                "letters, filter them with a selector such as card = 'expired' or amount > 1000;",
-                "and start the analysis of traffic by destination.",
+                f"In {self.seconds:.0f} s the demo published {self.orders} orders to the topic VirtualTopic.Orders.",
+                f"Billing acknowledged {billed} and rejected {self.refused} with an expired card.",
+                f"The rejected ones are dead letters in {DEAD_LETTERS}, except those resubmitted in the meantime.",
+                f"Shipping acknowledged {shipped}. {printed} invoices were consumed from the queue Invoices.",
+                f"Audit, a slow consumer, acknowledged {audited} and left a backlog of {self.orders - audited}",
+                "in Consumer.Audit.VirtualTopic.Orders. In the console, open Queues, browse the backlog and the dead",
+                "letters, filter them with a selector such as card = 'expired' or amount > 1000,",
+                "and run the traffic analysis.",
             ]
         )
 
@@ -185,7 +185,7 @@ class ErrorListener(stomp.ConnectionListener):
         self._business = business
 
     def on_error(self, frame: Frame) -> None:
-        self._business.trouble = f"the broker refused: {frame.headers.get('message') or frame.body}"
+        self._business.trouble = f"the broker rejected a message: {frame.headers.get('message') or frame.body}"
 
     def on_disconnected(self) -> None:
         if not self._business.closing.is_set():

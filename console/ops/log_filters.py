@@ -15,6 +15,6 @@ class DisallowedHostFilter(logging.Filter):
         """See logging.Filter."""
         about = getattr(getattr(record, "request", None), "META", {})
         host, address = ascii(about.get("HTTP_HOST", ""))[:MAX_HOST], about.get("REMOTE_ADDR", "unknown")
-        record.msg = f"request from {address} for host {host} refused: SLUICE_HOSTS does not name it"
+        record.msg = f"request from {address} for host {host} rejected: the host is not in SLUICE_HOSTS"
         record.args, record.exc_info, record.exc_text = (), None, None
         return True

@@ -37,7 +37,7 @@ class MailServer:
         except ValueError:
             host, port = None, None
         if not host or found.scheme not in _PORTS:
-            raise ConfigurationRefused(f"SLUICE_MAIL is no address of a mail server: expected {_FORM}")
+            raise ConfigurationRefused(f"SLUICE_MAIL is not the URL of a mail server. Expected: {_FORM}")
         is_secure = found.scheme == SECURE
         return MailServer(
             host=host,

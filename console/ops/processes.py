@@ -128,11 +128,11 @@ def port_problems(bind: str, wanted: list[PortUse]) -> Iterator[str]:
     """A sentence for every port that cannot be had, saying how to move it."""
     users: dict[int, str] = {}
     for port in wanted:
-        way_out = f"set {port.variable} to another one"
+        way_out = f"set {port.variable} to another port"
         if port.number in users:
-            yield f"port {port.number} is meant for both {users[port.number]} and {port.use}: {way_out}"
+            yield f"port {port.number} is configured for both {users[port.number]} and {port.use}: {way_out}"
         elif trouble := _port_problem(bind, port.number):
-            yield f"port {port.number} on {bind}, meant for {port.use}, {trouble}: {way_out}"
+            yield f"port {port.number} on {bind}, configured for {port.use}, {trouble}: {way_out}"
         users.setdefault(port.number, port.use)
 
 

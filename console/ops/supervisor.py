@@ -45,8 +45,8 @@ class ProcessSpec:
     start when it says yes, and have ended before it is asked to end. It must not wait long for its answer. They wait
     for ever for one that they cannot do without (`is_needed`), and STILL_SECONDS for any other; such a one gets its
     grace also when everything is to stop at once. One that keeps nothing (`is_disposable`) is given no longer because
-    the machine is busy, which it may be with this one. Lines with what it says of itself alone (`hidden_lines`) stand in its
-    log and are not shown.
+    the machine is busy, which it may be with this one. Lines with what it says of itself alone (`hidden_lines`)
+    stand in its log and are not shown.
     """
 
     name: str
@@ -140,10 +140,14 @@ class SupervisedProcess:
             return True
         if now >= self._tell_again:
             self._was_slow, self._tell_again = True, now + STILL_SECONDS
-            others = "those after it wait for it" if self.part.is_needed else "those after it start meanwhile"
+            others = (
+                "the processes after it are waiting"
+                if self.part.is_needed
+                else "the processes after it are being started"
+            )
             self._say(
-                f"{self.part.name} is still starting after {now - self.born:.0f} s ({_busy()}): it goes on by itself, "
-                f"{others}, and {self.log.path} has its own words"
+                f"{self.part.name} is still starting after {now - self.born:.0f} s ({_busy()}): it continues, "
+                f"{others}, see {self.log.path}"
             )
         return self._was_slow and not self.part.is_needed
 
@@ -165,11 +169,11 @@ class SupervisedProcess:
             in_a_hurry = hurry and not self.part.is_needed
             if not self._is_killed and (in_a_hurry or waited > self._patience):
                 self._is_killed = True
-                self._say(f"{self.part.name} does not end: killed")
+                self._say(f"{self.part.name} did not stop and was killed")
                 self.kill()
             elif time.monotonic() >= self._tell_again:
                 self._tell_again = time.monotonic() + STILL_SECONDS
-                self._say(f"{self.part.name} is still ending after {waited:.0f} s ({_busy()})")
+                self._say(f"{self.part.name} is still stopping after {waited:.0f} s ({_busy()})")
             return False
         self.kill()
         return True
@@ -204,7 +208,7 @@ class SupervisedProcess:
         self._deaths = 1 if now - self._started_at > STEADY_SECONDS else self._deaths + 1
         delay = restart_delay(self._deaths)
         self._due = now + delay
-        self._say(f"{self.part.name} {_end(self.process.returncode)}; it starts again in {delay:g} s")
+        self._say(f"{self.part.name} {_end(self.process.returncode)}; restarting in {delay:g} s")
         self.process = None
 
 

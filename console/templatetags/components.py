@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django import template
 from django.template.loader import render_to_string
-from django.utils.safestring import SafeString
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
@@ -54,3 +56,17 @@ def table_head(*labels: str) -> SafeString:
 def error_note(text: object) -> dict[str, object]:
     """{% error_note error %}: render an error above a form; nothing where there is none."""
     return {"text": text}
+
+
+@register.simple_tag(takes_context=True)
+def tab_link(context: template.Context, page: str, label: str) -> SafeString:
+    """{% tab_link "users" "Users" %}: render the link to a page as a tab, marked where it is the current page."""
+    url = reverse(page)
+    current = mark_safe(' aria-current="page"') if context["request"].path == url else ""
+    return format_html('<a class="chip" href="{}"{}>{}</a>', url, current, label)
+
+
+@register.inclusion_tag("accounts/permission_cell.html")
+def permission_cell(label: str, state: str) -> dict[str, str]:
+    """{% permission_cell "viewer" "masked" %}: render a cell with a permission: yes, masked, extra or no."""
+    return {"label": label, "state": state}

@@ -44,5 +44,5 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
         "bell": SimpleLazyObject(
             lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Verb.SEE) else {}
         ),
-        "rail": SimpleLazyObject(lambda: navigation_for(rights, request.path)),
+        "navigation": SimpleLazyObject(lambda: navigation_for(rights, request.path)),
     }

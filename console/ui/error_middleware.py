@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 #: What a branch of the broker's errors is to a browser; the first that fits counts.
 _RESPONSES: tuple[tuple[type[BrokerError], int, str], ...] = (
-    (DestinationNotFound, 404, "There is no such destination"),
-    (StoreUnavailable, 503, "The broker cannot be reached"),
-    (BrokerError, 409, "The broker refused this"),
+    (DestinationNotFound, 404, "Destination not found"),
+    (StoreUnavailable, 503, "Broker unavailable"),
+    (BrokerError, 409, "Request rejected by the broker"),
 )
 
 

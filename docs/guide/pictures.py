@@ -76,7 +76,7 @@ def log_in(page: Page, url: str, password: str) -> None:
     page.goto(f"{url}/login/")
     page.get_by_label("User name").fill("admin")
     page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{url}/")
 
 

@@ -124,7 +124,7 @@ def log_in(page: Page, site: Site, role: str) -> None:
     page.goto(f"{site.url}/login/")
     page.get_by_label("User name").fill(role)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{site.url}/")
 
 

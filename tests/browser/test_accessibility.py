@@ -50,7 +50,7 @@ def test_the_palette_opens_and_leads_to_a_page_by_keyboard_alone(page_of):
     page = page_of("admin", forgiven="htmx:")
     page.keyboard.press("Control+k")
     page.keyboard.type("audit")
-    expect(page.get_by_role("option", selected=True)).to_contain_text("Audit trail")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Audit log")
     assert barriers(page, RULES) == ""
     page.keyboard.press("Enter")
     page.wait_for_url("**/audit/")

@@ -58,7 +58,7 @@ def sign_in(page, user: str) -> None:
     page.wait_for_url("**/login/**")
     page.get_by_label("User name").fill(user)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
 
 
 def fill_message(page, site) -> None:

@@ -133,7 +133,7 @@ def page(sluice):
         page.goto(f"{site(sluice)}/login/")
         page.get_by_label("User name").fill("admin")
         page.get_by_label("Password").fill(sluice.password)
-        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/")
         yield page
         browser.close()
@@ -318,7 +318,7 @@ def test_ctrl_c_ends_every_process_and_the_next_start_finds_it_all_again(sluice)
     spark_server(sluice).suspend()  # as one that is busy with nothing but its garbage: it does not end when asked
     sluice.process.send_signal(signal.SIGINT)
     assert sluice.process.wait(STOP_SECONDS) == 0, sluice.output.read_text()
-    assert re.findall(r"(\S+) does not end: killed", sluice.output.read_text()) == ["spark"]
+    assert re.findall(r"(\S+) did not stop and was killed", sluice.output.read_text()) == ["spark"]
     assert [each.pid for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
 
     started = time.monotonic()

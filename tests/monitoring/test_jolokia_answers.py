@@ -196,7 +196,7 @@ def test_list_describes_beans_down_to_a_depth():
         "type": "boolean", "desc": "Paused", "rw": False, "r": True, "w": False, "is": True,
     }  # fmt: skip
     assert [len(each["args"]) for each in described["op"]["browse"]] == [0, 1]
-    assert described["op"]["purge"] == {"args": [], "ret": "void", "desc": "remove all messages"}
+    assert described["op"]["purge"] == {"args": [], "ret": "void", "desc": "purge all messages"}
     assert described["class"] == "org.apache.activemq.broker.jmx.QueueView"
 
 

@@ -185,7 +185,7 @@ def test_the_terminal_does_not_tell_of_the_tabs_of_browsers(tmp_path):
 def test_what_others_cannot_do_without_is_waited_for_however_slowly_it_starts(started):
     run = started("slow", "needed")
     until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
-    assert "those after it wait for it" in run.said
+    assert "the processes after it are waiting" in run.said
     assert len(run.family()) == 1, "those that need it are not started"
     (run.folder / "go").touch()
     run.until_said("all are ready")
@@ -194,7 +194,7 @@ def test_what_others_cannot_do_without_is_waited_for_however_slowly_it_starts(st
 def test_what_others_can_do_without_is_said_to_start_slowly_and_waited_for_no_longer(started):
     run = started("slow")
     run.until_said("its child is")
-    assert "those after it start meanwhile" in run.said
+    assert "the processes after it are being started" in run.said
     until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
     assert "all are ready" not in run.said
     (run.folder / "go").touch()
@@ -226,7 +226,7 @@ def test_a_killed_part_is_started_again(started):
     run.until_said("all are ready")
     first = run.child(0)
     os.kill(first, signal.SIGKILL)
-    run.until_said("first was killed by SIGKILL; it starts again in 0.1 s")
+    run.until_said("first was killed by SIGKILL; restarting in 0.1 s")
     until(lambda: run.said.count("first says hello") == 2, "it says hello again")
     assert first not in run.family()
 
@@ -250,7 +250,7 @@ def test_a_signal_stops_everything_even_what_will_not_end(started, number):
     assert run.process.wait(PATIENCE) == 0
     assert len(family) == 4
     assert [pid for pid in family if not gone(pid)] == []
-    assert run.said.index("stubborn does not end: killed") < run.said.index("first says goodbye")
+    assert run.said.index("stubborn did not stop and was killed") < run.said.index("first says goodbye")
     assert run.said.endswith("stopped\n")
 
 
@@ -263,7 +263,7 @@ def test_a_second_signal_stops_without_grace(started):
     assert run.process.poll() is None
     run.process.terminate()
     assert run.process.wait(PATIENCE) == 0
-    assert "stubborn does not end: killed" in run.said
+    assert "stubborn did not stop and was killed" in run.said
 
 
 def test_what_others_cannot_do_without_ends_in_its_own_time_however_often_one_asks(started):
@@ -274,7 +274,7 @@ def test_what_others_cannot_do_without_ends_in_its_own_time_however_often_one_as
         run.process.terminate()
         time.sleep(0.1)
     assert run.process.wait(PATIENCE) == 0
-    assert "stubborn does not end: killed" in run.said
+    assert "stubborn did not stop and was killed" in run.said
     assert "first does not end" not in run.said
     assert "first says goodbye" in run.said
 
@@ -330,7 +330,7 @@ def test_a_taken_port_is_named_with_the_variable_that_moves_it():
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
         troubles = list(port_problems("127.0.0.1", [PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")]))
-    sentence = f"port {taken} on 127.0.0.1, meant for STOMP, is taken: set SLUICE_STOMP_PORT to another one"
+    sentence = f"port {taken} on 127.0.0.1, configured for STOMP, is taken: set SLUICE_STOMP_PORT to another port"
     assert troubles == [sentence]
     assert list(port_problems("127.0.0.1", [PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")])) == []
 
@@ -340,7 +340,7 @@ def test_one_port_for_two_uses_is_refused():
         free = holder.getsockname()[1]
     wanted = [PortUse(free, "the console", "SLUICE_PORT"), PortUse(free, "STOMP", "SLUICE_STOMP_PORT")]
     assert list(port_problems("127.0.0.1", wanted)) == [
-        f"port {free} is meant for both the console and STOMP: set SLUICE_STOMP_PORT to another one"
+        f"port {free} is configured for both the console and STOMP: set SLUICE_STOMP_PORT to another port"
     ]
 
 

@@ -21,7 +21,7 @@ router = Router(tags=["people"])
 class MaskingRuleFields(BaseModel):
     """What a rule masks, and for whom."""
 
-    role: str = Field("", description="Empty: every one")
+    role: str = Field("", description="Empty for all roles")
     scope: str = Field(">", max_length=500)
     place: str = Field(description="`json`, `header` or `body`")
     pattern: str = Field("", max_length=500)

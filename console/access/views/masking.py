@@ -24,15 +24,15 @@ from console.messages.body_format import render_body
 
 #: What the form calls places and actions.
 PLACES = [
-    (MaskTarget.JSON, "a value in a JSON body", "$.customer.card, or $..card at any depth, $.lines[*].price"),
-    (MaskTarget.HEADER, "a header or property", "card*, with * and ?"),
-    (MaskTarget.BODY, "text in the body", r"a regular expression: \b\d{13,19}\b"),
+    (MaskTarget.JSON, "JSON value", "$.customer.card, or $..card at any depth, $.lines[*].price"),
+    (MaskTarget.HEADER, "Header or property", "card*, with * and ?"),
+    (MaskTarget.BODY, "Body text", r"regular expression: \b\d{13,19}\b"),
 ]
 ACTIONS = [
-    (MaskAction.REMOVE, "remove it"),
-    (MaskAction.REPLACE, "replace it"),
-    (MaskAction.LAST4, "show its last four characters"),
-    (MaskAction.SHOW, "show it to a role that reads bodies masked"),
+    (MaskAction.REMOVE, "Remove"),
+    (MaskAction.REPLACE, "Replace"),
+    (MaskAction.LAST4, "Show last four characters"),
+    (MaskAction.SHOW, "Show (to roles that see masked bodies)"),
 ]
 SAMPLE_HEADERS = "region: eu\ncustomer: 4711"
 SAMPLE_BODY = '{"order": 4711, "customer": {"name": "Ada", "card": "4111111111111111"}}'
@@ -66,7 +66,7 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
             rule = MaskRule.parse(*(typed[name] for name in FIELDS[:-1]))
             if "test" not in request.POST:
                 masking_admin.save_rule(request, existing, typed)
-                messages.success(request, "The rule is in force.")
+                messages.success(request, "Masking rule saved and enabled.")
                 return redirect("masking")
             context["result"] = _result(request, rule, existing)
         except BrokerError as error:
@@ -119,6 +119,6 @@ def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
     """Switch a rule on or off, put it before others, delete it."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
     if action not in CHANGES:
-        raise Http404(f"{action} is nothing one can do to a rule.")
+        raise Http404(f"Unknown action: {action}.")
     masking_admin.change_rule(request, rule, action)
     return redirect("masking")

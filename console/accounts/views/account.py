@@ -77,7 +77,7 @@ def revoke_sessions(request: HttpRequest) -> HttpResponse:
         change.after = {"sessions": len(others)}
         for each in others:
             each.end()
-    messages.success(request, "You are logged in here only.")
+    messages.success(request, "Signed out of all other sessions.")
     return redirect("account")
 
 
@@ -91,7 +91,7 @@ class ChangePassword(PasswordChangeView):
         """Keep it and say so in the trail."""
         with trail.recording(self.request, "change password", f"user {self.request.user}"):
             response = super().form_valid(form)
-        messages.success(self.request, "Your password is changed. Other sessions of yours have ended.")
+        messages.success(self.request, "Password changed. Your other sessions are signed out.")
         return response
 
 

@@ -70,5 +70,5 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     """End a token of one's own; of whoever may manage users, any."""
     token = get_object_or_404(ApiToken, pk=token_id, revoked=None)
     service.revoke_and_record(request, token)
-    messages.success(request, f"The token {token.name} opens nothing any more.")
+    messages.success(request, f"Token {token.name} revoked.")
     return redirect("tokens")

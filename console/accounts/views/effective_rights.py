@@ -90,7 +90,7 @@ def _destinations(holder: PermissionHolder, request: HttpRequest) -> TablePage[D
         columns=(
             TableColumn("name", "Destination", lambda each: each.name.lower()),
             *(
-                TableColumn(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"The right to {verb}")
+                TableColumn(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"Permission: {verb}")
                 for verb in DESTINATION_VERBS
             ),
         ),

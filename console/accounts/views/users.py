@@ -21,7 +21,7 @@ from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.models import Assignment
 from console.access.permissions import Verb, permission_required
-from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED_ROLES, Role
+from console.access.roles import EXTRAS, MASKED_ROLES, ROLES_BY_VERB, UNSCOPED_ROLES, Role
 from console.accounts import effective_rights
 from console.accounts import users as accounts
 from console.accounts.encryption import decrypt, encrypt
@@ -33,6 +33,8 @@ PAGE_SIZE = 50
 #: In the session, until the next page of a user: what that page shows once.
 SECRET = "shown_once"
 #: What the list can be narrowed to.
+STATE_LABELS = {"": "All", "active": "Active", "closed": "Disabled"}
+SORT_LABELS = {"username": "Name", "-last_login": "Last sign-in", "-date_joined": "Newest"}
 STATES = {"": Q(), "active": Q(is_active=True), "closed": Q(is_active=False)}
 SORTS = ("username", "-username", "last_login", "-last_login", "date_joined", "-date_joined")
 
@@ -62,6 +64,8 @@ def users(request: HttpRequest) -> HttpResponse:
         "sort": sort,
         "roles": list(Role),
         "query": query.urlencode(),
+        "states": STATE_LABELS.items(),
+        "sorts": SORT_LABELS.items(),
         "total": User.objects.count(),
     }
     return render(request, "accounts/users.html", context)
@@ -89,7 +93,10 @@ def new_user(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             user, secret = _created(request)
-            messages.success(request, f"{user} can log in now." if secret["password"] else f"{user} is invited.")
+            messages.success(
+                request,
+                f"User {user} created." if secret["password"] else f"User {user} created. Send the invitation link.",
+            )
             return _shown_once(request, user, secret)
         except BrokerError as error:
             context["error"] = str(error)
@@ -191,7 +198,7 @@ def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse
     """Close, open, unlock, reset the password or the second factor, set the groups."""
     person = get_object_or_404(User, pk=user_id)
     if action not in USER_ACTIONS:
-        raise Http404(f"{action} is nothing one can do to a user.")
+        raise Http404(f"Unknown action: {action}.")
     words, act, done = USER_ACTIONS[action]
     secret = None
     try:
@@ -220,21 +227,21 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
     "close": (
         "close account",
         lambda request, person: accounts.set_active(person, False),
-        "The account of {} is closed.",
+        "Account {} disabled.",
     ),
-    "open": ("open account", lambda request, person: accounts.set_active(person, True), "The account of {} is open."),
+    "open": ("open account", lambda request, person: accounts.set_active(person, True), "Account {} enabled."),
     "unlock": (
         "unlock account",
         lambda request, person: accounts.unlock(person) and None,
-        "{} may try to log in again.",
+        "Account {} unlocked.",
     ),
     "factor": (
         "reset second factor",
         lambda request, person: accounts.reset_second_factor(person),
-        "{} logs in without a second factor, or sets one up anew.",
+        "Two-factor authentication of {} reset.",
     ),
-    "password": ("reset password", _reset_password, "{} has a new way to log in."),
-    "groups": ("set groups", _set_groups, "The groups of {} are set."),
+    "password": ("reset password", _reset_password, "Password of {} reset."),
+    "groups": ("set groups", _set_groups, "Groups of {} saved."),
 }
 
 
@@ -248,7 +255,7 @@ def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpRespon
         with trail.recording(request, "give role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
             accounts.assign_role(found, _typed_assignment(request))
             change.after = accounts.audit_state(HOLDERS[holder].objects.get(pk=holder_id))
-        messages.success(request, f"{found} has the role now.")
+        messages.success(request, f"Role assigned to {found}.")
     except BrokerError as error:
         messages.error(request, str(error))
     return _back_to(holder, found.pk)
@@ -266,7 +273,7 @@ def remove_role(request: HttpRequest, assignment_id: int) -> HttpResponse:
         with trail.recording(request, "take role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
             accounts.remove_role(assignment)
             change.after = accounts.audit_state(HOLDERS[holder].objects.get(pk=found.pk))
-        messages.success(request, f"{found} has the role no longer.")
+        messages.success(request, f"Role removed from {found}.")
     except RequestRefused as error:
         messages.error(request, str(error))
     return _back_to(holder, found.pk)
@@ -292,7 +299,7 @@ def groups(request: HttpRequest) -> HttpResponse:
         try:
             with trail.recording(request, "create group", f"group {name}"):
                 made = accounts.create_group(name)
-            messages.success(request, f"The group {made} exists now. Give it a role, then put users in it.")
+            messages.success(request, f"Group {made} created. Assign a role, then add users.")
             return redirect("group", group_id=made.pk)
         except RequestRefused as error:
             messages.error(request, str(error))
@@ -320,7 +327,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     try:
         with trail.recording(request, "delete group", f"group {found}", before=accounts.audit_state(found)):
             accounts.delete_group(found)
-        messages.success(request, f"The group {found} is gone.")
+        messages.success(request, f"Group {found} deleted.")
     except RequestRefused as error:
         messages.error(request, str(error))
         return redirect("group", group_id=group_id)
@@ -331,7 +338,11 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
 @permission_required(Verb.USERS)
 def roles(request: HttpRequest) -> HttpResponse:
     """The rights table: what each role may do."""
-    table = [
-        (verb, [(role, role in ROLES_BY_VERB[verb], verb in EXTRAS.get(role, ())) for role in Role]) for verb in Verb
-    ]
+    table = [(verb, [(role, _role_state(role, verb)) for role in Role]) for verb in Verb]
     return render(request, "accounts/roles.html", {"roles": list(Role), "table": table})
+
+
+def _role_state(role: Role, verb: Verb) -> str:
+    if role in ROLES_BY_VERB[verb]:
+        return "masked" if verb is Verb.READ and role in MASKED_ROLES else "yes"
+    return "extra" if verb in EXTRAS.get(role, ()) else "no"

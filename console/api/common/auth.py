@@ -33,7 +33,7 @@ class RateLimited(Exception):
     """More requests than the limit; `wait` seconds until the next may come."""
 
     def __init__(self, wait: int) -> None:
-        super().__init__(f"more than {LIMIT.per_second} requests a second: try again in {wait} s")
+        super().__init__(f"Rate limit of {LIMIT.per_second} requests/s exceeded. Try again in {wait} s.")
         self.wait = wait
 
 
@@ -67,7 +67,7 @@ class SessionPermission(SessionAuth):
             refuse_changes(request)
         admitted = user and _authorize(request, user, f"user {real_user(user).pk}", self._verb, self._of)
         if admitted and self._verb is Verb.USERS and request.method != "GET" and is_login_stale(request):
-            raise PermissionDenied(f"Give your password again first, at {reverse('account_reauthenticate')}.")
+            raise PermissionDenied(f"Confirm your identity first, at {reverse('account_reauthenticate')}.")
         return admitted
 
 

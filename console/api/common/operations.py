@@ -31,7 +31,7 @@ def operation(
         assert id not in VERBS, f"two operations are called {id}"
         VERBS[id] = verb
         more.setdefault("summary", (view.__doc__ or "").strip().split("\n")[0].rstrip("."))
-        more["description"] = f"Needs the right to {verb} (`{verb.name.lower()}`)."
+        more["description"] = f"Requires the permission `{verb.name.lower()}` ({verb})."
         auth = [TokenPermission(verb, of), SessionPermission(verb, of)]
 
         router.api_operation([method], path, operation_id=id, auth=auth, **more)(view)

@@ -173,7 +173,7 @@ def install(api: NinjaAPI) -> None:
     @api.exception_handler(Exception)
     def broken(request: HttpRequest, error: Exception) -> HttpResponse:
         reference = secrets.token_hex(4)
-        logger.error("%s %s broke [%s]", request.method, request.path, reference, exc_info=error)
+        logger.error("%s %s failed [%s]", request.method, request.path, reference, exc_info=error)
         return internal_error(request, reference)
 
     _install_size_limit(api)

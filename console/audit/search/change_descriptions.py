@@ -26,7 +26,7 @@ _ASKED = {
     "bytes": "body size in bytes",
     "count": "messages",
 }
-_DONE = {"message": "new message", "places": "sent to", "first": "first message", "done": "messages done"}
+_DONE = {"message": "new message", "places": "sent to", "first": "first message", "done": "processed messages"}
 _NAMES = {"QueueSize": "depth"}
 _TARGET = "forwardTo "
 

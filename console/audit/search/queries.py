@@ -61,7 +61,7 @@ class AuditQuery:
     def wrong(self) -> dict[str, str]:
         """What cannot be understood, by field."""
         problems = {
-            name: f"{value!r} is no time: write 2026-11-21 or 2026-11-21T14:30"
+            name: f"Invalid date or time {value!r}. Use 2026-11-21 or 2026-11-21T14:30."
             for name in ("since", "until")
             if (value := getattr(self, name)) and timezones.parse_moment(value, self.zone) is None
         }

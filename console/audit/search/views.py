@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from console.access.permissions import Verb, permission_required
 from console.audit import trail
-from console.audit.models import AuditEntry
+from console.audit.models import OUTCOME_LABELS
 from console.audit.search.change_descriptions import changes_of
 from console.audit.search.queries import FORMATS, AuditQuery, in_chunks
 from console.ui.preferences import timezones
@@ -26,7 +26,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         "wrong": query.wrong,
         "since": timezones.display_moment(query.since, query.zone),
         "until": timezones.display_moment(query.until, query.zone),
-        "outcomes": [(each, query.url(outcome=each), each == query.outcome) for each in AuditEntry.Outcome.values],
+        "outcomes": [(label, query.url(outcome=each), each == query.outcome) for each, label in OUTCOME_LABELS.items()],
         "all_outcomes": query.url(outcome=""),
         "rows": [(entry, changes_of(entry)) for entry in page.entries],
         "newer": query.url(after=str(page.entries[0].id)) if page.has_newer and page.entries else "",

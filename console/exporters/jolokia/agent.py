@@ -73,7 +73,7 @@ def request_from_path(parts: Sequence[str], options: Mapping[str, Any]) -> Jolok
         case "write", [_, *_]:
             echo["mbean"] = rest[0]
         case _:
-            raise BadRequest(f"{'/'.join(parts)!r} is no request: expected read, search, list, version or exec")
+            raise BadRequest(f"{'/'.join(parts)!r} is not a request: expected read, search, list, version or exec")
     if made.path:
         echo["path"] = "/".join(made.path)
     return made
@@ -82,7 +82,7 @@ def request_from_path(parts: Sequence[str], options: Mapping[str, Any]) -> Jolok
 def request_from_body(body: Any, options: Mapping[str, Any]) -> JolokiaRequest:
     """The request that an object of a POST says. Raises BadRequest."""
     if not isinstance(body, dict) or not isinstance(body.get("type"), str):
-        raise BadRequest("a request is an object with a type")
+        raise BadRequest("a request must be an object with a type")
     echo = {name: value for name, value in body.items() if name not in ("config", "target")}
     attribute, path, arguments = body.get("attribute"), body.get("path") or "", body.get("arguments") or []
     config = body.get("config") or {}
@@ -206,8 +206,8 @@ class JolokiaAgent:
         found = list(self.beans.find(NamePattern.parse(f"{DOMAIN}:{keys if one else '*'}")))
         if depth != 2 and len(found) > MAX_DESCRIBED:
             raise JolokiaError(
-                400, ILLEGAL, f"{len(found):,} beans are more than the {MAX_DESCRIBED:,} that are described at once: "
-                "ask with maxDepth=2 for their names, or for one of them by its path",
+                400, ILLEGAL, f"{len(found):,} beans exceed the maximum of {MAX_DESCRIBED:,} in one description: "
+                "use maxDepth=2 to list names, or request one bean by its path",
             )  # fmt: skip
         beans = {listed(each.name.keys, canonical=True): 1 if depth == 2 else _described(each.kind) for each in found}
         return value_at_path({DOMAIN: beans}, request.path)

@@ -318,10 +318,10 @@ KINDS: dict[str, BeanKind] = {
         f"{_BROKER_PACKAGE}.DurableSubscriptionView", "a durable subscription", table(client_attributes.DURABLE)
     ),
     "producer": BeanKind(f"{_BROKER_PACKAGE}.ProducerView", "a producer", table(client_attributes.PRODUCER)),
-    "connector": BeanKind(f"{_BROKER_PACKAGE}.ConnectorView", "an address to connect to", table(_CONNECTOR)),
+    "connector": BeanKind(f"{_BROKER_PACKAGE}.ConnectorView", "transport connector", table(_CONNECTOR)),
     "connection": BeanKind(
         f"{_BROKER_PACKAGE}.ConnectionView", "a client's connection", table(client_attributes.CONNECTION)
     ),
-    "health": BeanKind(f"{_BROKER_PACKAGE}.HealthView", "what deserves a look", table(_HEALTH)),
-    "store": BeanKind(f"{_BROKER_PACKAGE}.PersistenceAdapterView", "where messages are kept", table(_STORE)),
+    "health": BeanKind(f"{_BROKER_PACKAGE}.HealthView", "health", table(_HEALTH)),
+    "store": BeanKind(f"{_BROKER_PACKAGE}.PersistenceAdapterView", "message store", table(_STORE)),
 }

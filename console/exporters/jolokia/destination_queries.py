@@ -54,9 +54,9 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         asked = json.loads(text or "{}")
     except ValueError as error:
-        raise RequestRefused(f"the filter {text!r} is no JSON: {error}") from error
+        raise RequestRefused(f"the filter {text!r} is not valid JSON: {error}") from error
     if not isinstance(asked, dict):
-        raise RequestRefused(f"the filter {text!r} is no object")
+        raise RequestRefused(f"the filter {text!r} must be an object")
     return asked
 
 

@@ -87,9 +87,11 @@ def execute(caller: Caller, bean: Bean, signature: str, arguments: Sequence[Any]
 def _check(caller: Caller, bean: Bean, operation: BeanOperation) -> None:
     """Raise Failure when it is closed, or this user has no right to it."""
     if operation.changes and not caller.beans.options.exec_all:
-        raise JolokiaError(403, DENIED, f"Operation {operation.name} is not allowed: SLUICE_MONITOR_EXEC=all opens it")
+        raise JolokiaError(
+            403, DENIED, f"Operation {operation.name} is not allowed: set SLUICE_MONITOR_EXEC=all to enable it"
+        )
     if operation.changes and caller.request.method != "POST":
-        raise JolokiaError(403, DENIED, f"Operation {operation.name} changes something: send it with POST")
+        raise JolokiaError(403, DENIED, f"Operation {operation.name} changes state: send it with POST")
     for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
         if not has_permission(caller.request.user, operation.verb, destination):
             reason = missing_permission_message(caller.request.user, operation.verb, destination)
@@ -202,7 +204,7 @@ def _check_creatable(caller: Caller, destination: Destination) -> Destination:
 def _query(kind: DestinationKind) -> Callable[[Caller, Any, str, str, str], str]:
     def run(caller: Caller, broker: Any, text: str, page: str, size: str) -> str:
         if not (page.isdecimal() and size.isdecimal()):
-            raise RequestRefused(f"page {page!r} and pageSize {size!r} are whole numbers")
+            raise RequestRefused(f"page {page!r} and pageSize {size!r} must be whole numbers")
         return json.dumps(query(caller.beans, kind, text, int(page), int(size)))
 
     return run
@@ -259,9 +261,9 @@ OPERATIONS: dict[str, tuple[BeanOperation, ...]] = {
         BeanOperation("browseAsTable", (), TABLE, "the first messages by id", Verb.BROWSE, _table),
         BeanOperation("browseAsTable", (_SELECTOR,), TABLE, "the first messages that match", Verb.BROWSE, _table),
         BeanOperation("getMessage", (_ID,), COMPOSITE, "one message", Verb.BROWSE, _message),
-        BeanOperation("purge", (), VOID, "remove all messages", Verb.REMOVE, _purge, changes=True),
-        BeanOperation("pause", (), VOID, "give out nothing", Verb.PAUSE, _pause(True), changes=True),
-        BeanOperation("resume", (), VOID, "go on", Verb.PAUSE, _pause(False), changes=True),
+        BeanOperation("purge", (), VOID, "purge all messages", Verb.REMOVE, _purge, changes=True),
+        BeanOperation("pause", (), VOID, "pause delivery", Verb.PAUSE, _pause(True), changes=True),
+        BeanOperation("resume", (), VOID, "resume delivery", Verb.PAUSE, _pause(False), changes=True),
         BeanOperation("removeMessage", (_ID,), BOOLEAN, "remove one message", Verb.REMOVE, _remove, changes=True),
         BeanOperation(
             "removeMatchingMessages", (_SELECTOR,), INT, "remove messages", Verb.REMOVE, _remove_matching, changes=True
@@ -276,8 +278,8 @@ OPERATIONS: dict[str, tuple[BeanOperation, ...]] = {
                 (f"{verb}MatchingMessagesTo", _SELECTOR, INT, "selector"),
             )
         ),
-        BeanOperation("retryMessage", (_ID,), BOOLEAN, "move a dead letter back", Verb.RESUBMIT, _retry, changes=True),
-        BeanOperation("retryMessages", (), INT, "move all dead letters back", Verb.BULK, _retry_all, changes=True),
+        BeanOperation("retryMessage", (_ID,), BOOLEAN, "resubmit a dead letter", Verb.RESUBMIT, _retry, changes=True),
+        BeanOperation("retryMessages", (), INT, "resubmit all dead letters", Verb.BULK, _retry_all, changes=True),
     ),
     "consumer": _MATCHING,
     "topic-consumer": _MATCHING,
@@ -286,7 +288,7 @@ OPERATIONS: dict[str, tuple[BeanOperation, ...]] = {
         BeanOperation("destroy", (), VOID, "delete the subscription", Verb.CLOSE, _destroy, changes=True),
     ),
     "health": (
-        BeanOperation("healthStatus", (), TEXT, "what deserves a look, in words", Verb.METRICS, _status),
-        BeanOperation("health", (), TABLE, "what deserves a look", Verb.METRICS, _health),
+        BeanOperation("healthStatus", (), TEXT, "health status", Verb.METRICS, _status),
+        BeanOperation("health", (), TABLE, "health findings", Verb.METRICS, _health),
     ),
 }  # fmt: skip

@@ -86,28 +86,28 @@ def _held(stats: DestinationStats, beans: Beans) -> int:
 #: What each destination tells. Counts are since its node started.
 METRICS = (
     _sum("QueueSize", "messages", GAUGE, "Messages not yet acknowledged, those in flight included"),
-    _sum("InFlightCount", "in_flight_messages", GAUGE, "Messages handed to a consumer and not yet acknowledged"),
-    _sum("ConsumerCount", "consumers", GAUGE, "Subscriptions that receive from here"),
-    _sum("ProducerCount", "producers", GAUGE, "Open connections that sent here"),
-    _sum("EnqueueCount", "enqueued_messages", COUNTER, "Messages that arrived"),
+    _sum("InFlightCount", "in_flight_messages", GAUGE, "Messages dispatched and not yet acknowledged"),
+    _sum("ConsumerCount", "consumers", GAUGE, "Consumers"),
+    _sum("ProducerCount", "producers", GAUGE, "Producers"),
+    _sum("EnqueueCount", "enqueued_messages", COUNTER, "Messages enqueued"),
     _sum("DequeueCount", "dequeued_messages", COUNTER, "Messages acknowledged, expired, removed or moved"),
-    _sum("DispatchCount", "dispatched_messages", COUNTER, "Messages handed to consumers, again and again if need be"),
-    _sum("ExpiredCount", "expired_messages", COUNTER, "Messages whose time ran out"),
-    _sum("DeadLetterCount", "dead_lettered_messages", COUNTER, "Messages that left for a dead-letter queue"),
-    _sum("DroppedCount", "dropped_messages", COUNTER, "Messages that were not kept because of a limit"),
-    _sum("BlockedSends", "blocked_sends", COUNTER, "Sends that found no room and had to wait"),
-    _sum("TotalBlockedTime", "blocked_seconds", COUNTER, "Time that sends waited for room"),
-    _sum("EnqueueBytes", "enqueued_bytes", COUNTER, "Bytes of bodies that arrived"),
-    _sum("DequeueBytes", "dequeued_bytes", COUNTER, "Bytes of bodies that left"),
-    _mean("AverageEnqueueTime", "wait_mean_seconds", "Mean wait until handed to a consumer", "DispatchCount"),
-    _extreme("MinEnqueueTime", "wait_min_seconds", "Shortest wait so far", min, "DispatchCount"),
-    _extreme("MaxEnqueueTime", "wait_max_seconds", "Longest wait so far", max, "DispatchCount"),
-    _mean("AverageMessageSize", "body_mean_bytes", "Mean size of the bodies that arrived", "EnqueueCount"),
+    _sum("DispatchCount", "dispatched_messages", COUNTER, "Messages dispatched to consumers, including redeliveries"),
+    _sum("ExpiredCount", "expired_messages", COUNTER, "Messages expired"),
+    _sum("DeadLetterCount", "dead_lettered_messages", COUNTER, "Messages dead-lettered"),
+    _sum("DroppedCount", "dropped_messages", COUNTER, "Messages dropped because of a limit"),
+    _sum("BlockedSends", "blocked_sends", COUNTER, "Sends blocked by flow control"),
+    _sum("TotalBlockedTime", "blocked_seconds", COUNTER, "Time that sends were blocked by flow control"),
+    _sum("EnqueueBytes", "enqueued_bytes", COUNTER, "Bytes of bodies enqueued"),
+    _sum("DequeueBytes", "dequeued_bytes", COUNTER, "Bytes of bodies dequeued"),
+    _mean("AverageEnqueueTime", "wait_mean_seconds", "Mean time from enqueue to dispatch", "DispatchCount"),
+    _extreme("MinEnqueueTime", "wait_min_seconds", "Shortest time from enqueue to dispatch", min, "DispatchCount"),
+    _extreme("MaxEnqueueTime", "wait_max_seconds", "Longest time from enqueue to dispatch", max, "DispatchCount"),
+    _mean("AverageMessageSize", "body_mean_bytes", "Mean size of enqueued bodies", "EnqueueCount"),
     _extreme("MinMessageSize", "body_min_bytes", "Smallest body so far", min, "EnqueueCount"),
     _extreme("MaxMessageSize", "body_max_bytes", "Largest body so far", max, "EnqueueCount"),
-    _sum("MemoryUsageByteCount", "held_bytes", GAUGE, "Bytes of the messages held", _held),
-    _fullest("MemoryPercentUsage", "used_percent", "Percent used of the limit on what may be held"),
-    _sum("Paused", "paused", GAUGE, "Whether nothing is given out"),
+    _sum("MemoryUsageByteCount", "held_bytes", GAUGE, "Bytes of stored messages", _held),
+    _fullest("MemoryPercentUsage", "used_percent", "Percent of the memory limit in use"),
+    _sum("Paused", "paused", GAUGE, "Whether delivery is paused"),
 )
 
 #: Numbers of the broker that end in _total whatever they are, as jmx_exporter's example makes them.
@@ -177,7 +177,7 @@ def _selections(beans: Beans, patterns: Sequence[str]) -> list[tuple[str, Series
 def _omitted(beans: Beans, patterns: Sequence[str]) -> Iterator[str]:
     name = "sluice_metrics_merged_destinations"
     merged = sum(len(selection.merged) for _, selection in _selections(beans, patterns))
-    yield _family(name, GAUGE, "Destinations without series of their own: ask with ?destination=PATTERN") + (
+    yield _family(name, GAUGE, "Destinations without own series; select them with ?destination=PATTERN") + (
         f"{name} {merged}\n"
     )
 
@@ -215,9 +215,9 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
     yield "sluice_uptime_seconds", GAUGE, "Seconds since the node started", value("UptimeMillis") / 1000
     yield "sluice_connections", GAUGE, "Open connections", value("CurrentConnectionsCount")
-    yield "sluice_accepted_connections", COUNTER, "Connections made", value("TotalConnectionsCount")
+    yield "sluice_accepted_connections", COUNTER, "Connections accepted", value("TotalConnectionsCount")
     yield "sluice_store_used_bytes", GAUGE, "Bytes of all messages in the store", beans.reading.used[0]
-    yield "sluice_store_limit_bytes", GAUGE, "Bytes of messages the store may hold", value("StoreLimit")
+    yield "sluice_store_limit_bytes", GAUGE, "Limit of message bytes in the store", value("StoreLimit")
     yield (
         "sluice_store_memory_ratio",
         GAUGE,
@@ -226,8 +226,8 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     )
     yield from _of_disk(beans)
     yield _rollbacks(beans)
-    yield "sluice_trace_recorded_events", COUNTER, "Trace events noted", _trace(beans, "recorded")
-    yield "sluice_trace_dropped_events", COUNTER, "Trace events given up", _trace(beans, "dropped")
+    yield "sluice_trace_recorded_events", COUNTER, "Trace events recorded", _trace(beans, "recorded")
+    yield "sluice_trace_dropped_events", COUNTER, "Trace events dropped", _trace(beans, "dropped")
 
 
 def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
@@ -236,12 +236,12 @@ def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
         yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
         yield "sluice_store_disk_limit_bytes", GAUGE, "Free bytes below which sends are blocked", disk.limit
-        yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked for want of disk space", int(disk.is_low)
+        yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked by low disk space", int(disk.is_low)
 
 
 def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
     counted = max((node.store.get("rollbacks", 0) for node in beans.reading.nodes), default=0)
-    return "sluice_store_rollbacks", COUNTER, "Times the store lost changes that it had confirmed", counted
+    return "sluice_store_rollbacks", COUNTER, "Times the store lost confirmed changes", counted
 
 
 def _reader(beans: Beans) -> Callable[[str], float]:

@@ -45,7 +45,7 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
     user = authenticate_request(request)
     if user is None:
         response = _text_response(
-            401, "Log in with the name and password, or the token, of a user with the role monitor."
+            401, "Authenticate with the user name and password, or the API token, of a user with the role monitor."
         )
         response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
         return response
@@ -56,7 +56,7 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         return _text_response(403, reason)
     wait = LIMIT.acquire(str(user.pk))
     if wait:
-        response = _text_response(429, f"More than {LIMIT.per_second} requests a second: try again in {wait} s.")
+        response = _text_response(429, f"Rate limit of {LIMIT.per_second} requests/s exceeded. Try again in {wait} s.")
         response.headers["Retry-After"] = str(wait)
         return response
     return None

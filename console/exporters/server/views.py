@@ -121,7 +121,7 @@ def jolokia_agent(request: HttpRequest, path: str = "") -> HttpResponse:
         return HttpResponse(f"{request.method} is not allowed: GET or POST", status=405, headers={"Allow": "GET, POST"})
     if not origin_allowed(request, options()):
         origin = request.headers.get("Origin", "")
-        sentence = f"Origin {origin} is not allowed to call this agent" if origin else "An Origin is needed"
+        sentence = f"Origin {origin} is not allowed to call this agent" if origin else "An Origin header is required"
         failed = {"status": 403, "error": f"java.lang.Exception : {sentence}", "error_type": DENIED}
         return _document(failed | {".error": True})
     try:
@@ -158,16 +158,16 @@ def _raw_path(request: HttpRequest) -> str:
 
 def _by_body(request: HttpRequest) -> jolokia.JolokiaRequest | list[jolokia.JolokiaRequest]:
     if len(request.body) > MAX_BODY:
-        raise BadRequest(f"a body has at most {MAX_BODY:,} bytes")
+        raise BadRequest(f"a body can have at most {MAX_BODY:,} bytes")
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body is no JSON: {error}") from error
+        raise BadRequest(f"the body is not valid JSON: {error}") from error
     given = request.GET.dict()
     if not isinstance(body, list):
         return jolokia.request_from_body(body, given)
     if len(body) > MAX_BULK:
-        raise BadRequest(f"a body has at most {MAX_BULK:,} requests")
+        raise BadRequest(f"a body can have at most {MAX_BULK:,} requests")
     return [jolokia.request_from_body(each, given) for each in body]
 
 

@@ -6,12 +6,12 @@ from console.accounts import initial_admin
 
 
 class Command(BaseCommand):
-    help = "Create the user admin with a generated password, when there is no user yet."
+    help = "Create the user admin with a generated password if no users exist."
 
     def handle(self, **options) -> None:
         if password := initial_admin.create_initial_admin():
             self.stdout.write(
-                f"user {initial_admin.NAME}, password {password} (kept in {initial_admin.password_file()})"
+                f"user {initial_admin.NAME}, password {password} (stored in {initial_admin.password_file()})"
             )
         else:
-            self.stdout.write("there are users already")
+            self.stdout.write("users already exist")

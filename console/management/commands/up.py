@@ -15,7 +15,7 @@ from console.ops.supervisor import Supervisor
 
 
 class Command(BaseCommand):
-    help = "Start everything on this machine and keep it running until Ctrl-C."
+    help = "Start all processes of Sluice on this machine and keep them running until Ctrl-C."
     requires_system_checks = ()
 
     def handle(self, **options) -> None:
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         try:
             supervisor = Supervisor(process_specs(environment), environment.data, say=self.say)
         except DirectoryInUse as taken:
-            raise CommandError(f"Sluice runs already: {taken} with SLUICE_DATA") from taken
+            raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
         check_ports(environment)
         password = self.prepare()
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
@@ -67,15 +67,15 @@ def welcome(environment, password: str | None) -> str:
     kept = initial_admin.password_file()
     extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
     stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
-    secret = f"password {password} (kept in {kept})" if password else f"password in {kept}"
+    secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
     Console   http://{host}:{environment.console_port}/
     STOMP     {stomp}
-    Monitors  http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
-    Log in    user {initial_admin.NAME}, {secret}
+    Metrics   http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
+    Sign in   user {initial_admin.NAME}, {secret}
     Logs      {environment.data / "log"}
 
-  Ctrl-C stops everything.
+  Press Ctrl-C to stop all processes.
 """

@@ -77,7 +77,7 @@ def format_difference(value: float, unit: str) -> str:
 
 def format_percentage(value: float) -> str:
     """12.4 %"""
-    return f"{value * 100:,.1f} %"
+    return f"{value * 100:,.1f}%"
 
 
 def format_change(value: float) -> str:

@@ -33,7 +33,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
         (
             NavigationItem("queues", "Queues", "queue"),
             NavigationItem("topics", "Topics", "topic"),
-            NavigationItem("subscribers", "Subscribers", "subscriber"),
+            NavigationItem("subscribers", "Subscriptions", "subscriber"),
             NavigationItem("connections", "Connections", "connection"),
             NavigationItem("routing", "Routing", "routing"),
             NavigationItem("topology", "Topology", "topology"),
@@ -44,12 +44,12 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
         (
             NavigationItem("dead-letters", "Dead letters", "dlq", Verb.BROWSE),
             NavigationItem("jobs", "Jobs", "history", Verb.BROWSE),
-            NavigationItem("scheduled", "Scheduled", "clock", Verb.BROWSE),
-            NavigationItem("send", "Send", "play", Verb.SEND),
+            NavigationItem("scheduled", "Scheduled messages", "clock", Verb.BROWSE),
+            NavigationItem("send", "Send message", "play", Verb.SEND),
         ),
     ),
     (
-        "Insight",
+        "Monitoring",
         (
             NavigationItem("alerts", "Alerts", "bell"),
             NavigationItem("analyses", "Analyses", "analysis"),
@@ -57,10 +57,10 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
         ),
     ),
     (
-        "Control",
+        "Administration",
         (
-            NavigationItem("audit", "Audit", "audit", Verb.AUDIT),
-            NavigationItem("users", "People", "people", Verb.USERS),
+            NavigationItem("audit", "Audit log", "audit", Verb.AUDIT),
+            NavigationItem("users", "Users", "people", Verb.USERS),
         ),
     ),
 )

@@ -61,7 +61,9 @@ def _parse_subject(subject: str) -> tuple[str, str]:
     kind, _, name = subject.partition(_BETWEEN)
     if kind not in _LISTS or not name:
         known = ", ".join(_LISTS)
-        raise RequestRefused(f"{subject[:80]!r} cannot be starred: expected KIND://NAME, KIND one of {known}")
+        raise RequestRefused(f"{subject[:80]!r} cannot be a favorite. Use KIND://NAME, with one of the kinds {known}.")
     if len(subject) > Star.MAX_SUBJECT:
-        raise RequestRefused(f"a name of {len(subject):,} characters cannot be starred: {Star.MAX_SUBJECT:,} at most")
+        raise RequestRefused(
+            f"A name of {len(subject):,} characters cannot be a favorite. The maximum is {Star.MAX_SUBJECT:,}."
+        )
     return kind, name

@@ -26,9 +26,7 @@ def get_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # unknown; no name at all; that of a folder
-        raise RequestRefused(
-            f"{name[:64]!r} is not a time zone: expected a name such as Europe/Berlin or UTC"
-        ) from None
+        raise RequestRefused(f"Unknown time zone {name[:64]!r}. Use a name such as Europe/Berlin or UTC.") from None
 
 
 def zone_name_of(user: AnyUser) -> str:

@@ -34,21 +34,19 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """403: names the missing right."""
-    sentence = str(exception or "") or "You have no right to see this."
+    sentence = str(exception or "") or "You do not have permission to view this page."
     if request.user.is_authenticated and not has_permission(request.user, Verb.SEE):
         # no page of the console would answer otherwise: a way to the overview would lead back here
-        sentence += " An admin gives you a role; until then there is nothing for you to see."
-        return _page(request, 403, "You have no role yet", sentence, is_shut_out=True)
-    return _page(request, 403, "This is not for your role", sentence)
+        sentence += " Ask an administrator to assign a role to you."
+        return _page(request, 403, "No role assigned", sentence, is_shut_out=True)
+    return _page(request, 403, "Access denied", sentence)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a form of a page that was there before a login, or before the console was seen as somebody else."""
     logger.info("%s %s: %s", request.method, request.path, reason)
     apply(request)
-    return _page(
-        request, 403, "This page is out of date", "Nothing was changed. Load the page again, and send it then."
-    )
+    return _page(request, 403, "Page expired", "Nothing was changed. Reload the page and submit again.")
 
 
 def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -66,7 +64,7 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
     sentence = str(exception or "")
     if not sentence or sentence.startswith("{") or sentence.endswith("matches the given query."):  # Django's own words
         sentence = "It may have been deleted, or the link is mistyped."
-    return _page(request, 404, "Nothing is here", sentence, nearest=_nearest_menu_entry(request))
+    return _page(request, 404, "Page not found", sentence, nearest=_nearest_menu_entry(request))
 
 
 def _nearest_menu_entry(request: HttpRequest) -> NavigationItem | None:
@@ -79,12 +77,10 @@ def _nearest_menu_entry(request: HttpRequest) -> NavigationItem | None:
 def server_error(request: HttpRequest) -> HttpResponse:
     """500: a fault of ours; the reference ties the page to the log."""
     reference = secrets.token_hex(4)
-    logger.error("%s %s broke [%s]", request.method, request.path, reference)
+    logger.error("%s %s failed [%s]", request.method, request.path, reference)
     if is_for_api(request):
         return internal_error(request, reference)
-    return _page(
-        request, 500, "Something broke on our side", "The fault is in the log of the web process.", reference=reference
-    )
+    return _page(request, 500, "Internal error", "Details are in the web server log.", reference=reference)
 
 
 def _page(request: HttpRequest, status: int, title: str, sentence: str, **more: object) -> HttpResponse:

@@ -26,7 +26,7 @@ def shortcut_keys(request: HttpRequest) -> HttpResponse:
     """Turn keyboard shortcuts of a single letter on or off, and go back to the page."""
     choice = request.POST.get("keys")
     if choice not in ("on", "off"):
-        return HttpResponseBadRequest(f"{choice!r} is neither on nor off")
+        return HttpResponseBadRequest(f"{choice!r} must be on or off")
     return _save_setting(request, single_keys=choice == "on")
 
 

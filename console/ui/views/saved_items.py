@@ -32,16 +32,16 @@ def toggle_favourite(request: HttpRequest) -> HttpResponse:
 def save_view(request: HttpRequest, page: str) -> HttpResponse:
     """Keep what a list shows under a name; one of the same name is replaced."""
     if page not in saved_views.LISTS:
-        raise Http404(f"There is no list {page}.")
+        raise Http404(f"List {page} not found.")
     name = request.POST.get("name", "").strip()[: SavedView.MAX_NAME]
     query = saved_views.LISTS[page](QueryDict(request.POST.get("query", "").lstrip("?")))
     if not name:
-        messages.error(request, "Give the view a name.")
+        messages.error(request, "Enter a view name.")
     elif saved_views.is_full(request.user, page, name):
-        messages.error(request, f"You have {SavedView.MOST} views of this list: remove one first.")
+        messages.error(request, f"You have {SavedView.MOST} views of this list, the maximum. Delete one first.")
     else:
         SavedView.objects.update_or_create(user=request.user, page=page, name=name, defaults={"query": query})
-        messages.success(request, f"The view “{name}” is yours now.")
+        messages.success(request, f"View “{name}” saved.")
     return redirect(saved_views.url_of(page, query))
 
 
@@ -51,5 +51,5 @@ def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
     """Keep a view no longer."""
     view = get_object_or_404(SavedView, pk=view_id, user=request.user)
     view.delete()
-    messages.success(request, f"The view “{view.name}” is removed.")
+    messages.success(request, f"View “{view.name}” deleted.")
     return redirect(view.page)

@@ -35,7 +35,7 @@ def test_an_operator_reads_a_body_as_it_is(db):
 def test_a_viewer_gets_no_byte_of_a_body(db):
     shown = mask_message(make_user("viewer"), message(b"secret"))
     assert (shown.body, shown.size) == (b"", 6)
-    assert "read bodies" in shown.withheld
+    assert "read message bodies" in shown.withheld
 
 
 def test_support_gets_the_structure_of_json_and_no_value(db):

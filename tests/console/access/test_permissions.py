@@ -127,4 +127,4 @@ def test_a_page_offers_what_the_role_may_do_and_names_the_right_that_is_missing(
     for verb, page in ((Verb.REMOVE, "purge"), (Verb.BROWSE, "messages"), (Verb.PAUSE, "pause-queue")):
         has = role in ROLES_BY_VERB[verb]
         assert (f'"{reverse(page, kwargs=queue)}"' in text) is has
-        assert (f"needs the right to {verb}" in text) is not has
+        assert (f"Permission required: {verb}" in text) is not has

@@ -90,7 +90,7 @@ def test_the_last_use_is_noted(db):
         ("x", ["see"], 0, "days"),
         ("x", ["see"], 400, "days"),
         ("x", ["explode"], 1, "explode"),
-        ("x", ["remove"], 1, "no right to remove"),
+        ("x", ["remove"], 1, "does not have the permission remove"),
         ("x", [], 1, "verbs"),
     ],
 )

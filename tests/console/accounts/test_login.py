@@ -34,7 +34,7 @@ def test_five_wrong_passwords_lock_the_user_out_even_with_the_right_one(db):
         log_in(client, "guess")
     response = log_in(client, "password")
     assert response.status_code == 429
-    assert "Too many wrong passwords" in response.content.decode()
+    assert "Account temporarily locked" in response.content.decode()
 
 
 def test_the_theme_is_kept_for_the_user(admin, lonely_console):
@@ -78,7 +78,7 @@ def test_who_has_no_role_is_told_and_can_log_out_again(db):
     client.force_login(User.objects.create_user("new", password="password"))
     answer = client.get(reverse("overview"))
     assert answer.status_code == 403
-    assert "You have no role yet" in answer.content.decode()
+    assert "No role assigned" in answer.content.decode()
     assert f'action="{reverse("logout")}"' in answer.content.decode()
 
 

@@ -193,7 +193,7 @@ async def test_a_user_without_a_role_subscribes_to_nothing(console, session_of):
     async with asyncio.timeout(PATIENCE):
         while (answer := await live.receive_json_from())["type"] != "refused":
             pass
-    assert "see lists and numbers" in answer["reason"]
+    assert "view destinations and metrics" in answer["reason"]
     await live.disconnect()
 
 
@@ -396,8 +396,8 @@ async def test_tabs_that_were_open_when_a_look_begins_or_ends_get_no_more_of_wha
         return tab
 
     before = await watching()
-    await asyncio.to_thread(post, "see-as", kind="role", name="viewer")
+    await asyncio.to_thread(post, "impersonate", kind="role", name="viewer")
     assert await end_of(before) == SEEN_OTHERWISE
     during = await watching((await asyncio.to_thread(effective_rights.find, "role", "viewer")).description)
-    await asyncio.to_thread(post, "stop-seeing-as")
+    await asyncio.to_thread(post, "impersonate-end")
     assert await end_of(during) == SEEN_OTHERWISE

@@ -191,7 +191,7 @@ def test_of_several_only_those_in_scope_are_touched_and_the_others_are_named(bro
     asked = {"action": "pause", "name": ["shop.a", "shop.b"]}
     text = operator.post(reverse("queues-bulk"), asked, follow=True).content.decode()
     assert "1 queue paused." in text
-    assert "shop.b: This needs the right to pause and resume queues" in text
+    assert "shop.b: Permission required: pause and resume queues" in text
     assert AuditEntry.objects.filter(outcome="denied", object="queue://shop.b").exists()
     gateway().pause(Destination.queue("shop.a"), False)
 

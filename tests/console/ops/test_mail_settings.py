@@ -36,7 +36,7 @@ def test_a_server_is_named_by_an_address(text, expected):
 @pytest.mark.parametrize("text", ["mail.example.org:25", "http://me:secret@mail", "smtp://", "smtp://mail:port"])
 def test_what_is_no_address_of_a_server_is_refused_without_its_password(text):
     with pytest.raises(
-        ConfigurationRefused, match="SLUICE_MAIL is no address of a mail server: expected smtp://"
+        ConfigurationRefused, match=r"SLUICE_MAIL is not the URL of a mail server\. Expected: smtp://"
     ) as no:
         read(text)
     assert "secret" not in str(no.value)

@@ -121,9 +121,9 @@ def test_what_is_put_off_waits_and_what_was_moved_is_taken():
 @pytest.mark.parametrize(
     ("verb", "end"),
     [
-        (Verb.BULK, "comes with the roles operator and admin, and can be added to the role support."),
-        (Verb.ROUTE, "comes with the role admin, and can be added to the role operator."),
-        (Verb.AUDIT, "comes with the role admin."),
+        (Verb.BULK, "Granted to the roles operator and admin, and can be added to the role support."),
+        (Verb.ROUTE, "Granted to the role admin, and can be added to the role operator."),
+        (Verb.AUDIT, "Granted to the role admin."),
     ],
 )
 def test_who_lacks_a_right_is_told_every_way_to_have_it(verb, end):

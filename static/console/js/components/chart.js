@@ -184,7 +184,7 @@ class Chart {
     this.times(height);
     if (!this.marks.length) {
       const none = element("text", { class: "none", x: width / 2, y: MARGIN.top + inner * DEPTH_SHARE / 2 }, this.svg);
-      none.textContent = "Nothing was recorded in this window";
+      none.textContent = "No data in this time range";
     }
     for (const run of this.runs()) this.stretch(run, depth, rates, y);
     for (const event of this.events) this.flag(event, height);
@@ -299,7 +299,7 @@ class Chart {
     const step = Math.max(1, Math.ceil(this.marks.length / TABLE_ROWS));
     const rows = this.marks.filter((_, place) => place % step === 0 || place === this.marks.length - 1).reverse();
     const exact = this.seconds > 3600 ? day : clockWithSeconds;
-    const heads = ["Time", ...(this.keeps ? ["Pending"] : []), "In, msg/s", this.keeps ? "Out, msg/s" : "Dispatched, msg/s"];
+    const heads = ["Time", ...(this.keeps ? ["Depth"] : []), "Enqueue rate, msg/s", this.keeps ? "Dequeue rate, msg/s" : "Dispatch rate, msg/s"];
     const numbers = ([, pending, ...rates]) => [...(this.keeps ? [grouped.format(pending)] : []), ...rates.map(rateText)];
     const shown = [tableOf(heads, rows.map((mark) => [exact.format(mark[0]), ...numbers(mark)]))];
     if (this.events.length) {

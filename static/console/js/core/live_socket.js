@@ -79,7 +79,7 @@ function lost(code) {
   if (code === LOGGED_OUT || code === SEEN_OTHERWISE) {
     isOver = true;
     if (wasCached) return location.reload(); // it is not for who is signed in now
-    show("offline", code === LOGGED_OUT ? "Logged out" : "Out of date");
+    show("offline", code === LOGGED_OUT ? "Signed out" : "Stale");
     return;
   }
   showState();
@@ -224,7 +224,7 @@ function showState() {
     connect();
   }
   const behind = Math.round((serverAge ?? 0) + silence / 1000);
-  if (trouble || silence > LATE || behind * 1000 > LATE) return show("behind", serverAge === null ? "No numbers" : `Behind ${behind} s`);
+  if (trouble || silence > LATE || behind * 1000 > LATE) return show("behind", serverAge === null ? "Disconnected" : `Stale (${behind} s)`);
   return show("live", "Live");
 }
 
@@ -232,12 +232,12 @@ function show(state, text) {
   if (!pill) return;
   if (pill.dataset.state !== state) {
     // What is live at first is as expected; a short delay is no news.
-    if (state !== "behind" && pill.dataset.state !== "connecting") say("state", `Numbers are ${text.toLowerCase()}`);
+    if (state !== "behind" && pill.dataset.state !== "connecting") say("state", `Live data: ${text.toLowerCase()}`);
     pill.dataset.state = state;
   }
   const label = pill.querySelector("span");
   if (label.textContent !== text) label.textContent = text;
-  pill.title = isOver ? "Load the page again" : trouble || (isPaused ? "Go on" : "Pause");
+  pill.title = isOver ? "Reload the page" : trouble || (isPaused ? "Resume" : "Pause");
 }
 
 function pause() {

@@ -14,7 +14,7 @@ const here = document.querySelector("[data-local-zone]");
 if (here) {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
   here.value = timeZone;
-  here.title = `By the clock of ${timeZone}`;
+  here.title = `Times shown in ${timeZone}`;
   if (here.hasAttribute("aria-pressed") && document.documentElement.dataset.zone !== timeZone) here.removeAttribute("aria-pressed");
 }
 
@@ -61,7 +61,7 @@ document.addEventListener("toggle", (event) => {
 // A part of a page that the server refused: the sentence of the page that says so, where other notes stand.
 document.addEventListener("htmx:responseError", (event) => {
   const page = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
-  const sentence = page.querySelector("main h1 + p")?.textContent ?? "The server did not do this: load the page again.";
+  const sentence = page.querySelector("main h1 + p")?.textContent ?? "The request failed. Reload the page and try again.";
   const note = document.createElement("div");
   note.className = "note note-error";
   note.setAttribute("role", "alert");
