@@ -5,19 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
-from brokerapp.admin.handlers.request_handler import AdminRequests
 from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.broker import Broker
 from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 logger = logging.getLogger(__name__)
+
+
+class OperatorRequests(Protocol):
+    """Carries out what operators ask."""
+
+    async def set_subscription(self, subscription: SubscriptionIdentity, exists: bool) -> None: ...
+
+    async def destroy(self, destination: Destination) -> None: ...
 
 
 class ChangeApplier:
     """`desk` does what operators would."""
 
-    def __init__(self, broker: Broker, desk: AdminRequests) -> None:
+    def __init__(self, broker: Broker, desk: OperatorRequests) -> None:
         self._broker, self._desk = broker, desk
         self._queue: asyncio.Queue[ClusterChange | Callable[[], None]] = asyncio.Queue()
 

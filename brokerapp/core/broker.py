@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brokerapp.core.advisories.publisher import Advisories
 from brokerapp.core.advisories.statistics_documents import StatisticsDocuments
@@ -31,7 +31,7 @@ from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
-from brokerapp.core.ports import BrokerContext
+from brokerapp.core.ports import BrokerContext, ClusterPort
 from brokerapp.core.publishing.batch_publisher import BatchPublisher
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
@@ -60,9 +60,6 @@ from brokerapp.model.settings import Settings
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.system.timers import Timers
 from brokerapp.tracing.recorder import TraceRecorder
-
-if TYPE_CHECKING:
-    from brokerapp.cluster.cluster import Cluster
 
 
 class BrokerParts:
@@ -125,7 +122,7 @@ class Broker(BrokerParts):
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.clients: dict[str, Client] = {}
-        self.cluster: Cluster | None = None  #: the one it is in
+        self.cluster: ClusterPort | None = None  #: the one it is in
 
     def context(self) -> BrokerContext:
         """Return what every part is given."""

@@ -7,7 +7,7 @@ from brokerapp.core.ports.advisories import (
     PressureAdvisories,
     StatisticsPort,
 )
-from brokerapp.core.ports.clients import Authorizer, BrokerEvents, Replies
+from brokerapp.core.ports.clients import Authorizer, BrokerEvents, ClusterPort, Replies
 from brokerapp.core.ports.commits import Commits, WriteQueue
 from brokerapp.core.ports.context import BrokerContext
 from brokerapp.core.ports.counters import Counters
@@ -84,6 +84,7 @@ __all__ = [
     "BrokerEvents",
     "BrokerMessages",
     "BrowsersPort",
+    "ClusterPort",
     "Commits",
     "ConcurrentDispatchPort",
     "ConsumersPort",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from brokerapp.engine.clients.client import Client
@@ -10,6 +10,7 @@ from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.destination import Destination
 
 
@@ -54,3 +55,17 @@ class BrokerEvents(Protocol):
     def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None: ...
 
     def on_temporary_removed(self, destination: Destination) -> None: ...
+
+
+class ClusterPort(Protocol):
+    """The cluster of brokers that this one is in."""
+
+    def admit(
+        self, client: Client, connect: ConnectCommand
+    ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]: ...
+
+    def status(self, *, brief: bool = False) -> Any: ...
+
+    def change(self, change: Any, then: Callable[[str], None]) -> None: ...
+
+    def on_destroyed(self, destination: Destination) -> None: ...

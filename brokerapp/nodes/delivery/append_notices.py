@@ -17,7 +17,7 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.nodes.links.protocol import AppendedBatch, PeerMessageType, pack_batch
 
 if TYPE_CHECKING:
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import NodeOwnership
 
 #: Bytes that may wait for a home that does not read: past them it is told no messages, but reads them back itself.
 MAX_UNSENT = 4 * 1024 * 1024
@@ -41,7 +41,7 @@ class AppendNotice:
 class AppendNotices:
     """Those of one node."""
 
-    def __init__(self, ownership: Homes) -> None:
+    def __init__(self, ownership: NodeOwnership) -> None:
         self._ownership = ownership
         self._notices: dict[str, AppendNotice] = {}
         self._wanted_logs: set[str] = set()  # logs of which their homes want the messages

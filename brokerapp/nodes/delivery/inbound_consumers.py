@@ -25,8 +25,7 @@ from brokerapp.store import PendingWrite
 from brokerapp.tracing.schema import REDELIVER
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Entries told of in one word: bounds how long a link is busy with one.
 ENTRIES_AT_ONCE = 500
@@ -60,7 +59,7 @@ class InboundSink:
 class InboundConsumers:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._subscriptions: dict[tuple[str, int], Subscription] = {}  # by session and key there
         self._unacked: dict[

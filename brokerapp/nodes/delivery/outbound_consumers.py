@@ -23,8 +23,7 @@ from brokerapp.nodes.links.protocol import ConsumerIdentity, PeerMessageType, pa
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Entries told of in one word: bounds how long a link is busy with one.
 ENTRIES_AT_ONCE = 500
@@ -50,7 +49,7 @@ class OutboundAccount:
 class OutboundConsumers:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership, self.me = broker, ownership, ownership.me
         self._numbers = itertools.count(1)
         self._keys: dict[Subscription, int] = {}

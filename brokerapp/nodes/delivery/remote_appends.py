@@ -16,13 +16,13 @@ from brokerapp.nodes.links.protocol import AppendedBatch, PeerMessageType, unpac
 from brokerapp.store import DISCARDED
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ports import LocalBroker
 
 
 class RemoteAppends:
     """Those of one node."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
         self._evicted_up_to: dict[str, int] = {}  # session -> the highest number that it kept and forgot
 

@@ -18,8 +18,7 @@ from brokerapp.nodes.links.protocol import PeerMessageType, unpack_entry
 from brokerapp.store import StoredLogEntry
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 
 #: Messages read at once: as many as are given in one word. One gift more may go beyond it.
@@ -38,7 +37,7 @@ class RemoteDelivery:
 class RemoteDeliveries:
     """Those that one node gets."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._pending: dict[
             str, deque[RemoteDelivery]

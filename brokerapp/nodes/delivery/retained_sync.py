@@ -20,8 +20,7 @@ from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Bytes of messages on a page, before the last of them: telling one takes some milliseconds.
 PAGE_BYTES = 1024 * 1024
@@ -45,7 +44,7 @@ class RetainedSyncSession:
 class RetainedSync:
     """That of one node."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._sessions: dict[str, RetainedSyncSession] = {}  # by the session that is told
         self._received: list[Any] | None = None  # the page that was told since it was asked for

@@ -18,8 +18,7 @@ from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.selectors import Selector, compile_selector
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: A queue, and the selectors of its consumers; None: one takes everything.
 QueueSelectors = tuple[str, Sequence[str | None]]
@@ -28,7 +27,7 @@ QueueSelectors = tuple[str, Sequence[str | None]]
 class SelectorInterest:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._announced: dict[str, frozenset[str | None]] = {}  # what others know of our own consumers, by queue
         self._remote: dict[str, dict[str, set[Selector | None]]] = defaultdict(dict)  # by queue, then session

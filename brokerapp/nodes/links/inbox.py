@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from brokerapp.nodes.links.protocol import ABOUT_LOGS, PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import NodeOwnership
 
 #: Of what a node says, that which holds in its epoch only.
 _IN_ITS_EPOCH = frozenset(
@@ -29,7 +29,7 @@ _IN_ITS_EPOCH = frozenset(
 class PeerInbox:
     """`perform` says what is done with each word."""
 
-    def __init__(self, ownership: Homes, perform: Mapping[PeerMessageType, Callable[..., None]]) -> None:
+    def __init__(self, ownership: NodeOwnership, perform: Mapping[PeerMessageType, Callable[..., None]]) -> None:
         self._ownership, self._handlers = ownership, perform
         self._epochs: dict[str, int] = {}  # session -> epoch of what it says
         self._deferred: dict[str, list[tuple[PeerMessageType, list[Any]]]] = defaultdict(

@@ -10,7 +10,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.errors import RequestRefused
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ports import LocalBroker
 
 #: Told with "" when it can be done, or with why it cannot: as other nodes say, or as this one would refuse it.
 OnAnswer = Callable[[str | RequestRefused], None]
@@ -19,7 +19,7 @@ OnAnswer = Callable[[str | RequestRefused], None]
 class PendingConfirmations:
     """Those of one node's clients."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
         self._counts: Counter[Client] = Counter()  # what clients asked that is not answered yet
         self._callbacks: dict[Client, list[Callable[[], None]]] = defaultdict(list)

@@ -22,8 +22,7 @@ from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.nodes.links.protocol import INDEPENDENT_QUESTIONS, PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class PendingPropagation:
 class Propagation:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._ids = itertools.count(1)
         self._pending: dict[int, PendingPropagation] = {}

@@ -19,8 +19,7 @@ from brokerapp.errors import ProtocolError
 from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 
 class ClientIdClaim(NamedTuple):
@@ -68,7 +67,7 @@ class PendingClaim:
 class ClientIdClaims:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._pending: list[PendingClaim] = []
 

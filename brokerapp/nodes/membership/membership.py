@@ -14,7 +14,7 @@ from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.links.unreachable_peers import UnreachablePeers
 from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT, Liveness
 from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ports import NodeOwnership
 from brokerapp.store.nodes import NodeStore
 
 logger = logging.getLogger(__name__)
@@ -28,8 +28,8 @@ class NodeMembership:
     """
 
     def __init__(
-        self, store: NodeStore, name: str, host: str, timeout_ms: int, ownership: Homes, *, unrivalled: bool = False,
-        tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
+        self, store: NodeStore, name: str, host: str, timeout_ms: int, ownership: NodeOwnership, *,
+        unrivalled: bool = False, tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._store, self.name, self._host, self._timeout_ms, self._ownership = store, name, host, timeout_ms, ownership
         self._is_exclusive, self._about = unrivalled, about or {}

@@ -18,8 +18,7 @@ from brokerapp.model.stats_records import DestinationStats
 from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Numbers that only grow.
 COUNTS = (
@@ -69,7 +68,7 @@ def _has_counts(numbers: DestinationStats) -> bool:
 class StatsAggregation:
     """A part of Homes."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(dict)  # by session
         self._reported: set[Destination] = set()

@@ -32,8 +32,7 @@ from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
-    from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
-    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ports import LocalBroker
 
 
 class PeerTransport(Protocol):
@@ -51,7 +50,7 @@ class PeerTransport(Protocol):
 class Homes:
     """Ears of the links, see links.py."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
         self.me = broker.session
         self.members = NodeMembers(0, (), self.me)
@@ -120,7 +119,7 @@ class Homes:
         )
 
     @property
-    def _remote_advisories(self) -> RemoteAdvisories:
+    def _remote_advisories(self) -> Any:
         return self._broker.advisories.elsewhere
 
     # -- where things are

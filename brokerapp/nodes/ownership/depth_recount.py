@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.dispatch.message_log import MessageLog
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ports import LocalBroker
 
 
 class DepthRecount:
     """Those of one node."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
         self._depths: dict[MessageLog, int] = {}  # what each was when it was looked at last
 

@@ -17,14 +17,13 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.store import LogState
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 
 class HandoffIn:
     """Those of one node."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._epoch_done_by_session: dict[str, int] = {}  # session -> epoch in which it gives out nothing that left it
         self._requeued: dict[str, dict[int, int]] = defaultdict(dict)  # log -> number -> deliveries

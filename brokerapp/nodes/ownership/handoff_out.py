@@ -15,8 +15,7 @@ from brokerapp.nodes.membership.ownership import NodeMembers
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Why a log gives out nothing for a moment: its home is about to be another node.
 HANDOFF = "its home moves"
@@ -25,7 +24,7 @@ HANDOFF = "its home moves"
 class HandoffOut:
     """Those of one node."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._next_members: NodeMembers | None = None  # who the members are to be, while what leaves is stopped
         self._logs: list[MessageLog] = []

@@ -14,8 +14,8 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
     from brokerapp.engine.clients.temporary_owner import TemporaryOwner
+    from brokerapp.nodes.ports import LocalBroker
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class OrphanedTemporary:
 class OrphanedTemporaries:
     """A part of the temporary destinations."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
         self._by_destination: dict[Destination, OrphanedTemporary] = {}
 

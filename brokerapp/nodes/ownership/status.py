@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+    from brokerapp.nodes.ports import LocalBroker
 
 
-def ownership_status(broker: Broker) -> dict[str, Any]:
+def ownership_status(broker: LocalBroker) -> dict[str, Any]:
     """Nothing of a node that is alone. Else `epoch`: of the members; `logs` at home here; `served` here: consumers of
     other nodes' clients; `unreached`: names of live nodes without a link from here; `settled`: whether all that is at
     home here is given out.

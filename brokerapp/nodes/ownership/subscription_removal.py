@@ -16,8 +16,7 @@ from brokerapp.store import PendingWrite
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Milliseconds until it is tried again where there is no home that could say.
 RETRY_MS = 50
@@ -26,7 +25,7 @@ RETRY_MS = 50
 class SubscriptionRemoval:
     """Those of one node's clients, and those at home here."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
 
     def drop(self, durable: DurableSubscription, then: OnAnswer) -> None:

@@ -20,8 +20,7 @@ from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
-    from brokerapp.nodes.ownership.coordinator import Homes
+    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ class ConsumptionQuery:
 class SubscriptionTakeover:
     """For what is at home here, and of the consumers of our own clients."""
 
-    def __init__(self, broker: Broker, ownership: Homes) -> None:
+    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
         self._queries: dict[
             tuple[str, frozenset[str]], ConsumptionQuery
