@@ -32,7 +32,7 @@ from benchmarks.report import table
 from benchmarks.scenarios import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
 from benchmarks.sluice import Sluice
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 

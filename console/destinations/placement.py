@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import NodeStatus
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from console.ui.formatting import number_format
 
 #: Status of a node with connections while the ownership of some queues is changing.

@@ -20,7 +20,7 @@ import pytest
 from brokerapp.admin import BrokerAdmin
 from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.runtime.bootstrap import authenticator, node_config
 from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.model.network_stats import BridgeConnectionState
-from brokerapp.nodes.membership.ownership import NETWORK, NodeMember, NodeMembers
+from brokerapp.nodes.links.members import NETWORK, NodeMember, NodeMembers
 from brokerapp.nodes.membership.request_owner import other_node_for
 from tests.nodes.conftest import OneNode, several_nodes
 from tests.protocol.networking import to

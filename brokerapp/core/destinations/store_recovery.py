@@ -10,7 +10,7 @@ from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORA
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SUBSCRIPTION
-from brokerapp.nodes.membership.ownership import session_of_temporary
+from brokerapp.nodes.links.members import session_of_temporary
 from brokerapp.store import DISCARDED, LogState
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind, check_name
-from brokerapp.nodes.membership.ownership import session_of_temporary
+from brokerapp.nodes.links.members import session_of_temporary
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (

@@ -11,7 +11,7 @@ import asyncio
 
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.connectors.connectors import ConnectorManager
-from brokerapp.nodes.membership.ownership import NETWORK
+from brokerapp.nodes.links.members import NETWORK
 from brokerapp.nodes.ownership.coordinator import Homes
 
 

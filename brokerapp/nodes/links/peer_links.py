@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 import msgpack
 
+from brokerapp.nodes.links.members import NodeMembers
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.nodes.membership.ownership import NodeMembers
 
 logger = logging.getLogger(__name__)
 

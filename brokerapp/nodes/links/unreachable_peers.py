@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brokerapp.nodes.membership.ownership import NodeMember
+from brokerapp.nodes.links.members import NodeMember
 
 #: Times the timeout of a node after which operators are told: one that was killed is found out before.
 WARN_TIMEOUTS = 1.5

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.peer_links import LinkTls, NodeLinks
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.links.unreachable_peers import UnreachablePeers
 from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT, Liveness
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ports import NodeOwnership
 from brokerapp.store.nodes import NodeStore
 

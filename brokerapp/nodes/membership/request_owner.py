@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import NETWORK, NodeMembers
+from brokerapp.nodes.links.members import NETWORK, NodeMembers
 
 #: How the verbs of requests about network connectors begin.
 NETWORK_VERBS = "network"

@@ -18,11 +18,11 @@ from brokerapp.nodes.delivery.remote_deliveries import RemoteDeliveries
 from brokerapp.nodes.delivery.retained_sync import RetainedSync
 from brokerapp.nodes.delivery.selector_interest import SelectorInterest
 from brokerapp.nodes.links.inbox import PeerInbox
+from brokerapp.nodes.links.members import NodeMembers
 from brokerapp.nodes.links.pending_confirmations import PendingConfirmations
 from brokerapp.nodes.links.propagation import Propagation
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
-from brokerapp.nodes.membership.ownership import NodeMembers
 from brokerapp.nodes.membership.stats_aggregation import StatsAggregation
 from brokerapp.nodes.ownership.depth_recount import DepthRecount
 from brokerapp.nodes.ownership.handoff_in import HandoffIn

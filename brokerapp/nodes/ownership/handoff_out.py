@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.nodes.links.members import NodeMembers
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.nodes.membership.ownership import NodeMembers
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import NodeStatus
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from console.destinations.placement import MOVING, NodeStatusView, node_of_connection, node_status_view, owner_node
 from console.topology.diagram import build_diagram
 

@@ -12,8 +12,8 @@ from brokerapp.engine.policy.broker_headers import CAUSE
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.nodes.delivery import append_notices
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.protocol import PeerMessageType, pack_for_session, unpack_batch
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.stomp import frames
 from brokerapp.store import StoredLogEntry

@@ -4,9 +4,9 @@ import pytest
 
 from brokerapp.errors import ConfigurationRefused, Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.nodes.links.link_address import LinkAddress, check_link_address
+from brokerapp.nodes.links.members import NodeMember
 from brokerapp.nodes.links.unreachable_peers import STEP_DOWN_TIMEOUTS, WARN_TIMEOUTS, UnreachablePeers
 from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT
-from brokerapp.nodes.membership.ownership import NodeMember
 from brokerapp.nodes.membership.restart_backoff import (
     FIRST_ISOLATED_PAUSE,
     LONGEST_ISOLATED_PAUSE,

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.errors import AccessDenied, RequestRefused
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.pending_confirmations import PendingConfirmations
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership.coordinator import Homes
 
 ME, OTHER = NodeMember("a", "1"), NodeMember("b", "2")

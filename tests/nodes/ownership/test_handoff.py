@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.membership.ownership import NodeMembers
+from brokerapp.nodes.links.members import NodeMembers
 from brokerapp.runtime.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.nodes.links.test_lost_links import without_links

@@ -8,9 +8,9 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.propagation import Propagation
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.nodes.membership.ownership import NodeMember, NodeMembers
 from brokerapp.nodes.ownership import subscription_takeover
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
