@@ -48,10 +48,10 @@ class DiskWatch:
         """Look once."""
         before = self._limits.disk
         try:
-            committed = self._limits.committed
-            wanted, self._limits.wanted = self._limits.wanted, 0
-            found = await asyncio.to_thread(self._disk.measure, before, self._limits.needed, wanted)
-            self._limits.disk, self._limits.committed_at_look = found, committed
+            committed = self._limits.committed_bytes
+            wanted, self._limits.wanted_bytes = self._limits.wanted_bytes, 0
+            found = await asyncio.to_thread(self._disk.measure, before, self._limits.needed_bytes, wanted)
+            self._limits.disk, self._limits.committed_at_disk_check = found, committed
         except OSError as error:
             logger.debug("the disk of the store cannot be looked at: %s", error)
             return

@@ -55,12 +55,12 @@ class PendingWrite:
     """What one client asked to be done at once. `done` is called once, with the outcome.
 
     `appends`: messages in their stored form, each with its copies.
-    `moves`: it appends what it settles, in another form or place, so that limits do not stand in its way.
+    `ignores_limits`: it appends what it settles, in another form or place, so that limits do not stand in its way.
     `droppable`: copies that are not kept rather than refuse the unit, as (message, first copy, last copy) from 1.
     `dropped`: those that were not kept, as (message, copy) from 1; known when it is done.
     """
 
-    __slots__ = ("appends", "droppable", "dropped", "moves", "settles", "then")
+    __slots__ = ("appends", "callback", "droppable", "dropped", "ignores_limits", "settles")
 
     client: Any = None  #: who waits for it; a class of units that have one has a slot for it
     jobs: Sequence[
@@ -68,28 +68,28 @@ class PendingWrite:
     ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
     #: What its messages are known by when another broker hands them over, and copies that were not kept because they
     #: had been before, as in `dropped`; a class of such units has slots for them.
-    handover: str = ""
-    repeated: Sequence[tuple[int, int]] = ()
+    dedup_key: str = ""
+    duplicates: Sequence[tuple[int, int]] = ()
 
     def __init__(
         self,
         appends: Sequence[tuple[bytes, Sequence[CopyRow]]] = (),
         settles: Sequence[SettledEntry] = (),
-        moves: bool = False,
-        then: Callable[[int, str], None] | None = None,
+        ignores_limits: bool = False,
+        callback: Callable[[int, str], None] | None = None,
         droppable: Sequence[tuple[int, int, int]] = (),
     ) -> None:
-        self.appends, self.settles, self.moves, self.then = appends, settles, moves, then
+        self.appends, self.settles, self.ignores_limits, self.callback = appends, settles, ignores_limits, callback
         self.droppable, self.dropped = droppable, ()
 
-    def done(self, seq: int, refused: str) -> None:
+    def on_done(self, seq: int, refused: str) -> None:
         """`seq` is the number of the unit's first message, `refused` "", what is full (a log, STORE, TEMP), or GONE."""
-        if self.then is not None:
-            self.then(seq, refused)
+        if self.callback is not None:
+            self.callback(seq, refused)
 
-    def report(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
+    def on_batch_done(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
         """The outcome of the batch, of which it was the unit at this position."""
-        self.done(seq, refused.get(position, "") if refused else "")
+        self.on_done(seq, refused.get(position, "") if refused else "")
 
     @property
     def count(self) -> int:
@@ -97,17 +97,17 @@ class PendingWrite:
         return len(self.appends)
 
     @property
-    def ways(self) -> list[Sequence[CopyRow]]:
+    def rows_by_message(self) -> list[Sequence[CopyRow]]:
         """The copies of each message."""
         return [rows for _, rows in self.appends]
 
     @property
-    def volatile(self) -> bool:
+    def is_non_persistent(self) -> bool:
         """Whether one of its messages is not persistent."""
         return any(map(is_volatile, (stored for stored, _ in self.appends)))
 
     @property
-    def weight(self) -> tuple[int, int]:
+    def cost(self) -> tuple[int, int]:
         """Copies it makes, and bytes of the messages."""
         return sum([len(rows) for _, rows in self.appends]), sum([len(stored) for stored, _ in self.appends])
 
@@ -121,18 +121,18 @@ class BatchWrite:
     __slots__ = ("rows", "stored")
 
     settles = jobs = droppable = ()
-    handover = ""
+    dedup_key = ""
 
     def __init__(self, stored: Sequence[bytes], rows: Sequence[CopyRow]) -> None:
         self.stored, self.rows = stored, rows
 
-    def done(self, seq: int, refused: Mapping[int, str]) -> None:
+    def on_done(self, seq: int, refused: Mapping[int, str]) -> None:
         """`seq` is the number of the first message; what stood in the way of which, by their places in the run."""
 
-    def report(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
+    def on_batch_done(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
         """The outcome of the batch, of which these were the units from this position on."""
         places = range(len(self.stored)) if refused else ()
-        self.done(seq, {place: refused[position + place] for place in places if position + place in refused})
+        self.on_done(seq, {place: refused[position + place] for place in places if position + place in refused})
 
     @property
     def count(self) -> int:
@@ -140,17 +140,17 @@ class BatchWrite:
         return len(self.stored)
 
     @property
-    def ways(self) -> list[Sequence[CopyRow]]:
+    def rows_by_message(self) -> list[Sequence[CopyRow]]:
         """The copies of each message, which are those of all."""
         return [self.rows]
 
     @property
-    def volatile(self) -> bool:
+    def is_non_persistent(self) -> bool:
         """Whether its messages are not persistent: they differ in head and body only."""
         return is_volatile(self.stored[0])
 
     @property
-    def weight(self) -> tuple[int, int]:
+    def cost(self) -> tuple[int, int]:
         """Copies it makes, and bytes of the messages."""
         return len(self.stored) * len(self.rows), sum(map(len, self.stored))
 
@@ -160,21 +160,23 @@ class CommitBatch:
     """Everything one commit carries."""
 
     number: int
-    units: list[PendingWrite | BatchWrite]
+    writes: list[PendingWrite | BatchWrite]
     declarations: list[tuple[str, str | None]] = field(
         default_factory=list
     )  #: log name, JSON; None: it is removed if empty
-    marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
-    returned: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
+    recovery_marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
+    redelivery_counts: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
     #: Whether the answer is to say of a log that it appends to what stood last in it before.
-    asks: Callable[[str], bool] = lambda _log: False
-    after: int | None = None  #: the number of the session's last batch that was answered; 0: none; None: not said
+    wants_previous_seq: Callable[[str], bool] = lambda _log: False
+    previous_batch: int | None = (
+        None  #: the number of the session's last batch that was answered; 0: none; None: not said
+    )
 
     @property
-    def numbered(self) -> Iterator[tuple[int, PendingWrite | BatchWrite]]:
+    def numbered_writes(self) -> Iterator[tuple[int, PendingWrite | BatchWrite]]:
         """The units with their positions, from 1: a run takes one for each message."""
         position = 1
-        for unit in self.units:
+        for unit in self.writes:
             yield position, unit
             position += unit.count if isinstance(unit, BatchWrite) else 1
 
@@ -188,15 +190,15 @@ class CommitResult:
     it before (0: nothing). Last, how many changes were made to the store so far.
     """
 
-    base: int
+    base_seq: int
     refused: Mapping[int, str] = field(default_factory=dict)
     dropped: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
-    used: int = 0
-    held: Mapping[str, int] = field(default_factory=dict)
-    temp: int = 0
-    repeated: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
-    before: Mapping[str, int] = field(default_factory=dict)
-    changes: int = 0
+    used_bytes: int = 0
+    log_bytes: Mapping[str, int] = field(default_factory=dict)
+    temp_bytes: int = 0
+    duplicates: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
+    previous_seqs: Mapping[str, int] = field(default_factory=dict)
+    change_count: int = 0
 
 
 @dataclass(slots=True)
@@ -240,31 +242,31 @@ class StoreLimits:
     server: int = 0  #: bytes the server may use, whatever takes them
     of_log: Callable[[str], int] = lambda _log: 0
     disk: DiskSpace = field(default_factory=DiskSpace)  #: of a store of our own
-    committed: int = 0  #: bytes, since the start
-    committed_at_look: int = 0  #: the same when the last look at the disk began
-    committing: int = 0  #: bytes on their way to the server
-    needed: int = 0  #: bytes of the commit that waits for disk space
-    wanted: int = 0  #: bytes of messages that did not fit since the last look at the disk
+    committed_bytes: int = 0  #: bytes, since the start
+    committed_at_disk_check: int = 0  #: the same when the last look at the disk began
+    committing_bytes: int = 0  #: bytes on their way to the server
+    needed_bytes: int = 0  #: bytes of the commit that waits for disk space
+    wanted_bytes: int = 0  #: bytes of messages that did not fit since the last look at the disk
 
-    def admits(self, size: int) -> bool:
+    def has_space_for(self, size: int) -> bool:
         """Whether there is disk space for a commit of so many bytes."""
-        self.needed = 0 if self.disk.has_space_for(size + self._unseen) else size
-        return not self.needed
+        self.needed_bytes = 0 if self.disk.has_space_for(size + self._uncounted_bytes) else size
+        return not self.needed_bytes
 
     @property
-    def accepted(self) -> int:
+    def accepted_bytes(self) -> int:
         """Bytes that may be stored now: where the disk is almost full not one more than there are; 0: no limit."""
         if not self.is_disk_low:
             return self.total
-        self.wanted = max(self.wanted, self._unseen)
+        self.wanted_bytes = max(self.wanted_bytes, self._uncounted_bytes)
         return 1
 
     @property
     def is_disk_low(self) -> bool:
         """Whether no messages are accepted for want of disk space."""
-        return not self.disk.accepts(self._unseen)
+        return not self.disk.accepts(self._uncounted_bytes)
 
     @property
-    def _unseen(self) -> int:
+    def _uncounted_bytes(self) -> int:
         """Bytes that may have been written since the last look."""
-        return self.committing + self.committed - self.committed_at_look
+        return self.committing_bytes + self.committed_bytes - self.committed_at_disk_check

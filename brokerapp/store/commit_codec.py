@@ -34,7 +34,9 @@ def decode_result(
     """The answer of the commit function, which knows the logs by their index."""
     by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
     if not refused and not dropped and not repeated:
-        return CommitResult(base, used=used, held=by_log, temp=temp, before=before, changes=changes)
+        return CommitResult(
+            base, used_bytes=used, log_bytes=by_log, temp_bytes=temp, previous_seqs=before, change_count=changes
+        )
     reasons = {unit: logs[index] if index >= 0 else _REASONS[index] for unit, index in refused}
     return CommitResult(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before, changes)
 
@@ -50,20 +52,20 @@ def encode_call(
     keys: StoreKeys, session: str, batch: CommitBatch, limits: StoreLimits
 ) -> tuple[list[str], list[str], list[Any]]:
     """The logs a batch touches, and the keys and arguments of the call that does it."""
-    logs, units = _encode_units(batch.units)
+    logs, units = _encode_units(batch.writes)
     prefix = keys.log_prefix
     prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
-    args: list[Any] = [session, batch.number, limits.accepted, *prefixes, limits.server, limits.temp]
-    args.append("" if batch.after is None else batch.after)
+    args: list[Any] = [session, batch.number, limits.accepted_bytes, *prefixes, limits.server, limits.temp]
+    args.append("" if batch.previous_batch is None else batch.previous_batch)
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")
-    droppable = [(unit, *each) for unit, asked in batch.numbered for each in asked.droppable]
-    args += (*_rows(batch.marks), *_rows(batch.returned), *_encode_jobs(batch))
+    droppable = [(unit, *each) for unit, asked in batch.numbered_writes for each in asked.droppable]
+    args += (*_rows(batch.recovery_marks), *_rows(batch.redelivery_counts), *_encode_jobs(batch))
     args += map(limits.of_log, logs)
     args += _rows(droppable)
-    args += _rows([(unit, asked.handover) for unit, asked in batch.numbered if asked.handover])
-    args += _rows([(index,) for index, log in enumerate(logs) if batch.asks(log)])
+    args += _rows([(unit, asked.dedup_key) for unit, asked in batch.numbered_writes if asked.dedup_key])
+    args += _rows([(index,) for index, log in enumerate(logs) if batch.wants_previous_seq(log)])
     args += units
     fixed = (
         keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,
@@ -92,7 +94,7 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
             add(unit.rows)
             args += unit.stored
             continue
-        args.append(f"-{len(unit.appends)}" if unit.moves else len(unit.appends))
+        args.append(f"-{len(unit.appends)}" if unit.ignores_limits else len(unit.appends))
         for stored, copies in unit.appends:
             args.append(stored)
             add(copies)
@@ -105,7 +107,7 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
 
 def _encode_jobs(batch: CommitBatch) -> list[Any]:
     """What the units do to jobs, as arguments of the commit function."""
-    changes = [(position, each) for position, unit in batch.numbered if unit.jobs for each in unit.jobs]
+    changes = [(position, each) for position, unit in batch.numbered_writes if unit.jobs for each in unit.jobs]
     return _rows([(position, each.id, int(each.new), each.due_ms, each.record) for position, each in changes])
 
 

@@ -58,7 +58,9 @@ class RedisStore:
         """Do a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
         logs, keys, args = encode_call(self.keys, session, batch, limits)
         result = decode_result(*await self.client.call_commit(keys, args), logs)
-        self.client.continuity.advance(result.changes, result.base + sum([unit.count for unit in batch.units]))
+        self.client.continuity.advance(
+            result.change_count, result.base_seq + sum([unit.count for unit in batch.writes])
+        )
         return result
 
     async def write_trace(self, batch: bytes, count: int) -> None:

@@ -212,7 +212,7 @@ def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, n
 @pytest.mark.parametrize("also", [False, True])
 def test_what_was_for_a_temporary_destination_that_is_gone_waits_no_more(connect, node, name, also, monkeypatch):
     events = []
-    monkeypatch.setattr(node.node.broker.tracer, "event", lambda *event: events.append(event))
+    monkeypatch.setattr(node.node.broker.tracer, "record_one", lambda *event: events.append(event))
     owner, client = connect(), connect()
     owner.subscribe(f"/temp-queue/{name}")
     owner.send(f"/queue/{name}", "ask", reply_to=f"/temp-queue/{name}")

@@ -252,7 +252,7 @@ class BulkMoves:
             done.set_result(refused)
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
-        self._broker.commits.submit(PendingWrite(appends, settles, moves=bool(settles), then=stored))
+        self._broker.commits.submit(PendingWrite(appends, settles, ignores_limits=bool(settles), callback=stored))
         return done
 
 

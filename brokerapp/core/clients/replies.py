@@ -30,7 +30,7 @@ class ClientReplies:
 
         client.started_unit()
         if client.pending > 1 or self._commits.busy:
-            self._commits.submit(PendingWrite(then=done))
+            self._commits.submit(PendingWrite(callback=done))
         else:
             done()
 

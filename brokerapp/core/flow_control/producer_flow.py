@@ -99,7 +99,7 @@ class FlowControl:
     def submit(self, unit: ClientWrite) -> None:
         """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
         place, bounds = self._place_of(unit), self._limits
-        full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.ways else None)
+        full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.rows_by_message else None)
         if place is None and full is not None:
             place = WaitQueue(full, clock.now_ms())
             self._tell(unit, place)
@@ -117,7 +117,11 @@ class FlowControl:
     def _is_refusable(self, unit: PendingWrite | BatchWrite) -> bool:
         """Whether a client only sends with it, to destinations that are stored, and no consumer has it yet."""
         return (
-            unit.client is not None and bool(unit.ways) and not unit.settles and not unit.droppable and not unit.given
+            unit.client is not None
+            and bool(unit.rows_by_message)
+            and not unit.settles
+            and not unit.droppable
+            and not unit.given
         )
 
     def hold(self, unit: ClientWrite, full: str) -> str | None:
@@ -161,14 +165,14 @@ class FlowControl:
         )
 
     def _place_of(self, unit: PendingWrite | BatchWrite) -> WaitQueue | None:
-        ways = unit.ways
+        ways = unit.rows_by_message
         for rows in ways:
             for name, _, _ in rows:
                 if name in self.places:
                     return self.places[name]
         if (place := self._topic_in_row(getattr(unit, "placed", ()))) is not None:
             return place
-        if TEMP in self.places and unit.volatile:
+        if TEMP in self.places and unit.is_non_persistent:
             return self.places[TEMP]
         return self.places.get(STORE) if ways else None
 
@@ -218,7 +222,7 @@ class FlowControl:
     def _patience(self, unit: ClientWrite, place: WaitQueue) -> int | None:
         if unit.client.bridge:
             return None
-        first = next((rows[0][0] for rows in unit.ways if rows), "")
+        first = next((rows[0][0] for rows in unit.rows_by_message if rows), "")
         name = first if place.name in SHARED else place.name
         policy = self._limits.policy_of(name) if name else None
         settings = self._settings
@@ -301,7 +305,7 @@ class FlowControl:
         for place in refusing:
             for each in self._commits.withdraw(lambda unit, place=place: self._follows(unit, place)):
                 self._call_back(each)
-        left = {entry.log for unit in batch.units for entry in unit.settles}
+        left = {entry.log for unit in batch.writes for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)
         for place in list(self.places.values()):
             if (left and place.name in SHARED) or place.name in left or (place in passing and place not in refusing):

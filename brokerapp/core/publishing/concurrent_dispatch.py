@@ -102,7 +102,7 @@ class ConcurrentDispatch:
         """
         limits = self._commits.limits
         coming = self._quotas.share.pending_bytes + size
-        if limits.accepted and 2 * (self._commits.used + coming) > limits.accepted:
+        if limits.accepted_bytes and 2 * (self._commits.used + coming) > limits.accepted_bytes:
             return False
         if limits.temp and 2 * (self._commits.temp + coming) > limits.temp:
             return False

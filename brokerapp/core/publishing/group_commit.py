@@ -96,7 +96,7 @@ class GroupCommit:
         self._units.append(unit)
         self._submitted += 1
         self.given += len(given) * unit.count
-        for rows in unit.ways:
+        for rows in unit.rows_by_message:
             for log, _, _ in rows:
                 if log not in given:
                     self._brought_by[log] = self._submitted
@@ -146,7 +146,7 @@ class GroupCommit:
         One that is there again under its name by then stays as it is.
         """
         self._forget(log)
-        self.submit(PendingWrite(then=lambda *_: self._doomed.put_nowait((log, then))))
+        self.submit(PendingWrite(callback=lambda *_: self._doomed.put_nowait((log, then))))
 
     def _forget(self, log: str) -> None:
         self._brought_by.pop(log, None)
@@ -198,7 +198,7 @@ class GroupCommit:
     async def barrier(self) -> None:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
         done = asyncio.get_running_loop().create_future()
-        self.submit(PendingWrite(then=lambda *_: done.done() or done.set_result(None)))
+        self.submit(PendingWrite(callback=lambda *_: done.done() or done.set_result(None)))
         await done
 
     async def drain(self) -> None:
@@ -237,14 +237,14 @@ class GroupCommit:
     async def _round(self) -> None:
         batch, reads = self._take()
         if batch is not None:
-            committed = CommitResult(0, used=self.used, temp=self.temp)
+            committed = CommitResult(0, used_bytes=self.used, temp_bytes=self.temp)
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._commit(batch))
                 self._answered = batch.number
             if batch.declarations and self.announce is not None:
                 await self.announce(batch.declarations)
-            self.used, self.temp = committed.used, committed.temp
-            self.held.update(committed.held)
+            self.used, self.temp = committed.used_bytes, committed.temp_bytes
+            self.held.update(committed.log_bytes)
             self._report(batch, committed)
             self._under_way = []
             if self._hasty:
@@ -260,23 +260,25 @@ class GroupCommit:
         self._after_batch()
 
     async def _commit(self, batch: CommitBatch) -> CommitResult:
-        size, self.limits.committing = _size(batch) if self.limits.disk.is_scarce else 0, 0
-        while not self.limits.admits(size):  # a server that can't write ends, and is no longer there to be read from
+        size, self.limits.committing_bytes = _size(batch) if self.limits.disk.is_scarce else 0, 0
+        while not self.limits.has_space_for(
+            size
+        ):  # a server that can't write ends, and is no longer there to be read from
             await asyncio.sleep(RETRY_SECONDS)
-        self.limits.committing = size
+        self.limits.committing_bytes = size
         committed = await self._store.commit(self._session, batch, self.limits)
-        self.limits.committed, self.limits.committing = self.limits.committed + size, 0
+        self.limits.committed_bytes, self.limits.committing_bytes = self.limits.committed_bytes + size, 0
         return committed
 
     def _report(self, batch: CommitBatch, committed: CommitResult) -> None:
         """Tell all units how they ended."""
-        seq, refused, self.before = committed.base + 1, committed.refused, committed.before
-        for position, unit in batch.numbered:
+        seq, refused, self.before = committed.base_seq + 1, committed.refused, committed.previous_seqs
+        for position, unit in batch.numbered_writes:
             if committed.dropped and position in committed.dropped:
                 unit.dropped = committed.dropped[position]
-            if committed.repeated and position in committed.repeated:
-                unit.repeated = committed.repeated[position]
-            _follow(unit.report, seq, position, refused)
+            if committed.duplicates and position in committed.duplicates:
+                unit.duplicates = committed.duplicates[position]
+            _follow(unit.on_batch_done, seq, position, refused)
             seq += unit.count
         self.before = {}
 
@@ -345,7 +347,7 @@ def _within_limits(units: list[PendingWrite | BatchWrite]) -> int:
         return 1
     copies = size = 0
     for count, unit in enumerate(units[:MAX_UNITS]):
-        of_unit, bytes_of_unit = unit.weight
+        of_unit, bytes_of_unit = unit.cost
         copies += of_unit
         size += bytes_of_unit
         if count and (copies > MAX_COPIES or size > MAX_BYTES or _is_hasty(unit)):
@@ -355,8 +357,8 @@ def _within_limits(units: list[PendingWrite | BatchWrite]) -> int:
 
 def _size(batch: CommitBatch) -> int:
     """About how many bytes a batch adds to the append-only file."""
-    weights = [unit.weight for unit in batch.units]
-    settled = sum(len(unit.settles) for unit in batch.units)
+    weights = [unit.cost for unit in batch.writes]
+    settled = sum(len(unit.settles) for unit in batch.writes)
     return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
 
 
@@ -366,9 +368,9 @@ def _is_hasty(unit: PendingWrite | BatchWrite) -> bool:
 
 
 def _writes(batch: CommitBatch) -> bool:
-    if batch.declarations or batch.marks or batch.returned:
+    if batch.declarations or batch.recovery_marks or batch.redelivery_counts:
         return True
-    return any(unit.count or unit.settles or unit.jobs for unit in batch.units)
+    return any(unit.count or unit.settles or unit.jobs for unit in batch.writes)
 
 
 def _follow(step: Callable[..., None], *facts: Any) -> None:

@@ -104,7 +104,7 @@ class MessageWriter:
         if jobs:
             request.jobs = jobs
         elif handover:
-            request.handover, request.repeated = handover, ()
+            request.dedup_key, request.duplicates = handover, ()
         client.started_unit(request.size)
         flow = self._flow_control
         if flow.watchful:
@@ -132,10 +132,10 @@ class MessageWriter:
         client.ended_unit(request.size)
         if request.settled:
             self._acknowledgements.account(request.settled)
-        if request.repeated and client.tally is not None:
-            client.tally.repeated += len(request.repeated)
-        if request.dropped or request.repeated:
-            self._leave_out(placed, request.dropped, request.repeated)
+        if request.duplicates and client.tally is not None:
+            client.tally.repeated += len(request.duplicates)
+        if request.dropped or request.duplicates:
+            self._leave_out(placed, request.dropped, request.duplicates)
         self.happened(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
         self._replies.confirm(client, request.receipt)
 

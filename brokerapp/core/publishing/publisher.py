@@ -324,7 +324,7 @@ class Publisher:
             if not refused:
                 self._writer.happened([placed], seq)
 
-        self._commits.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], then=done))
+        self._commits.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], callback=done))
 
     def groups(self, found: Route) -> list[AppendGroup]:
         """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""

@@ -114,7 +114,7 @@ class ScheduledJobs:
     def _try_later(self, job: StoredJob) -> None:
         change = ScheduledJobChange(job.id, clock.now_ms() + FAULT_RETRY_MS, job.record)
         then = lambda _seq, refused: self.outcome(refused, lambda: None)  # noqa: E731
-        self._commits.submit(JobWrite([change], moves=True, then=then))
+        self._commits.submit(JobWrite([change], ignores_limits=True, callback=then))
 
     def _found_next(self, due_ms: int | None) -> None:
         if due_ms is not None:
@@ -125,7 +125,7 @@ class ScheduledJobs:
         logger.warning("job %s is given up: %s is gone", id, to)
         now_us = time.time_ns() // 1000
         self._tracer.record_one(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
-        self._commits.submit(JobWrite([ScheduledJobChange(id)], moves=True))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], ignores_limits=True))
 
     def _fail(self, id: str, job: ScheduledJob) -> None:
         """Let the damaged message of a job be a dead letter instead."""
@@ -136,7 +136,7 @@ class ScheduledJobs:
             self.outcome(refused, lambda: placed and self._writer.happened([placed], seq, moved_us=moved_us))
 
         appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
-        self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, ignores_limits=True, callback=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:
         """What became of a unit that does a job: `then` when it is done; when something was full, later."""

@@ -178,7 +178,7 @@ class MessageScheduler:
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:
         """Let a message that waits be delivered no more; `then` is told whether there was such a job."""
-        self._commits.submit(JobWrite([ScheduledJobChange(id)], then=lambda _seq, refused: then(not refused)))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], callback=lambda _seq, refused: then(not refused)))
 
     def _remove(self, id: str) -> bool:
         self.remove(id, lambda _found: None)

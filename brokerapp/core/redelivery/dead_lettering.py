@@ -164,7 +164,7 @@ class DeadLettering:
             gone()
             self._writer.happened([placed], seq, moved_us=time.time_ns() // 1000)
 
-        self._commits.submit(PendingWrite(appends, settles, moves=True, then=buried))
+        self._commits.submit(PendingWrite(appends, settles, ignores_limits=True, callback=buried))
 
     def _placed(self, message: Message, target: Destination) -> RoutedMessage:
         """A dead letter on its way."""
@@ -215,7 +215,7 @@ class DeadLettering:
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
         gone = self.gone(log, entry)
-        self._commits.submit(PendingWrite(settles=[entry] if entry.seq else (), then=lambda *_: gone()))
+        self._commits.submit(PendingWrite(settles=[entry] if entry.seq else (), callback=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:
         policy = self._routing.table.policy_for(destination)

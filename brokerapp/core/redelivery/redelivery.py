@@ -113,7 +113,7 @@ class RedeliveryHandler:
             self._scheduled_jobs.note(due_ms)
 
         settles = [entry] if entry.seq else ()
-        self._commits.submit(JobWrite([change], settles=settles, moves=True, then=put_off))
+        self._commits.submit(JobWrite([change], settles=settles, ignores_limits=True, callback=put_off))
 
     def come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Its delay is over: it returns to its queue, at the end."""
@@ -133,4 +133,4 @@ class RedeliveryHandler:
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]
-        self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, moves=True, then=then))
+        self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, ignores_limits=True, callback=then))

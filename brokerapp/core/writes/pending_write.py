@@ -60,7 +60,7 @@ class ClientWrite(PendingWrite):
     ) -> None:
         self.settled, self.given = settled, given
         self.is_commit = is_commit  #: of a transaction: that its messages were sent is recorded when it is done
-        self.appends, self.settles, self.moves = appends, settles, False
+        self.appends, self.settles, self.ignores_limits = appends, settles, False
         self.storing, self.client, self.placed, self.receipt, self.undo = storing, client, placed, receipt, undo
         self.size = sum([len(each.stored) or each.message.size for each in placed])
         self.droppable, self.dropped = (), ()
@@ -70,7 +70,7 @@ class ClientWrite(PendingWrite):
                 self.droppable = _droppable(placed)
                 break
 
-    def done(self, seq: int, refused: str) -> None:
+    def on_done(self, seq: int, refused: str) -> None:
         self.storing.finish(self, seq, refused)
 
 
@@ -79,8 +79,8 @@ class ScheduledWrite(ClientWrite):
 
     __slots__ = ("jobs",)
 
-    def done(self, seq: int, refused: str) -> None:
-        super().done(seq, refused)
+    def on_done(self, seq: int, refused: str) -> None:
+        super().on_done(seq, refused)
         if not refused:
             self.storing.kept(self.jobs)
 
@@ -88,7 +88,7 @@ class ScheduledWrite(ClientWrite):
 class BridgedWrite(ClientWrite):
     """What the bridge of another broker passes on, and may pass on again."""
 
-    __slots__ = ("handover", "repeated")
+    __slots__ = ("dedup_key", "duplicates")
 
 
 class JobWrite(PendingWrite):
@@ -100,11 +100,11 @@ class JobWrite(PendingWrite):
         self,
         jobs: Sequence[ScheduledJobChange],
         appends: Sequence[tuple[bytes, Sequence[tuple[str, str, str]]]] = (),
-        moves: bool = False,
-        then: Callable[[int, str], None] | None = None,
+        ignores_limits: bool = False,
+        callback: Callable[[int, str], None] | None = None,
         settles: Sequence[SettledEntry] = (),
     ) -> None:
-        super().__init__(appends, settles, moves, then)
+        super().__init__(appends, settles, ignores_limits, callback)
         self.jobs = jobs
 
 
@@ -129,7 +129,7 @@ class ClientBatchWrite(BatchWrite):
         self.size = sum(self.sizes)
         self.given = NOTHING  #: early
 
-    def done(self, seq: int, refused: Mapping[int, str]) -> None:
+    def on_done(self, seq: int, refused: Mapping[int, str]) -> None:
         self.runs.finish(self, seq, refused)
 
 

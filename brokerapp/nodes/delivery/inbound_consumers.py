@@ -114,7 +114,7 @@ class InboundConsumers:
             self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
 
         if waits:
-            self._broker.commits.submit(PendingWrite(then=say))
+            self._broker.commits.submit(PendingWrite(callback=say))
         else:
             say()
 

@@ -80,7 +80,7 @@ class OutboundConsumers:
                 account.consumers[subscription] = True
                 self._send_attach(subscription, log)
 
-        self._broker.commits.submit(PendingWrite(then=stored))
+        self._broker.commits.submit(PendingWrite(callback=stored))
 
     def _on_attach_confirmed(self, subscription: Subscription, epoch: int, home: str, refusal: str) -> None:
         """The home took the consumer, or did not."""
@@ -270,7 +270,7 @@ class OutboundConsumers:
             for name, some in _by_log(entries).items():
                 self.settled(name, some, client)
 
-        self._broker.commits.submit(PendingWrite(settles=[each for each in entries if each.seq], then=done))
+        self._broker.commits.submit(PendingWrite(settles=[each for each in entries if each.seq], callback=done))
 
     def settled(self, name: str, entries: Sequence[LogEntry], client: Client | None) -> None:
         """The store has removed them, as this client acknowledged them; None: they went otherwise, and were counted."""

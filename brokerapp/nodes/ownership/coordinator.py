@@ -154,7 +154,7 @@ class Homes:
     def when_propagated(self, then: Callable[[], None]) -> None:
         """Go on when all that our clients asked so far is known to the nodes that must know of it."""
         if self.others:
-            self._broker.commits.submit(PendingWrite(then=lambda *_: self.known.when_propagated(then)))
+            self._broker.commits.submit(PendingWrite(callback=lambda *_: self.known.when_propagated(then)))
         else:
             then()
 

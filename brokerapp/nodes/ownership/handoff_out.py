@@ -79,7 +79,7 @@ class HandoffOut:
                 self._send_dispatched(session)
                 self._ownership.tell(session, PeerMessageType.EPOCH_DONE, epoch)
 
-        unit = self._announcements[session] = PendingWrite(then=say)
+        unit = self._announcements[session] = PendingWrite(callback=say)
         self._broker.commits.submit(unit)
 
     def _send_dispatched(self, session: str) -> None:

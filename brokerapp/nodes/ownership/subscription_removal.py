@@ -31,7 +31,7 @@ class SubscriptionRemoval:
     def drop(self, durable: DurableSubscription, then: OnAnswer) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
-        self._broker.commits.submit(PendingWrite(then=lambda *_: self._ask_owner(durable, then)))
+        self._broker.commits.submit(PendingWrite(callback=lambda *_: self._ask_owner(durable, then)))
 
     def _ask_owner(self, durable: DurableSubscription, then: OnAnswer) -> None:
         log = durable.log
@@ -76,4 +76,4 @@ class SubscriptionRemoval:
         except RequestRefused as error:
             then(str(error))
             return
-        self._broker.commits.submit(PendingWrite(then=lambda *_: then("")))
+        self._broker.commits.submit(PendingWrite(callback=lambda *_: then("")))

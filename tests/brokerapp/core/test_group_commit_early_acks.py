@@ -20,11 +20,11 @@ class Store:
 
     async def commit(self, _session, batch, _limits):
         await self.open.wait()
-        settled = [entry.seq for unit in batch.units for entry in unit.settles]
-        appended = sum(unit.count for _, unit in batch.numbered)
+        settled = [entry.seq for unit in batch.writes for entry in unit.settles]
+        appended = sum(unit.count for _, unit in batch.numbered_writes)
         self.batches.append((appended, settled))
         base, self.last = self.last, self.last + appended
-        return CommitResult(base, used=100 * self.last, held={LOG: 10 * self.last})
+        return CommitResult(base, used_bytes=100 * self.last, log_bytes={LOG: 10 * self.last})
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ def bringing(entry, then=lambda: None):
         entry.seq = 0 if refused else seq
         then()
 
-    return PendingWrite([(b"x", [(LOG, "", "")])], then=done)
+    return PendingWrite([(b"x", [(LOG, "", "")])], callback=done)
 
 
 async def test_an_ack_that_comes_before_its_message_is_stored_goes_into_the_batch_after():
@@ -79,8 +79,8 @@ async def test_a_unit_that_settles_what_is_before_it_comes_in_a_later_batch_and_
     async with running() as (store, committer):
         entry = given()
         committer.submit(bringing(entry, lambda: order.append("stored")), {LOG})
-        committer.submit(PendingWrite(settles=[entry], then=lambda *_: order.append("settled")))
-        committer.submit(PendingWrite(then=lambda *_: order.append("barrier")))
+        committer.submit(PendingWrite(settles=[entry], callback=lambda *_: order.append("settled")))
+        committer.submit(PendingWrite(callback=lambda *_: order.append("barrier")))
         await committer.drain()
         assert store.batches == [(1, []), (0, [1])]
         assert order == ["stored", "settled", "barrier"]

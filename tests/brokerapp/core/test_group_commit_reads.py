@@ -16,7 +16,7 @@ class Store:
     async def commit(self, _session, batch, _limits):
         await asyncio.sleep(0)
         base = self.stored
-        self.stored += sum(unit.count for _, unit in batch.numbered)
+        self.stored += sum(unit.count for _, unit in batch.numbered_writes)
         return CommitResult(base)
 
     async def read(self, _log, _after, _count):
@@ -39,7 +39,7 @@ async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
 
     for _ in range(3 * MAX_UNITS):
         committer.submit(message())
-    committer.submit(PendingWrite(then=more))
+    committer.submit(PendingWrite(callback=more))
     committer.read("queue://a", 0, 1, answers.extend)
     committer.done = more
     async with asyncio.timeout(30):
@@ -53,8 +53,8 @@ async def test_a_fault_with_one_unit_keeps_nobody_else_waiting():
     heard = []
     committer = GroupCommit(Store(), "s", StoreLimits(), lambda: None)
     running = asyncio.create_task(committer.run())
-    committer.submit(PendingWrite(then=lambda *_: 1 / 0))
-    committer.submit(PendingWrite(then=lambda *_: heard.append("unit")))
+    committer.submit(PendingWrite(callback=lambda *_: 1 / 0))
+    committer.submit(PendingWrite(callback=lambda *_: heard.append("unit")))
     committer.read("queue://a", 0, 1, lambda _: 1 / 0)
     committer.read("queue://a", 0, 1, lambda _: heard.append("read"))
     async with asyncio.timeout(30):

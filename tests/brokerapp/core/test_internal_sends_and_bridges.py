@@ -32,7 +32,7 @@ class FakeBroker(SimpleNamespace):
             name="b", session="s", routing=SimpleNamespace(table=topology), kept=[],
             queues=SimpleNamespace(receiving=lambda _destination: None),
             durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
-            commits=SimpleNamespace(submit=lambda unit: unit.then(1, "")),
+            commits=SimpleNamespace(submit=lambda unit: unit.callback(1, "")),
             writer=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(every=lambda *_: None),
         )  # fmt: skip

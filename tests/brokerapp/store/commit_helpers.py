@@ -35,7 +35,7 @@ class CommittingSession:
 
     async def append(self, *queues, **message):
         """One message; its number."""
-        return (await self.commit(PendingWrite([append(*queues, **message)]))).base + 1
+        return (await self.commit(PendingWrite([append(*queues, **message)]))).base_seq + 1
 
     async def settle(self, *entries):
         await self.commit(PendingWrite(settles=entries))

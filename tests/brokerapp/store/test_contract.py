@@ -40,8 +40,11 @@ async def test_a_message_is_read_as_it_was_appended(store, session):
 
 async def test_messages_are_numbered_in_order_over_all_logs(store, session):
     committed = await session.commit(PendingWrite([append("a"), append("b", "c")]), PendingWrite([append("a")]))
-    assert [each.seq for each in await store.entries.read("a", 0, 10)] == [committed.base + 1, committed.base + 3]
-    assert [each.seq for each in await store.entries.read("b", 0, 10)] == [committed.base + 2]
+    assert [each.seq for each in await store.entries.read("a", 0, 10)] == [
+        committed.base_seq + 1,
+        committed.base_seq + 3,
+    ]
+    assert [each.seq for each in await store.entries.read("b", 0, 10)] == [committed.base_seq + 2]
 
 
 async def test_reading_goes_on_after_a_number_and_stops_at_a_count(store, session):
@@ -178,7 +181,7 @@ async def test_a_batch_repeated_is_done_once_and_answered_the_same(store, sessio
     limits = StoreLimits(total=500)
     first = await store.commit("me", batch, limits)
     again = await store.commit("me", batch, limits)
-    assert (first.base, first.refused) == (again.base, again.refused) == (first.base, {2: STORE})
+    assert (first.base_seq, first.refused) == (again.base_seq, again.refused) == (first.base_seq, {2: STORE})
     assert len(await bodies(store, "a")) == 2
     await store.commit("me", CommitBatch(2, [PendingWrite([append("a")])]), limits)
     assert len(await bodies(store, "a")) == 3
@@ -196,7 +199,7 @@ async def test_a_unit_past_the_total_limit_is_refused_whole_and_its_neighbours_a
     assert committed.refused == {2: STORE}
     assert [len(await bodies(store, log)) for log in ("a", "b", "c", "d", "e", "old")] == [1, 0, 0, 0, 1, 1]
     [entry] = await store.entries.read("e", 0, 1)
-    assert entry.seq == committed.base + 5  # numbers of the refused are left out
+    assert entry.seq == committed.base_seq + 5  # numbers of the refused are left out
     assert (await used(store))[0] == 3 * (size + ENTRY)
 
 
@@ -248,7 +251,7 @@ async def test_what_follows_a_refused_unit_to_the_same_log_does_not_overtake_it(
         PendingWrite([append("r")], droppable=[(1, 1, 1)]),
         PendingWrite([append("other")]),
         PendingWrite([append("q", body=b"makes room")], [entry]),
-        PendingWrite([append("r", body=b"whatever the limits say")], moves=True),
+        PendingWrite([append("r", body=b"whatever the limits say")], ignores_limits=True),
         limits=limits,
     )
     assert (committed.refused, committed.dropped) == ({1: "q", 2: "q", 3: "q"}, {4: [(1, 1)]})
@@ -266,7 +269,7 @@ async def test_a_copy_that_may_be_dropped_is_left_out_of_a_full_log_and_the_othe
     committed = await session.commit(unit, limits=limits)
     assert (committed.refused, committed.dropped) == ({}, {1: [(2, 2)]})
     assert [len(await bodies(store, log)) for log in ("a", "small", "b")] == [2, 1, 1]
-    assert await payloads(store) == {committed.base + 2: 2}
+    assert await payloads(store) == {committed.base_seq + 2: 2}
     await session.settle(*await entries(store, "a"), *await entries(store, "b"))
     assert await used(store) == before
     assert await payloads(store) == {}
@@ -296,7 +299,7 @@ async def test_a_full_store_drops_a_message_all_of_whose_copies_may_be_dropped(s
     assert (committed.refused, committed.dropped) == ({1: STORE}, {2: [(1, 1), (1, 2)], 3: [(1, 1)]})
     assert await used(store) == (0, 0)
     assert await payloads(store) == {}
-    assert await session.append("a") == committed.base + 4  # numbers of the dropped are left out
+    assert await session.append("a") == committed.base_seq + 4  # numbers of the dropped are left out
 
 
 async def test_there_is_room_again_after_settling(store, session):
@@ -346,7 +349,7 @@ async def test_a_server_without_memory_does_what_leads_out_of_that(store, sessio
 async def test_a_move_is_not_held_up_by_limits(store, session):
     limits = StoreLimits(total=1, of_log=lambda _log: 1)
     await session.append("a")
-    unit = PendingWrite([append("dead", body=b"larger than before")], await entries(store, "a"), moves=True)
+    unit = PendingWrite([append("dead", body=b"larger than before")], await entries(store, "a"), ignores_limits=True)
     assert (await session.commit(unit, limits=limits)).refused == {}
     assert await bodies(store, "a") == []
     assert await bodies(store, "dead") == [b"larger than before"]
@@ -362,7 +365,7 @@ async def test_a_unit_may_append_and_settle_at_once(store, session):
 
 
 async def test_logs_are_declared_found_again_with_depth_and_mark_and_removed_when_empty(store, session):
-    await session.commit(declarations=[("a", '{"kind": "queue"}'), ("b", "{}")], marks=[("a", "open")])
+    await session.commit(declarations=[("a", '{"kind": "queue"}'), ("b", "{}")], recovery_marks=[("a", "open")])
     await session.append("a")
     found = {state.name: (state.attributes, state.depth, state.mark) for state in await store.logs.recover()}
     assert found == {"a": ({"kind": "queue"}, 1, "open"), "b": ({}, 0, "")}
@@ -374,7 +377,7 @@ async def test_logs_are_declared_found_again_with_depth_and_mark_and_removed_whe
 
 async def test_dropping_a_log_removes_it_with_what_only_it_held(store, session, monkeypatch):
     monkeypatch.setattr("brokerapp.store.logs.DROP_BATCH", 3)
-    await session.commit(declarations=[("a", "{}")], marks=[("a", "open")])
+    await session.commit(declarations=[("a", "{}")], recovery_marks=[("a", "open")])
     for _ in range(5):
         await session.append("a")
         await session.append("a", "b")
@@ -564,22 +567,22 @@ def test_every_key_of_a_broker_carries_its_hash_tag(store_url):
 
 
 class BridgedWriteOfTest(PendingWrite):
-    """What another broker passes on."""
+    """Messages that the bridge of another broker forwards."""
 
     def __init__(self, known_by, *appends, **more):
         super().__init__(appends, **more)
-        self.handover = known_by
+        self.dedup_key = known_by
 
 
 async def test_what_is_handed_over_again_is_kept_once_by_each_log(store, session):
     first = await session.commit(BridgedWriteOfTest("A 1", append("q"), append("q", "r")))
-    assert first.repeated == {}
+    assert first.duplicates == {}
     again = await session.commit(
         PendingWrite([append("q")]),
         BridgedWriteOfTest("A 1", append("q"), append("q", "other", "r")),
         BridgedWriteOfTest("A 2", append("q")),
     )
-    assert again.repeated == {2: [(1, 1), (2, 1), (2, 3)]}
+    assert again.duplicates == {2: [(1, 1), (2, 1), (2, 3)]}
     assert again.dropped == again.refused == {}
     assert [len(await bodies(store, log)) for log in ("q", "r", "other")] == [4, 1, 1]
 
@@ -590,5 +593,5 @@ async def test_what_was_handed_over_before_needs_no_room_and_what_was_refused_wa
     assert (await session.commit(BridgedWriteOfTest("A 1", append("small")), limits=limits)).refused == {}
     assert (await session.commit(BridgedWriteOfTest("A 2", append("small")), limits=limits)).refused == {1: "small"}
     both = await session.commit(BridgedWriteOfTest("A 1", append("small", "q")), limits=limits)
-    assert (both.refused, both.repeated) == ({}, {1: [(1, 1)]})
-    assert (await session.commit(BridgedWriteOfTest("A 2", append("small")))).repeated == {}
+    assert (both.refused, both.duplicates) == ({}, {1: [(1, 1)]})
+    assert (await session.commit(BridgedWriteOfTest("A 2", append("small")))).duplicates == {}

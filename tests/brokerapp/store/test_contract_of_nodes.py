@@ -65,9 +65,14 @@ async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_a
     await session.append("a", "b")
     theirs = await CommittingSession(store, "you").append("a")
     two = [PendingWrite([append("a")]), PendingWrite([append("a", "b", "c")])]
-    assert (await session.commit(*two, asks=lambda log: log != "c")).before == {"a": theirs, "b": 1}
-    assert (await session.commit(PendingWrite([append("d")]), asks=lambda _log: True)).before == {"d": 0}
-    assert (await session.commit(*two)).before == {}
+    assert (await session.commit(*two, wants_previous_seq=lambda log: log != "c")).previous_seqs == {
+        "a": theirs,
+        "b": 1,
+    }
+    assert (await session.commit(PendingWrite([append("d")]), wants_previous_seq=lambda _log: True)).previous_seqs == {
+        "d": 0
+    }
+    assert (await session.commit(*two)).previous_seqs == {}
 
 
 async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_first_that_was_kept(store, session):
@@ -75,15 +80,15 @@ async def test_of_several_units_for_one_log_it_is_told_what_stood_before_the_fir
     await session.append("full")
     room = StoreLimits(of_log=lambda log: int(log == "full"))
     units = [PendingWrite([append("full")]), PendingWrite([append("a")]), PendingWrite([append("b"), append("a")])]
-    done = await session.commit(*units, limits=room, asks=lambda _log: True)
-    assert (set(done.refused), done.before) == ({1}, {"a": theirs, "b": 0})
+    done = await session.commit(*units, limits=room, wants_previous_seq=lambda _log: True)
+    assert (set(done.refused), done.previous_seqs) == ({1}, {"a": theirs, "b": 0})
     [last, *_] = await store.entries.read_back("a", 1 << 40, 1)
     again = [
         PendingWrite(settles=[each for each in await entries(store, "a") if each.seq == last.seq]),
         PendingWrite([append("a")]),
     ]
-    assert (await session.commit(*again, asks=lambda _log: True)).before == {
-        "a": done.base + 2
+    assert (await session.commit(*again, wants_previous_seq=lambda _log: True)).previous_seqs == {
+        "a": done.base_seq + 2
     }  # the refused one took a number
 
 
@@ -93,7 +98,7 @@ async def test_a_batch_that_is_repeated_is_done_once_whatever_another_node_wrote
     first = await store.commit("me", batch, UNLIMITED)
     await CommittingSession(store, "you").append("a")
     again = await store.commit("me", batch, UNLIMITED)
-    assert again.base == first.base == 0
+    assert again.base_seq == first.base_seq == 0
     assert len(await bodies(store, "a")) == 2
 
 
@@ -139,9 +144,9 @@ async def test_who_leaves_takes_no_other_member_along(store, session):
 
 async def test_a_commit_that_names_another_last_batch_than_the_store_knows_ends_the_session(store, session):
     await session.append("a")
-    await session.commit(PendingWrite([append("a")]), after=1)
+    await session.commit(PendingWrite([append("a")]), previous_batch=1)
     with pytest.raises(StoreRolledBack):
-        await session.commit(PendingWrite([append("a")]), after=4)
+        await session.commit(PendingWrite([append("a")]), previous_batch=4)
     with pytest.raises(Fenced):
         await session.append("a")
     assert len(await bodies(store, "a")) == 2

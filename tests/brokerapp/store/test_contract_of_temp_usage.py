@@ -22,7 +22,7 @@ def fleeting(*queues):
 
 async def test_only_what_is_not_persistent_is_counted_and_once_however_many_copies_it_has(store, session):
     committed = await session.commit(PendingWrite([append("a"), fleeting("a"), fleeting("a", "b", "c")]))
-    assert committed.temp == await store.logs.temp_used_bytes() == 2 * SIZE
+    assert committed.temp_bytes == await store.logs.temp_used_bytes() == 2 * SIZE
     await session.settle(*await entries(store, "a"))
     assert await store.logs.temp_used_bytes() == SIZE
     await session.settle(*await entries(store, "b"), *await entries(store, "c"))

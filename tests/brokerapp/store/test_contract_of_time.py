@@ -118,13 +118,13 @@ async def test_jobs_are_read_in_order_of_time_within_a_window(store, session):
 
 async def test_a_job_is_done_and_its_message_sent_in_one_step_and_once(store, session):
     await session.commit(JobsWrite(job("a")))
-    fire = JobsWrite(ScheduledJobChange("a"), appends=[append("q")], moves=True)
+    fire = JobsWrite(ScheduledJobChange("a"), appends=[append("q")], ignores_limits=True)
     assert (await session.commit(fire)).refused == {}
     assert await waiting(store) == []
     assert await store.schedules.next_due_ms() is None
-    assert (await session.commit(JobsWrite(ScheduledJobChange("a"), appends=[append("q")], moves=True))).refused == {
-        1: GONE
-    }
+    assert (
+        await session.commit(JobsWrite(ScheduledJobChange("a"), appends=[append("q")], ignores_limits=True))
+    ).refused == {1: GONE}
     assert len(await bodies(store, "q")) == 1
 
 
@@ -169,12 +169,12 @@ async def test_a_batch_with_jobs_repeated_is_done_once(store):
 async def test_deliveries_are_found_again_until_the_entry_is_settled(store, session):
     await session.commit(declarations=[("a", "{}"), ("b", "{}")])
     first, second = await session.append("a"), await session.append("a")
-    await session.commit(returned=[("a", first, 1), ("a", second, 1)])
-    await session.commit(returned=[("a", first, 2)])
+    await session.commit(redelivery_counts=[("a", first, 1), ("a", second, 1)])
+    await session.commit(redelivery_counts=[("a", first, 2)])
     assert {state.name: state.returned for state in await store.logs.recover()} == {"a": {first: 2, second: 1}, "b": {}}
     await session.settle(*await entries(store, "a", count=1))
     assert {state.name: state.returned for state in await store.logs.recover()} == {"a": {second: 1}, "b": {}}
     await session.settle(*await entries(store, "a"))
-    await session.commit(returned=[("a", second, 2)])  # said late: it is gone
+    await session.commit(redelivery_counts=[("a", second, 2)])  # said late: it is gone
     assert await store.client.execute("KEYS", store.keys.returned_prefix + "*") == []
     assert int(await store.client.execute("HGET", store.keys.state, "returned")) == 0

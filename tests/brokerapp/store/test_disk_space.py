@@ -37,22 +37,22 @@ def test_messages_stop_first_then_acknowledgements_then_reports(free, reserved, 
 
 def test_a_disk_that_nobody_watches_refuses_nothing():
     limits = StoreLimits(total=10)
-    assert (limits.accepted, limits.admits(10**12)) == (10, True)
+    assert (limits.accepted_bytes, limits.has_space_for(10**12)) == (10, True)
 
 
 def test_what_was_committed_since_the_last_look_counts_as_used():
     limits = StoreLimits(disk=DiskSpace(LARGE, 300 * MIB, 128 * MIB))
-    limits.committed, limits.committed_at_look, limits.committing = 120 * MIB, 100 * MIB, 20 * MIB
-    assert limits.accepted == 0  # no limit
-    limits.committed += 10 * MIB
-    assert limits.accepted == 1  # not one byte more
+    limits.committed_bytes, limits.committed_at_disk_check, limits.committing_bytes = 120 * MIB, 100 * MIB, 20 * MIB
+    assert limits.accepted_bytes == 0  # no limit
+    limits.committed_bytes += 10 * MIB
+    assert limits.accepted_bytes == 1  # not one byte more
 
 
 def test_a_disk_with_too_little_above_the_limit_for_a_message_is_low_until_there_is_enough_for_it():
     limits = StoreLimits(disk=DiskSpace(LARGE, 260 * MIB))
-    limits.committing = 10 * MIB
-    assert (limits.accepted, limits.wanted) == (1, 10 * MIB)
-    low = limits.disk.assess(DiskLevel.ENOUGH, wanted=limits.wanted)
+    limits.committing_bytes = 10 * MIB
+    assert (limits.accepted_bytes, limits.wanted_bytes) == (1, 10 * MIB)
+    low = limits.disk.assess(DiskLevel.ENOUGH, wanted=limits.wanted_bytes)
     assert (low.level, low.wanted) == (DiskLevel.LOW, 10 * MIB)
     assert DiskSpace(LARGE, 325 * MIB).assess(DiskLevel.LOW, wanted=low.wanted).level is DiskLevel.LOW
     again = DiskSpace(LARGE, 330 * MIB).assess(DiskLevel.LOW, wanted=low.wanted)
@@ -61,9 +61,9 @@ def test_a_disk_with_too_little_above_the_limit_for_a_message_is_low_until_there
 
 def test_a_commit_that_would_leave_too_little_waits_and_counts_as_exhaustion():
     limits = StoreLimits(disk=DiskSpace(LARGE, 0, 40 * MIB, DiskLevel.LOW))
-    assert limits.admits(7 * MIB)
-    assert not limits.admits(9 * MIB)
-    assert limits.disk.assess(DiskLevel.LOW, limits.needed).level is DiskLevel.EXHAUSTED
+    assert limits.has_space_for(7 * MIB)
+    assert not limits.has_space_for(9 * MIB)
+    assert limits.disk.assess(DiskLevel.LOW, limits.needed_bytes).level is DiskLevel.EXHAUSTED
 
 
 def test_a_disk_with_much_space_is_left_as_it_is(tmp_path):
