@@ -18,6 +18,7 @@ class Shrinking:
 
     def __init__(self, held: int) -> None:
         self.seqs = list(range(1, held + 1))
+        self.entries = self.logs = self
 
     async def attributes(self, _log: str) -> dict[str, str]:
         return {"kind": "queue"}

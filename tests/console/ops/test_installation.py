@@ -93,7 +93,7 @@ def test_no_template_has_a_script_or_style_that_the_policy_would_stop(settings):
     for path in (settings.BASE_DIR / "templates").rglob("*.html"):
         if path.name in mails:
             continue
-        text = path.read_text()
+        text = re.sub(r"{%.*?%}", "", path.read_text(), flags=re.DOTALL)  # tags have options of that name
         assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", text), path
         assert not re.search(r'<script(?![^>]*\ssrc=)(?! type="application/json")', text), path
 

