@@ -1,0 +1,28 @@
+"""Templates can be read: no line is longer than a screen is wide, and none decides what a view should."""
+
+import pytest
+
+from brokerapp.system.environment import PROJECT
+
+TEMPLATES = PROJECT / "templates"
+MAX_LINE = 160
+#: Lines of a folder that are still longer. The numbers only fall.
+STILL_LONG = {"destinations": 100, "messages": 196, "routing": 184, "topology": 55}
+
+
+def long_lines(folder):
+    return [
+        f"{path.relative_to(TEMPLATES)}:{number}: {len(line)} characters"
+        for path in sorted((TEMPLATES / folder).rglob("*.html"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > MAX_LINE
+    ]
+
+
+FOLDERS = sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_line_of_a_template_is_too_long(folder):
+    found = long_lines(folder)
+    assert found[STILL_LONG.get(folder, 0) :] == []
