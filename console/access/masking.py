@@ -1,4 +1,4 @@
-"""Masking: a browsed message as a user may see it, before its bytes leave the server.
+"""Mask browsed messages by the rules of the reader's roles, before their bytes leave the server.
 
 Whoever may not read bodies gets none. Roles of `rights.MASKED` get a body's structure without its values, but for what
 rules show; what has no structure that could be told from its values is withheld. Rules take away from everybody they
@@ -42,18 +42,18 @@ _BY_POWER = (Role.VIEWER, Role.ANALYST, Role.SUPPORT, Role.OPERATOR, Role.ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class MaskedMessage(BrowsedMessage):
-    """A browsed message without what its reader may not see; `size` is still that of the whole body."""
+    """Hold a browsed message without the values that its reader may not see; `size` is that of the whole body."""
 
     withheld: str = ""  #: why the body is not shown at all; "": it is, perhaps masked
     masked: tuple[str, ...] = ()  #: what was masked, in words: `card`, `$.customer.card`, `all values`
 
     @property
     def is_unmasked(self) -> bool:
-        """Whether its reader sees all of it."""
+        """Return whether no message there is masked for this user, so that none has to be read."""
         return not (self.masked or self.withheld)
 
     def require_unmasked(self, reader: str = "your role") -> None:
-        """Raise RequestRefused unless its reader sees all of it: the edited one would be without its past, and open."""
+        """Raise RequestRefused if anything is masked: an edited copy would lose or expose it."""
         if not self.is_unmasked:
             raise RequestRefused(
                 f"Parts of this message are masked for {reader}. Editing requires access to the whole message."
@@ -64,7 +64,7 @@ _known: tuple[object, tuple[MaskRule, ...]] = (None, ())
 
 
 def all_rules() -> tuple[MaskRule, ...]:
-    """All rules, in their order."""
+    """Return all active masking rules in the order in which they apply."""
     global _known
     state = permission_state()
     if _known[0] != state:
@@ -73,7 +73,7 @@ def all_rules() -> tuple[MaskRule, ...]:
 
 
 def mask_message(user: AnyUser, message: BrowsedMessage, where: Destination | None = None) -> MaskedMessage:
-    """The message as this user may see it, browsed in the queue `where` (or else the destination it was sent to)."""
+    """Return the message as this user may see it, browsed in the queue `where` (default: its destination)."""
     where = where or Destination.parse(message.destination)
     browser, reader = _most_powerful(grants_of(user), Verb.BROWSE, where), reader_role(grants_of(user), where)
     found = mask_for_roles(browser, reader, message, _locations(message, where), all_rules())
@@ -81,13 +81,13 @@ def mask_message(user: AnyUser, message: BrowsedMessage, where: Destination | No
 
 
 def mask_values(user: AnyUser, values: Mapping[str, str], where: Destination) -> dict[str, str]:
-    """Headers that a message there may get, as this user would see them on it."""
+    """Return headers that a message there may get, as this user would see them."""
     browser = _most_powerful(grants_of(user), Verb.BROWSE, where)
     return mask_headers(_rules_for(all_rules(), browser, (where,)), values)[0]
 
 
 def mask_headers_of(user: AnyUser, message: BrowsedMessage, where: Destination) -> dict[str, str]:
-    """The headers of a message browsed there, as this user may see them; its body is not looked at."""
+    """Return the headers of a message browsed there, as this user may see them, without reading its body."""
     browser = _most_powerful(grants_of(user), Verb.BROWSE, where)
     return mask_headers(_rules_for(all_rules(), browser, _locations(message, where)), message.headers)[0]
 
@@ -99,7 +99,7 @@ def is_unmasked(user: AnyUser, where: Destination) -> bool:
 
 
 def _locations(message: BrowsedMessage, where: Destination) -> tuple[Destination, ...]:
-    """Where the message is and was: what is masked there stays masked when it is moved or becomes a dead letter.
+    """Return where the message is and was: a rule for its former queue still applies after a move.
 
     Whoever wrote it, the broker or a client: a place too many only masks more.
     """
@@ -123,7 +123,7 @@ def mask_for_roles(
     ways: tuple[Destination, ...],
     rules: tuple[MaskRule, ...],
 ) -> MaskedMessage:
-    """The message as somebody sees it who browses it and reads its body (None: does not) in these roles."""
+    """Return the message as these roles see it: one to browse it, one to read its body (None: no body)."""
     headers, names = mask_headers(_rules_for(rules, browser, ways), message.headers)
     if reader is None:
         body = MaskedBody(b"", permission_message(Verb.READ))
@@ -139,7 +139,7 @@ def mask_for_roles(
 
 
 def check_selector(user: AnyUser, selector: Selector | str, where: Destination) -> None:
-    """Raise RequestRefused when the selector would tell this user of a header or body they do not see.
+    """Raise RequestRefused when the selector uses a header or body that is masked for this user.
 
     Raises SelectorSyntaxError when it is none; an empty text asks for nothing.
     """
@@ -160,12 +160,12 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
 
 
 def _is_hidden(rules: list[MaskRule], name: str) -> bool:
-    """Whether a header is masked that a name in a selector stands for: JMSCorrelationID is correlation-id."""
+    """Return whether a rule masks the header of this selector name (JMSCorrelationID is correlation-id)."""
     return any(rule_for_header(rules, each) for each in (name, *identifier(name).headers))
 
 
 def reader_role(grants: tuple[RoleGrant, ...], where: Destination) -> Role | None:
-    """The role in which somebody with these grants reads bodies there; None: they read none."""
+    """Return the most powerful role in which these grants read bodies there; None where none does."""
     return _most_powerful(grants, Verb.READ, where)
 
 

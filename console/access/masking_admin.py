@@ -1,4 +1,4 @@
-"""Changes of the masking rules, made on a page or through the API: each in the audit trail."""
+"""Create, change, order and delete masking rules for pages and the API, with audit entries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_TEXT = 200
 
 
 def rule_fields(rule: MaskingRule) -> dict[str, str]:
-    """What it says."""
+    """Return the fields of a rule as the form has them."""
     return {name: getattr(rule, name) for name in FIELDS}
 
 
 def save_rule(request: HttpRequest, existing: MaskingRule | None, said: Mapping[str, str]) -> MaskingRule:
-    """Put a rule in force, or change one. Raises RequestRefused, InvalidDestination."""
+    """Create a rule, or change one. Raises RequestRefused, InvalidDestination."""
     MaskRule.parse(*(said[name] for name in FIELDS[:-1]))
     values = {**said, "scope": said["scope"] or ">"}
     values |= {name: said[name][:MAX_TEXT] for name in ("comment", "replacement")}
@@ -38,7 +38,7 @@ def save_rule(request: HttpRequest, existing: MaskingRule | None, said: Mapping[
 
 
 def change_rule(request: HttpRequest, rule: MaskingRule, action: str) -> None:
-    """Switch a rule on or off, put it before others, delete it; `action` is one of CHANGES."""
+    """Enable or disable a rule, move it to the top, or delete it; `action` is one of CHANGES."""
     before = rule_fields(rule) | {"active": rule.active, "order": rule.order}
     with trail.recording(request, f"{action} masking", f"masking rule {rule.pk}", before=before) as done:
         CHANGES[action](rule)
@@ -51,7 +51,7 @@ def _toggle(rule: MaskingRule) -> None:
 
 
 def _move_first(rule: MaskingRule) -> None:
-    """Before all others: the first rule about a place counts."""
+    """Move a rule before all others: for each value the first matching rule applies."""
     top = MaskingRule.objects.first()
     rule.order = (top.order if top else 0) - 1
     rule.save()

@@ -1,4 +1,4 @@
-"""Masking rules and their effect on headers and bodies. Pure; `console.access.masking` chooses the rules of a user.
+"""Apply masking rules to headers and bodies. Pure; `console.access.masking` chooses the rules of a user.
 
 Of the rules about a place the first one counts. A body that is covered shows its structure and nothing else, but what
 rules show; one that is not covered shows everything, but what rules take away.
@@ -40,7 +40,7 @@ DERIVED_HEADERS = {EARLIER_CAUSE: CAUSE}
 
 
 class MaskTarget(StrEnum):
-    """Where a rule looks."""
+    """Name the part of a message that a rule masks."""
 
     HEADER = "header"  #: names of headers and properties, with * and ?
     JSON = "json"  #: a path in a JSON body: $.customer.card, $..card, $.lines[*].price
@@ -48,7 +48,7 @@ class MaskTarget(StrEnum):
 
 
 class MaskAction(StrEnum):
-    """What a rule does with what it finds."""
+    """Name what a rule does with the values that it finds."""
 
     REMOVE = "remove"
     REPLACE = "replace"
@@ -58,7 +58,7 @@ class MaskAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """One rule as it was given. `role` None: every role."""
+    """Represent one masking rule; `role` None stands for all roles."""
 
     role: Role | None
     scope: Scope
@@ -69,7 +69,7 @@ class MaskRule:
 
     @staticmethod
     def parse(role: str, scope: str, place: str, pattern: str, action: str, replacement: str = "") -> MaskRule:
-        """The rule that texts describe. Raises RequestRefused, InvalidDestination."""
+        """Return the rule with these texts. Raises RequestRefused, InvalidDestination."""
         for value, kind in ((place, MaskTarget), (action, MaskAction)):
             if value not in set(kind):
                 raise RequestRefused(f"{value!r} is not one of {', '.join(kind)}")
@@ -83,7 +83,7 @@ class MaskRule:
         return rule
 
     def check(self) -> None:
-        """Raise RequestRefused when the pattern is none of its place."""
+        """Raise RequestRefused when the pattern is not valid for its target."""
         if len(self.pattern) > MAX_PATTERN:
             raise RequestRefused(f"pattern: Enter at most {MAX_PATTERN} characters.")
         match self.place:
@@ -105,7 +105,7 @@ class MaskRule:
 
 
 def rule_for_header(rules: Iterable[MaskRule], name: str) -> MaskRule | None:
-    """The rule that masks this header, if one does."""
+    """Return the first rule that masks this header, if any."""
     if name in NEVER_MASKED:
         return None
     said = {name, DERIVED_HEADERS.get(name, name)}
@@ -114,7 +114,7 @@ def rule_for_header(rules: Iterable[MaskRule], name: str) -> MaskRule | None:
 
 
 def mask_headers(rules: Sequence[MaskRule], headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The headers as the rules leave them, and the names of those that are masked."""
+    """Return the masked headers and the names of those that were masked."""
     left, names = {}, []
     for name, value in headers.items():
         rule = rule_for_header(rules, name)
@@ -129,7 +129,7 @@ def mask_headers(rules: Sequence[MaskRule], headers: Mapping[str, str]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class MaskedBody:
-    """A body as rules leave it."""
+    """Hold a body after masking, and the places that were masked."""
 
     body: bytes
     withheld: str = ""  #: why there is none
@@ -137,7 +137,7 @@ class MaskedBody:
 
 
 def mask_body(rules: Sequence[MaskRule], body: bytes, *, covered: bool) -> MaskedBody:
-    """The body as the rules leave it; `covered`: without the values that no rule shows."""
+    """Return the masked body; with `covered`, all values are hidden that no rule shows."""
     covered = covered and not any(rule.place is MaskTarget.BODY and rule.action is MaskAction.SHOW for rule in rules)
     paths = [rule for rule in rules if rule.place is MaskTarget.JSON]
     regexes = [rule for rule in rules if rule.place is MaskTarget.BODY and rule.action is not MaskAction.SHOW]
@@ -242,7 +242,7 @@ _ANY, _DEEP = object(), object()
 
 @lru_cache(maxsize=1024)
 def _parse_path(pattern: str) -> tuple[Any, ...]:
-    """The steps of a path; a bare name means it at any depth. Raises RequestRefused."""
+    """Return the steps of a JSON path; a bare name matches at any depth. Raises RequestRefused."""
     text = pattern.strip()
     if text and not text.startswith("$"):
         text = f"$..{text}"
@@ -269,7 +269,7 @@ def _parse_path(pattern: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _JsonCursor:
-    """A rule on its way into a document: how many of its steps may have been taken, of all the ways to take them."""
+    """Track how many steps of a rule's path are matched at one place of a document."""
 
     rule: MaskRule
     steps: tuple[Any, ...]
@@ -280,7 +280,7 @@ class _JsonCursor:
         return len(self.steps) in self.taken
 
     def into(self, name: Any) -> _JsonCursor:
-        """One level further."""
+        """Return the cursor for a member, one level deeper."""
         taken = set()
         for at in self.taken:
             if at < len(self.steps) and self.steps[at] is _DEEP:

@@ -10,7 +10,7 @@ from console.access.roles import RoleGrant
 
 
 class Assignment(models.Model):
-    """A role that a user, or everybody in a group, has: for some destinations, or for all."""
+    """Store a role of a user or of all members of a group, for some destinations or for all."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="assignments")
     group = models.ForeignKey("auth.Group", models.CASCADE, null=True, related_name="assignments")
@@ -30,12 +30,12 @@ class Assignment(models.Model):
 
     @property
     def grant(self) -> RoleGrant:
-        """What it gives."""
+        """Return the grant that this assignment gives."""
         return RoleGrant.parse(self.role, self.scopes, self.extras)
 
 
 class MaskingRule(models.Model):
-    """What some roles do not see of messages; see `console.access.masking_rules`."""
+    """Store a masking rule; see `console.access.masking_rules`."""
 
     order = models.IntegerField(default=0)
     active = models.BooleanField(default=True)
@@ -52,23 +52,23 @@ class MaskingRule(models.Model):
 
     @property
     def rule(self) -> MaskRule:
-        """What it does."""
+        """Return the rule as masking applies it."""
         return MaskRule.parse(self.role, self.scope, self.place, self.pattern, self.action, self.replacement)
 
     @property
     def target_label(self) -> str:
-        """What the rule hides, as pages name it."""
+        """Return what the rule hides, as pages name it."""
         return {"json": "JSON value", "header": "Header"}.get(self.place, "Body text")
 
     @property
     def action_label(self) -> str:
-        """What the rule does with a value, as pages name it."""
+        """Return what the rule does with a value, as pages name it."""
         return {"last4": "Show last four characters", "replace": "Replace with", "remove": "Remove"}.get(
             self.action, "Show"
         )
 
 
 class RightsVersion(models.Model):
-    """One row: how often anybody's rights have changed; see `console.access.permission_version`."""
+    """Count changes of permissions in one row; see `console.access.permission_version`."""
 
     version = models.BigIntegerField(default=0)

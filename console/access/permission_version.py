@@ -1,4 +1,4 @@
-"""The version of everybody's rights: it grows with every change of users, groups, roles and masking.
+"""Count changes of users, groups, roles and masking, so that long-lived connections notice them.
 
 Whatever stays open longer than a request, as sockets do, looks whether it has grown and then asks anew. The version
 stands in the database, so that all web processes see it.
@@ -26,7 +26,7 @@ _grown_here = 0
 
 
 def permission_version() -> int:
-    """The version, at most FRESH seconds old."""
+    """Return the version of all permissions, at most FRESH seconds old."""
     global _read
     with _lock:
         at, version = _read
@@ -37,17 +37,17 @@ def permission_version() -> int:
 
 
 def permission_state() -> tuple[int, int]:
-    """What is equal as long as nothing changed: a key for what is remembered. What is changed here shows at once."""
+    """Return a cache key that changes with every change of permissions, immediately for local changes."""
     return permission_version(), _grown_here
 
 
 def local_changes() -> int:
-    """How often this process changed anybody's rights."""
+    """Return how often this process has changed permissions."""
     return _grown_here
 
 
 def increment(sender: Any = None, **kwargs: Any) -> None:
-    """Somebody's rights may have changed."""
+    """Increment the version, because permissions may have changed."""
     if kwargs.get("update_fields") == frozenset({"last_login"}):
         return
     global _grown_here, _read
@@ -57,7 +57,7 @@ def increment(sender: Any = None, **kwargs: Any) -> None:
 
 
 def connect_signals() -> None:
-    """Have every change that counts let the version grow."""
+    """Increment the version on every change of users, groups, assignments and masking rules."""
     for model in (Assignment, Group, MaskingRule, User):
         post_save.connect(increment, model, dispatch_uid="rights")
         post_delete.connect(increment, model, dispatch_uid="rights")

@@ -1,4 +1,4 @@
-"""Who may do what: the rights of Django's users, the decorator that enforces them, and the questions pages ask.
+"""Check permissions of Django's users: predicates for pages, and the decorator that enforces them.
 
 Every page, socket topic and API operation asks here and nowhere else. What there is to ask for: `console.access.roles`.
 """
@@ -61,7 +61,7 @@ AnyUser = AbstractBaseUser | AnonymousUser
 
 
 def grants_of(user: AnyUser) -> tuple[RoleGrant, ...]:
-    """The roles of a user, their own and their groups', with scopes; none for whoever is not logged in or closed."""
+    """Return the roles of a user and of their groups, with scopes; none for anonymous and disabled users."""
     if not user.is_authenticated or not user.is_active:
         return ()
     if not hasattr(user, "_grants"):
@@ -72,27 +72,27 @@ def grants_of(user: AnyUser) -> tuple[RoleGrant, ...]:
 
 
 def restrict(user: AnyUser, limit: TokenLimit) -> None:
-    """Take rights away from this user object, for as long as it lives: those that the limit does not name."""
+    """Restrict the permissions of this user object to those that the limit includes."""
     user._grants = tuple(replace(grant, limit=limit) for grant in grants_of(user))
 
 
 def is_restricted(user: AnyUser) -> bool:
-    """Whether rights were taken away from this user object: somebody came with a token."""
+    """Return whether this user object has the permissions of a token only."""
     return any(grant.limit is not None for grant in grants_of(user))
 
 
 def roles_of(user: AnyUser) -> frozenset[Role]:
-    """The roles of a user, whatever their scopes."""
+    """Return the roles of a user, whatever their scopes."""
     return frozenset(grant.role for grant in grants_of(user))
 
 
 def has_permission(user: AnyUser, verb: Verb, destination: Destination | None = None) -> bool:
-    """Whether this user has this right for the destination (of a pattern: for all it names); without one: anywhere."""
+    """Return whether the user has the permission for the destination (or all of a pattern); without one, anywhere."""
     return allows(grants_of(user), verb, destination)
 
 
 def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
-    """A predicate that says for which destinations this user has the right; `everything` for all."""
+    """Return a predicate: for which destinations the user has the permission; `everything` for all."""
     grants = _grants_with(user, verb)
     if any(grant.is_everywhere for grant in grants):
         return everything
@@ -100,7 +100,7 @@ def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
 
 
 def pattern_filter(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
-    """A predicate that says of which patterns this user has the right for some destination; `everything` for all.
+    """Return a predicate: for which patterns the user has the permission on some destination; `everything` for all.
 
     For what is about destinations by pattern: somebody may know of it when it concerns some that they see.
     """
@@ -115,19 +115,19 @@ def _grants_with(user: AnyUser, verb: Verb) -> list[RoleGrant]:
 
 
 def permissions_of(user: AnyUser) -> dict[str, bool]:
-    """Every right by its name in lower case, for templates: `{% if rights.remove %}`, whatever its scopes."""
+    """Map permission names in lower case to whether the user has them, for templates: `{% if rights.remove %}`."""
     return {verb.name.lower(): has_permission(user, verb) for verb in Verb}
 
 
 def reload_user(user: AbstractBaseUser, session: SessionBase) -> AbstractBaseUser | None:
-    """The user as the database has them now, with fresh roles; None when the session or the account has ended."""
+    """Return the user with fresh roles from the database; None when the session or the account has ended."""
     if not session.session_key or not session.exists(session.session_key):
         return None
     return get_user_model().objects.filter(pk=user.pk, is_active=True).first()
 
 
 def require(request: HttpRequest, verb: Verb, destination: Destination | None = None) -> None:
-    """Raise PermissionDenied, which becomes a page that names what is missing, and leave a trace, without the right."""
+    """Raise PermissionDenied without the permission, and write an audit entry."""
     if not has_permission(request.user, verb, destination):
         reason = missing_permission_message(request.user, verb, destination)
         trail.record_denied(request, verb.name.lower(), destination or request.path, reason)
@@ -135,7 +135,7 @@ def require(request: HttpRequest, verb: Verb, destination: Destination | None = 
 
 
 def missing_permission_message(user: AnyUser, verb: Verb, destination: Destination | None = None) -> str:
-    """Say why a user lacks a right: the token leaves it out that they came with, or their roles do not have it."""
+    """Say why a user lacks a permission: the token does not include it, or no role has it."""
     held = _scopes_in_words(user, verb)
     if is_restricted(user) and allows((replace(grant, limit=None) for grant in grants_of(user)), verb, destination):
         return token_permission_message(verb, destination, held)
@@ -144,13 +144,13 @@ def missing_permission_message(user: AnyUser, verb: Verb, destination: Destinati
 
 
 def _scopes_in_words(user: AnyUser, verb: Verb) -> str:
-    """The patterns for which somebody has the right, in words; "" where they have it nowhere."""
+    """Return the patterns for which the user has the permission, in words; "" where there are none."""
     scopes = (scope for grant in _grants_with(user, verb) for scope in grant.effective_scopes)
     return ", ".join(dict.fromkeys(map(str, scopes)))
 
 
 def require_everywhere(request: HttpRequest, verb: Verb) -> None:
-    """Raise PermissionDenied unless the right is for all destinations: what is asked for is about all of them."""
+    """Raise PermissionDenied unless the user has the permission for all destinations."""
     for place in Scope(ANY_REST).destinations:
         require(request, verb, place)
 
@@ -159,19 +159,19 @@ DestinationFromUrl = Callable[[dict[str, Any]], Destination]
 
 
 def queue_from_url(arguments: dict[str, Any]) -> Destination:
-    """The queue that a page is about, by the arguments of its url."""
+    """Return the queue that a page is about, from the arguments of its URL."""
     return Destination.queue(arguments["name"])
 
 
 def destination_from_url(arguments: dict[str, Any]) -> Destination:
-    """The queue or topic that a page is about, by the arguments of its url."""
+    """Return the queue or topic that a page is about, from the arguments of its URL."""
     return Destination(DestinationKind(arguments["kind"]), arguments["name"])
 
 
 def permission_required(
     verb: Verb, of: DestinationFromUrl | None = None
 ) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
-    """Decorates a view: without the right it answers 403. `of` finds the destination, where the page is about one."""
+    """Decorate a view to answer 403 without the permission; `of` finds the destination in the URL's arguments."""
 
     def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         @wraps(view)

@@ -1,4 +1,4 @@
-"""Naming: what somebody may not know of is counted where places are told, and left out of what is said. Pure."""
+"""Replace names of destinations that a user may not see by their number. Pure."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _NAMED = re.compile(r"\b[a-z-]+://[^\s,;]+")
 
 
 def hidden_count(count: int) -> str:
-    """How many places are not named."""
+    """Return how many names are hidden, in words."""
     return f"{count} more hidden (no permission)"
 
 
 def redact_names(places: Iterable[Destination | str], sees: Sees) -> list[str]:
-    """The places by name, in native form; at the end how many more there are."""
+    """Return the visible names in native form, and at the end how many are hidden."""
     found = [place if isinstance(place, Destination) else Destination.parse(place) for place in places]
     seen = [str(place) for place in found if sees(place)]
     return seen if len(seen) == len(found) else [*seen, hidden_count(len(found) - len(seen))]
 
 
 def redact_sentence(text: str, sees: Sees) -> str:
-    """A sentence of the broker, or what tells its reader nothing where it names what they may not know of."""
+    """Return the sentence, or WITHHELD where it names a destination that the reader may not see."""
     return text if sees is everything or all(map(sees, _named_in(text))) else WITHHELD
 
 
 def redact_list(text: str, sees: Sees) -> str:
-    """The places of a list in a text, as `listed` names them."""
+    """Return the names of a comma-separated list as `redact_names` shows them."""
     return text if sees is everything or not text else ", ".join(redact_names(text.split(", "), sees))
 
 

@@ -1,4 +1,4 @@
-"""Roles, permissions, the table that joins them, and scopes. Pure; `permissions` asks it for Django's users."""
+"""Define roles, permissions, the table that joins them, and scopes. Pure; `permissions` applies it to users."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Sees = Callable[[Destination], bool]
 
 
 def everything(_destination: object) -> bool:
-    """Nothing is hidden."""
+    """Hide nothing: the filter of users who may see all destinations."""
     return True
 
 
 class Role(StrEnum):
-    """What a user may be; a superuser is an admin."""
+    """Name a bundle of permissions; a superuser is an admin."""
 
     VIEWER = "viewer"
     SUPPORT = "support"
@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class Verb(StrEnum):
-    """What can be done; the value completes the sentence `needs the right to ...`."""
+    """Name a permission; the value completes "Permission required: ..."."""
 
     SEE = "view destinations and metrics"
     BROWSE = "browse messages"
@@ -107,7 +107,7 @@ MASKED_ROLES = frozenset({Role.SUPPORT})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The destinations a pattern names, with the broker's wildcards; without a kind both queues and topics."""
+    """Match destinations by a pattern with the broker's wildcards; without a kind both queues and topics."""
 
     pattern: str
     kind: DestinationKind | None = None
@@ -126,20 +126,20 @@ class Scope:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it names all queues and topics."""
+        """Return whether the scope names all queues and topics."""
         return self.kind is None and self.pattern == ANY_REST
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
-        """What it names, as patterns of each kind."""
+        """Return the scope as one pattern for each kind."""
         return tuple(Destination(kind, self.pattern) for kind in ((self.kind,) if self.kind else NAMED_KINDS))
 
     def contains(self, destination: Destination) -> bool:
-        """Whether the destination, or all that a pattern names, lies in it."""
+        """Return whether the scope covers the destination, or all that a pattern names."""
         return self._is_of(destination) and covers(self.pattern, destination.physical.name)
 
     def overlaps(self, destination: Destination) -> bool:
-        """Whether the destination, or some that a pattern names, lies in it."""
+        """Return whether the scope covers the destination, or some that a pattern names."""
         return self._is_of(destination) and overlap(self.pattern, destination.physical.name)
 
     def _is_of(self, destination: Destination) -> bool:
@@ -155,7 +155,7 @@ def _checked(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """What a token leaves of its user's rights: these verbs, in these scopes (none: wherever they have them)."""
+    """Limit the permissions of a token's user to these, in these scopes (none: all scopes of the user)."""
 
     verbs: frozenset[Verb]
     scopes: tuple[Scope, ...] = ()
@@ -163,7 +163,7 @@ class TokenLimit:
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """A role as somebody has it: where (no scopes: everywhere), and with what beyond it."""
+    """Represent a role with its scopes (none: all destinations) and additional permissions."""
 
     role: Role
     scopes: tuple[Scope, ...] = ()
@@ -172,16 +172,16 @@ class RoleGrant:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether it holds for all destinations."""
+        """Return whether the grant holds for all destinations."""
         return not self.scopes and (self.limit is None or not self.limit.scopes)
 
     @property
     def effective_scopes(self) -> tuple[Scope, ...]:
-        """The scopes that bound it: those of its token if that has any, which lie within its own, else its own."""
+        """Return the scopes of the token if it has any (they lie within the grant's), else the grant's."""
         return (self.limit.scopes if self.limit is not None else ()) or self.scopes
 
     def allows(self, verb: Verb, destination: Destination | None = None) -> bool:
-        """Whether it has the right, for the destination; without one: anywhere."""
+        """Return whether any of the grants includes the permission."""
         if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
             return False
         places = (
@@ -192,7 +192,7 @@ class RoleGrant:
         return _within(self.scopes, places)
 
     def overlaps(self, destination: Destination) -> bool:
-        """Whether it is for some of what a pattern names."""
+        """Return whether the grant covers some destination of the pattern."""
         limits = self.limit.scopes if self.limit is not None else ()
         return all(
             not scopes or any(scope.overlaps(destination) for scope in scopes) for scopes in (self.scopes, limits)
@@ -200,13 +200,13 @@ class RoleGrant:
 
     @staticmethod
     def parse(role: str, scopes: Iterable[str], extras: Iterable[str]) -> RoleGrant:
-        """The grant that names and patterns describe; see `Assignment`. Raises ValueError, InvalidDestination."""
+        """Return the grant of these texts; see `Assignment`. Raises ValueError, InvalidDestination."""
         verbs = frozenset(Verb[name.upper()] for name in extras)
         return RoleGrant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
 
 
 def affected_destinations(destination: Destination) -> tuple[Destination, ...]:
-    """What doing something to a destination is about: of a fully qualified name its address, too.
+    """Return the destinations that an action affects: for a fully qualified name also its address.
 
     Who calls a new queue by one binds it there: it gets what is sent to the topic of that name, or a share of what is
     sent to the queue.
@@ -227,7 +227,7 @@ def allows(grants: Iterable[RoleGrant], verb: Verb, destination: Destination | N
 
 
 def permission_message(verb: Verb, destination: Any = None, held: str = "") -> str:
-    """The sentence that names a missing right, and for what it is `held` instead."""
+    """Return the sentence that names a missing permission, and where the user has it (`held`)."""
     roles = [role for role in Role if role in ROLES_BY_VERB[verb]]
     named = f"role {roles[0]}" if len(roles) == 1 else f"roles {', '.join(roles[:-1])} and {roles[-1]}"
     where = f" for {destination}" if destination is not None else ""
@@ -238,7 +238,7 @@ def permission_message(verb: Verb, destination: Any = None, held: str = "") -> s
 
 
 def token_permission_message(verb: Verb, destination: Any, held: str) -> str:
-    """The sentence that names a right which a user has and their token leaves out, or `held` for others only."""
+    """Return the sentence that names a permission which the token does not include, or only for `held`."""
     if not held:
         return f"This token does not include the permission {verb.name.lower()} ({verb})."
     beyond = f", not for {destination}" if destination is not None else ""

@@ -1,4 +1,4 @@
-"""Tokens: keys for programs, with a part of their user's rights and an end. Only a digest of each is kept."""
+"""Create, check and revoke API tokens, which have a part of their user's permissions and expire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LAST_USE_RESOLUTION = timedelta(minutes=1)
 def create_token(
     user: User, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int, made_by: str
 ) -> tuple[ApiToken, str]:
-    """A new token and its text, which is told this once. Raises RequestRefused, InvalidDestination."""
+    """Create a token; return it and its text, which is not stored. Raises RequestRefused, InvalidDestination."""
     name, wanted = name.strip(), list(dict.fromkeys(verbs))
     if not name or len(name) > 100:
         raise RequestRefused("name: Enter 1 to 100 characters.")
@@ -63,7 +63,7 @@ def create_token(
 def create_and_record(
     request: HttpRequest, name_of_user: str, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int
 ) -> tuple[ApiToken, str]:
-    """A token for whoever asks, or for another user, which needs the right to manage users; recorded.
+    """Create a token for the caller, or for another user with the permission to manage users; write an audit entry.
 
     Who asks with a token needs that right too: else a token could live for ever. Raises RequestRefused,
     PermissionDenied.
@@ -83,7 +83,7 @@ def create_and_record(
 
 
 def revoke_and_record(request: HttpRequest, token: ApiToken) -> None:
-    """Revoke a token, which is recorded. Another user's needs the right to manage users."""
+    """Revoke a token and write an audit entry. Another user's requires the permission to manage users."""
     if token.user_id != request.user.pk:
         require(request, Verb.USERS)
     before = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes}
@@ -92,19 +92,19 @@ def revoke_and_record(request: HttpRequest, token: ApiToken) -> None:
 
 
 def active_tokens(user: User | None = None) -> QuerySet[ApiToken]:
-    """Tokens that still open something: of a user, or all."""
+    """Return the tokens of a user, or of all, that are neither revoked nor expired."""
     found = ApiToken.objects.filter(revoked=None, expires__gt=timezone.now()).select_related("user")
     return found if user is None else found.filter(user=user)
 
 
 def revoke_token(token: ApiToken) -> None:
-    """Let it open nothing any more."""
+    """Revoke a token from the next request on."""
     token.revoked = timezone.now()
     token.save(update_fields=["revoked"])
 
 
 def authenticate_token(text: str, address: str = "") -> User | None:
-    """The user of a token, with no more rights than the token leaves; None for what is no token in force."""
+    """Return the token's user, restricted to the token's permissions; None for an invalid token."""
     if not text.startswith(PREFIX):
         return None
     token = active_tokens().filter(digest=_digest(text), user__is_active=True).first()
@@ -116,7 +116,7 @@ def authenticate_token(text: str, address: str = "") -> User | None:
 
 
 def token_limit(token: ApiToken) -> TokenLimit:
-    """What it leaves of its user's rights."""
+    """Return the limit that a token puts on its user's permissions."""
     verbs = frozenset(Verb[each.upper()] for each in token.verbs if each.upper() in Verb.__members__)
     return TokenLimit(verbs, tuple(map(Scope.parse, token.scopes)))
 

@@ -1,4 +1,4 @@
-"""How people prove who they are, as the environment says: single sign-on, second factors, how long a session lasts."""
+"""Read authentication settings from the environment: single sign-on, two-factor roles, session length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROVIDER = "sso"
 
 @dataclass(frozen=True, slots=True)
 class AuthSettings:
-    """The settings, read once."""
+    """Hold the authentication settings of the installation."""
 
     issuer: str = ""  #: of OpenID Connect; "": there is no single sign-on
     client_id: str = ""
@@ -33,7 +33,7 @@ class AuthSettings:
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> AuthSettings:
-        """What these variables say. Raises ConfigurationRefused."""
+        """Return the settings that these variables describe. Raises ConfigurationRefused."""
         issuer = variables.get("SLUICE_OIDC_ISSUER", "").rstrip("/")
         client_id = variables.get("SLUICE_OIDC_CLIENT_ID", "")
         if issuer and not client_id:
@@ -53,7 +53,7 @@ class AuthSettings:
 
     @property
     def providers(self) -> dict[str, Any]:
-        """What allauth wants to know of the provider."""
+        """Return the provider's settings as allauth expects them."""
         if not self.issuer:
             return {}
         app = {

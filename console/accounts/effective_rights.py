@@ -1,4 +1,4 @@
-"""What a user, a group or a role may do in effect: each right with where it holds and why, pages, destinations.
+"""Compute the effective permissions of a user, group or role: scopes with sources, pages, destinations.
 
 A role can be looked at before anybody has it, for the scopes that it would be given for.
 """
@@ -31,7 +31,7 @@ DESTINATION_VERBS = (
 
 @dataclass(frozen=True, slots=True)
 class PermissionHolder:
-    """Whose rights are looked at."""
+    """Represent a user, group or role whose permissions are shown."""
 
     kind: str  #: one of KINDS
     name: str
@@ -40,24 +40,24 @@ class PermissionHolder:
 
     @property
     def grants(self) -> tuple[RoleGrant, ...]:
-        """What it has."""
+        """Return the grants of the holder, without their sources."""
         return tuple(grant for grant, _ in self.sources)
 
     @property
     def description(self) -> str:
-        """`user sam`, or `role support for orders.>`"""
+        """Return the holder in words: `user sam`, or `role support for orders.>`."""
         return f"{self.kind} {self.name}" + (f" for {', '.join(self.scopes)}" if self.scopes else "")
 
     @property
     def sees(self) -> Sees:
-        """Whether it may know of a destination."""
+        """Return a predicate: which destinations the holder can see."""
         grants = [grant for grant in self.grants if grant.allows(Verb.SEE)]
         is_whole = any(grant.is_everywhere for grant in grants)
         return everything if is_whole else lambda destination: allows(grants, Verb.SEE, destination)
 
 
 def find(kind: str, name: str, scopes: Iterable[str] = ()) -> PermissionHolder:
-    """The holder of this kind and name. Raises RequestRefused, InvalidDestination."""
+    """Return the holder of this kind and name. Raises RequestRefused, InvalidDestination."""
     if kind == USER:
         return user_holder(_existing(User, "username", name))
     if kind == GROUP:
@@ -79,7 +79,7 @@ def _existing(model: type[User | Group], field: str, name: str) -> User | Group:
 
 
 def user_holder(user: User) -> PermissionHolder:
-    """A user with what they have themselves and by their groups; who is closed has nothing."""
+    """Return a user with their own grants and those of their groups; a disabled user has none."""
     sources = [(RoleGrant(Role.ADMIN), "superuser")] if user.is_superuser else []
     found = Assignment.objects.filter(Q(user=user) | Q(group__user=user)).select_related("group")
     sources += [(each.grant, _source(each)) for each in found]
@@ -93,12 +93,12 @@ def _source(given: Assignment) -> str:
 
 
 def scopes_by_verb(holder: PermissionHolder) -> list[tuple[Verb, list[tuple[str, str]]]]:
-    """Each right with where it holds and where it comes from: `("everywhere", "superuser, group admin")`."""
+    """Yield each permission with its scopes and their sources: `("everywhere", "superuser, group admin")`."""
     return [(verb, _scopes_with_sources(holder, verb)) for verb in Verb]
 
 
 def _scopes_with_sources(holder: PermissionHolder, verb: Verb) -> list[tuple[str, str]]:
-    """Where the right holds, each place once with all that gives it."""
+    """Return the scopes of a permission, each once with all sources."""
     places: dict[str, list[str]] = {}
     for grant, source in holder.sources:
         if grant.allows(verb):
@@ -108,17 +108,17 @@ def _scopes_with_sources(holder: PermissionHolder, verb: Verb) -> list[tuple[str
 
 
 def page_permissions(holder: PermissionHolder) -> list[tuple[PaletteCommand, bool]]:
-    """The pages one can go to, each with whether the holder may."""
+    """Return all pages of the command palette, each with whether the holder can open it."""
     return [(command, allows(holder.grants, command.verb)) for command in COMMANDS]
 
 
 def destination_permissions(holder: PermissionHolder, destination: Destination) -> list[tuple[Verb, str]]:
-    """What may be done with one destination: for each of its rights `yes`, `masked` or `no`."""
+    """Return each destination permission with `yes`, `masked` or `no` for one destination."""
     return [(verb, destination_permission(holder, verb, destination)) for verb in DESTINATION_VERBS]
 
 
 def destination_permission(holder: PermissionHolder, verb: Verb, destination: Destination) -> str:
-    """What of one right: `yes`, `masked` or `no`."""
+    """Return `yes`, `masked` or `no` for one permission on a destination."""
     if not allows(holder.grants, verb, destination):
         return "no"
     return "masked" if verb is Verb.READ and reader_role(holder.grants, destination) in MASKED_ROLES else "yes"

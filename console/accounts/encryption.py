@@ -1,4 +1,4 @@
-"""What the database is not to tell whoever reads it: sealed with the installation's key."""
+"""Encrypt secrets in the database with the installation's key."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.conf import settings
 
 
 def encrypt(text: str) -> str:
-    """The text, so that it can be read with the key alone."""
+    """Return the text encrypted with the installation's key."""
     return _fernet().encrypt(text.encode()).decode()
 
 
 def decrypt(sealed: str) -> str:
-    """What was sealed. Raises cryptography's InvalidToken when it was sealed with another key."""
+    """Return the decrypted text. Raises cryptography's InvalidToken for a text of another key."""
     return _fernet().decrypt(sealed.encode()).decode()
 
 

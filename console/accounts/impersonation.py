@@ -1,5 +1,4 @@
-"""The console as somebody else sees it: an admin looks with the rights of a user, a group or a role, changes nothing
-meanwhile, and stays who they are to the audit trail.
+"""View the console with the permissions of a user, group or role: read-only, and audited as the admin.
 
 It is kept in the admin's session and ends after MINUTES, with the session, or with the right to manage users. What the
 person alone has to do with, such as their account and their tokens, is not shown. A page outlives the look that it
@@ -41,7 +40,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Who looks, and with whose rights until when (seconds since 1970)."""
+    """Hold who impersonates, whom, and until when (Unix time in seconds)."""
 
     by: AnyUser
     holder: PermissionHolder
@@ -49,29 +48,29 @@ class Impersonation:
 
     @property
     def ends(self) -> datetime:
-        """When it ends by itself."""
+        """Return when the impersonation expires."""
         return datetime.fromtimestamp(self.until, UTC)
 
 
 def impersonation_of(user: AnyUser) -> Impersonation | None:
-    """The look that this user object stands for; None: it is simply the user."""
+    """Return the impersonation that this user object stands for; None for a user who is themselves."""
     return getattr(user, "look", None)
 
 
 def real_user(user: AnyUser) -> AnyUser:
-    """Who sits at the screen: who looks, or simply the user."""
+    """Return the user who signed in, also while they impersonate."""
     look = impersonation_of(user)
     return look.by if look else user
 
 
 def impersonated_name(user: AnyUser) -> str:
-    """Whom the console is seen as, in words; "" by whoever sees it as themselves."""
+    """Return the impersonated holder in words; "" without impersonation."""
     look = impersonation_of(user)
     return look.holder.description if look else ""
 
 
 def begin(session: SessionBase, holder: PermissionHolder) -> None:
-    """See the console as this holder does from the next request on. Raises RequestRefused."""
+    """Start impersonation with the next request. Raises RequestRefused."""
     if not any(grant.allows(Verb.SEE) for grant in holder.grants):
         raise RequestRefused(f"The {holder.description} has no permission to view the console.")
     until = time.time() + MINUTES * 60
@@ -80,27 +79,27 @@ def begin(session: SessionBase, holder: PermissionHolder) -> None:
 
 
 def end(request: HttpRequest) -> None:
-    """See it as oneself again. No form can be sent that a page showed to somebody else's eyes."""
+    """End impersonation, and invalidate the CSRF tokens of pages rendered meanwhile."""
     request.session.pop(KEY, None)
     rotate_token(request)
     _notify_sockets(request.session)
 
 
 def _notify_sockets(session: SessionBase) -> None:
-    """Have pages that are open in other tabs judged anew: they show the console as to somebody else."""
+    """Have open pages in other tabs checked again with the current permissions."""
     session.save()  # first: whoever looks when the version has grown must find it
     increment()
 
 
 def expired_name(request: HttpRequest) -> str:
-    """Return as whom the user saw the console until that expired; "" where it did not, or a page has said so."""
+    """Return whom the user impersonated until it expired; "" otherwise, or once a page has said so."""
     kept = request.session.get(KEY)
     is_over = kept and request.user.is_authenticated and impersonation_of(request.user) is None
     return PermissionHolder(kept["kind"], kept["name"], (), tuple(kept["scopes"])).description if is_over else ""
 
 
 def impersonated_user(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
-    """Whom the console takes this user for, by what their session holds: themselves, or whom they see it as."""
+    """Return the user that the session impersonates; the user themselves without impersonation."""
     kept = session.get(KEY)
     if not kept or time.time() > kept["until"] or not has_permission(user, Verb.USERS):
         return user
@@ -116,13 +115,13 @@ def impersonated_user(user: AnyUser, session: SessionBase | dict[str, Any]) -> A
 
 
 def apply(request: HttpRequest) -> None:
-    """Have the request come from whom its user sees the console as."""
+    """Set the request's user to the impersonated one."""
     if KEY in request.session and impersonation_of(request.user) is None:
         request.user = impersonated_user(request.user, request.session)
 
 
 def effective_user(user: AnyUser, session: SessionBase) -> AnyUser | None:
-    """The user as of now, or whom they see the console as by now; None when the session or the account has ended."""
+    """Return the current user, or whom they impersonate; None when the session or the account has ended."""
     found = reload_user(real_user(user), session)
     return found and impersonated_user(found, session.load())  # another tab may have begun a look, or ended it
 
@@ -138,7 +137,7 @@ def notice_expiry(request: HttpRequest) -> None:
 
 
 def _loads_page(request: HttpRequest) -> bool:
-    """Whether a browser loads a whole page, not a part of one or data for a script."""
+    """Return whether a browser loads a whole page, not a partial or data for a script."""
     is_document = request.headers.get("Sec-Fetch-Dest", "document") == "document" or "HX-Boosted" in request.headers
     is_part = "HX-Request" in request.headers and "HX-Boosted" not in request.headers
     return request.method == "GET" and is_document and not is_part
@@ -165,7 +164,7 @@ def refuse_changes(request: HttpRequest) -> None:
 
 
 class ImpersonationMiddleware:
-    """Shows pages as they are to somebody else, and lets nothing be changed meanwhile."""
+    """Serve pages as the impersonated user, read-only."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -174,7 +173,7 @@ class ImpersonationMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
-        """Raises PermissionDenied for a change, and for what is somebody's own.
+        """Raise PermissionDenied for changes and personal pages while impersonating.
 
         Middleware before this one knows only who looks: theirs are the login, the second factor and the clock.
         """
@@ -191,7 +190,7 @@ class ImpersonationMiddleware:
 
 
 def impersonation_middleware(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Sockets: who sees the console as somebody else gets frames as they do."""
+    """Wrap the WebSocket application to serve sockets as the impersonated user."""
 
     async def guarded(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         if scope["user"].is_authenticated:

@@ -1,4 +1,4 @@
-"""The first user of a new installation: admin, with a generated password in a file that only its owner can read."""
+"""Create the first user of an installation: admin, with a generated password in a private file."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PASSWORD_BYTES = 12  # 16 characters
 
 
 def password_file() -> Path:
-    """Where the first admin's password is kept."""
+    """Return the path of the file with the initial admin's password."""
     return settings.SLUICE.data / "admin-password"
 
 
 def stored_password() -> str | None:
-    """The password as it was generated, if it is still kept. Somebody may have changed it since."""
+    """Return the generated password if its file exists; it may have been changed since."""
     file = password_file()
     return file.read_text().strip() if file.exists() else None
 
 
 def create_initial_admin() -> str | None:
-    """Create the first admin when there is no user yet; the password, which is told this once."""
+    """Create the initial admin if there are no users; return the password, which is printed once."""
     if User.objects.exists():
         return None
     password = secrets.token_urlsafe(PASSWORD_BYTES)

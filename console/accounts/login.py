@@ -1,4 +1,4 @@
-"""What login means here: the rules that allauth asks for, and what of it the audit trail keeps."""
+"""Configure allauth's sign-in, require recent authentication for changes, and audit sign-ins."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ SESSION_KEY = "proved_at"
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Nobody makes an account of their own, and pages say what they have to say themselves."""
+    """Disable allauth's sign-up and its messages."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Admins make accounts."""
+        """Return False: administrators create accounts."""
         return False
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """No banners about what is seen anyway."""
+        """Add no banner: the pages show their own messages."""
 
     def is_reauthentication_required(self, **kwargs: Any) -> bool:
-        """For allauth's pages the same holds as for all dangerous changes: a fresh login is proof enough."""
+        """Apply the rule for sensitive changes to allauth's pages: a recent sign-in is enough."""
         return is_login_stale(self.request)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """The peer, or whom a proxy of SLUICE_PROXIES names: the server has seen to that."""
+        """Return the peer's address, or the one that a proxy of SLUICE_PROXIES names."""
         return request.META.get("REMOTE_ADDR") or "127.0.0.1"
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """Secrets of second factors are encrypted in the database, by the installation's key."""
+    """Encrypt the secrets of two-factor authentication in the database."""
 
     def encrypt(self, text: str) -> str:
         """The text so that the database alone does not tell it."""
@@ -65,7 +65,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
 
 def is_login_stale(request: HttpRequest) -> bool:
-    """Whether the last proof is too old for a dangerous change.
+    """Return whether the last authentication is too old for a sensitive change.
 
     Whoever comes by single sign-on alone has nothing that could be asked here.
     """
@@ -74,12 +74,12 @@ def is_login_stale(request: HttpRequest) -> bool:
 
 
 def redirect_to_reauthenticate(request: HttpRequest) -> HttpResponse | None:
-    """A way to the password page when the last proof is too old; the request goes on behind it."""
+    """Return a redirect to reauthentication when it is due; the request is repeated afterwards."""
     return suspend_request(request, reverse("account_reauthenticate")) if is_login_stale(request) else None
 
 
 def recent_login_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorates a view: a change asks for the password when the last proof is too old."""
+    """Decorate a view: changes require a recent authentication."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -106,19 +106,19 @@ def _by(user: User | str, request: HttpRequest | None) -> trail.AuditActor:
 
 
 def on_session_started(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """A session begins, however it came about."""
+    """Note the authentication time when a session starts."""
     _note_authentication(request)
 
 
 def on_login(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Somebody came all the way in."""
+    """Write an audit entry for a completed sign-in."""
     methods = dict.fromkeys(each["method"] for each in get_authentication_records(request, user))
     change = trail.AuditChange(after={"by": ", ".join(methods)})
     trail.record(_by(user, request), "log in", f"user {user}", AuditEntry.Outcome.DONE, change=change)
 
 
 def on_logout(sender: Any, request: HttpRequest, user: User | None, **kwargs: Any) -> None:
-    """Somebody left."""
+    """Write an audit entry for a sign-out."""
     if user is not None and request.path:
         trail.record(_by(user, request), "log out", f"user {user}", AuditEntry.Outcome.DONE)
 
@@ -126,19 +126,19 @@ def on_logout(sender: Any, request: HttpRequest, user: User | None, **kwargs: An
 def on_login_failed(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
 ) -> None:
-    """A password was wrong, or its user locked."""
+    """Write an audit entry for a wrong password or a locked account."""
     name = str(credentials.get("username") or "")
     detail = "locked after too many wrong passwords" if getattr(request, "axes_locked_out", False) else "wrong password"
     trail.record(_by(name, request), "log in", f"user {name}", AuditEntry.Outcome.DENIED, detail)
 
 
 def on_code_failed(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """A code of a second factor was wrong."""
+    """Write an audit entry for a wrong authentication code."""
     trail.record(_by(user, request), "second factor", f"user {user}", AuditEntry.Outcome.DENIED, "wrong code")
 
 
 def on_step_completed(sender: Any, request: HttpRequest, user: User, method: str, **kwargs: Any) -> None:
-    """A password or a code was right, on the way in or asked again."""
+    """Note the authentication time when a password or a code was correct."""
     if kwargs.get("reauthenticated"):
         _note_authentication(request)
 
@@ -146,7 +146,7 @@ def on_step_completed(sender: Any, request: HttpRequest, user: User, method: str
 def on_factor_changed(
     sender: Any, request: HttpRequest, user: User, authenticator: Any, signal: Any, **kwargs: Any
 ) -> None:
-    """A second factor came, went or was made anew."""
+    """Write an audit entry when two-factor authentication is added, removed or renewed."""
     from allauth.mfa import signals
 
     names = {
@@ -159,7 +159,7 @@ def on_factor_changed(
 
 
 def connect_signals() -> None:
-    """Listen to all of this."""
+    """Connect the handlers of this module to the signals of Django and allauth."""
     from allauth.account import signals as account
     from allauth.mfa import signals as mfa
     from django.contrib.auth import signals as auth

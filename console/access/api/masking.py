@@ -19,7 +19,7 @@ router = Router(tags=["people"])
 
 
 class MaskingRuleFields(BaseModel):
-    """What a rule masks, and for whom."""
+    """Define the fields of a masking rule: target, action, role and scope."""
 
     role: str = Field("", description="Empty for all roles")
     scope: str = Field(">", max_length=500)
@@ -31,11 +31,11 @@ class MaskingRuleFields(BaseModel):
 
 
 class MaskingRuleIn(RequestBody, MaskingRuleFields):
-    """A rule as a caller writes it."""
+    """Describe a masking rule to create or to change."""
 
 
 class MaskingRuleOut(Schema, MaskingRuleFields):
-    """A rule in its place."""
+    """Describe a masking rule with its position."""
 
     id: int
     order: int
@@ -43,20 +43,20 @@ class MaskingRuleOut(Schema, MaskingRuleFields):
 
 
 class MaskingRuleStepIn(RequestBody):
-    """What to do with a rule: switch it on or off, or put it before all others."""
+    """Describe a step on a masking rule: enable or disable it, or move it to the top."""
 
     action: Literal["switch", "first"]
 
 
 @operation(router, "GET", "", Verb.USERS, response=list[MaskingRuleOut])
 def list_masking_rules(request: HttpRequest) -> Any:
-    """List masking rules in their order."""
+    """List masking rules in the order in which they apply."""
     return MaskingRule.objects.all()
 
 
 @operation(router, "POST", "", Verb.USERS, response={201: MaskingRuleOut})
 def create_masking_rule(request: HttpRequest, wanted: MaskingRuleIn) -> Any:
-    """Put a masking rule in force, behind all others."""
+    """Create and enable a masking rule, after all others."""
     return Status(201, masking_admin.save_rule(request, None, wanted.model_dump()))
 
 
@@ -68,7 +68,7 @@ def change_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleI
 
 @operation(router, "POST", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
 def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleStepIn) -> Any:
-    """Switch a masking rule on or off, or put it before all others."""
+    """Enable or disable a masking rule, or move it to the top."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
     masking_admin.change_rule(request, rule, wanted.action)
     return rule

@@ -1,4 +1,4 @@
-"""Masking: the rules, their order, and what one would do to a message before it is in force."""
+"""Serve the pages of masking rules: the list, the editor and the test on a sample message."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAMPLE_BODY = '{"order": 4711, "customer": {"name": "Ada", "card": "411111111111
 @require_GET
 @permission_required(Verb.USERS)
 def masking(request: HttpRequest) -> HttpResponse:
-    """All rules in their order."""
+    """Show all rules in the order in which they apply."""
     return render(request, "access/masking.html", {"rules": MaskingRule.objects.all(), "masked_roles": MASKED_ROLES})
 
 
@@ -49,7 +49,7 @@ def masking(request: HttpRequest) -> HttpResponse:
 @permission_required(Verb.USERS)
 @recent_login_required
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
-    """Make or change a rule; `test` shows what it does to the sample, and changes nothing."""
+    """Create or change a rule; `test` shows its effect on the sample and saves nothing."""
     existing = get_object_or_404(MaskingRule, pk=rule_id) if rule_id else None
     typed = _typed(request, existing)
     context: dict[str, Any] = {
@@ -93,7 +93,7 @@ def _sample(request: HttpRequest) -> dict[str, str]:
 
 
 def _result(request: HttpRequest, rule: MaskRule, existing: MaskingRule | None) -> dict[str, Any]:
-    """The sample as the role of the rule sees it (a rule for all: as support does), with this rule as it is typed."""
+    """Return the sample as the rule's role sees it now and with the rule (a rule for all roles: as support)."""
     sample = _sample(request)
     where = Destination.parse(sample["destination"])
     lines = (line.partition(":") for line in sample["headers"].splitlines())
@@ -116,7 +116,7 @@ def _shown(message: Any) -> dict[str, Any]:
 @permission_required(Verb.USERS)
 @recent_login_required
 def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
-    """Switch a rule on or off, put it before others, delete it."""
+    """Enable or disable a rule, move it to the top, or delete it."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
     if action not in CHANGES:
         raise Http404(f"Unknown action: {action}.")

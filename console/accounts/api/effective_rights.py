@@ -1,4 +1,4 @@
-"""What a user, a group or a role may do in effect."""
+"""Serve the effective permissions of users, groups and roles."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ router = Router(tags=["people"])
 
 
 class PermissionPlaceOut(Schema):
-    """Where a right holds: `everywhere`, or patterns; and what gives it."""
+    """Describe where a permission holds (`everywhere`, or patterns) and what grants it."""
 
     where: str
     by: str
 
 
 class EffectivePermissionOut(Schema):
-    """A right with the places where it holds, none where it is missing."""
+    """Describe a permission with its scopes; none where it is missing."""
 
     verb: str
     places: list[PermissionPlaceOut]
 
 
 class EffectivePermissionsOut(Schema):
-    """All rights; those for the destination that was asked for, if one was: `yes`, `masked` or `no`."""
+    """Describe all permissions, and for a requested destination each as `yes`, `masked` or `no`."""
 
     of: str
     rights: list[EffectivePermissionOut]
@@ -39,7 +39,7 @@ class EffectivePermissionsOut(Schema):
 
 @operation(router, "GET", "/{kind}/{name:name}", Verb.USERS, response=EffectivePermissionsOut)
 def get_effective_rights(request: HttpRequest, kind: str, name: str, scopes: str = "", destination: str = "") -> Any:
-    """Tell what a user, a group, or a role for some scopes, may do."""
+    """Get the effective permissions of a user, a group, or a role for some scopes."""
     holder = effective_rights.find(kind, name, scopes.split())
     rights = [
         {"verb": verb.name.lower(), "places": [{"where": where, "by": by} for where, by in places]}

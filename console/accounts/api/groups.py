@@ -1,4 +1,4 @@
-"""Groups of users, with their roles and members."""
+"""Serve operations on groups, their roles and members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = Router(tags=["people"])
 
 
 class UserGroupOut(Schema):
-    """A group."""
+    """Describe a group with its roles and number of members."""
 
     id: int
     name: str
@@ -30,26 +30,26 @@ class UserGroupOut(Schema):
 
 
 class GroupIn(RequestBody):
-    """A group to make."""
+    """Describe a group to create."""
 
     name: str
 
 
 class GroupMembershipIn(RequestBody):
-    """Whether somebody is in it."""
+    """Describe whether a user is a member of the group."""
 
     member: bool
 
 
 @operation(router, "GET", "", Verb.USERS, response=list[UserGroupOut])
 def list_user_groups(request: HttpRequest) -> Any:
-    """List groups, by name."""
+    """List groups, sorted by name."""
     return [_shown(each) for each in Group.objects.order_by("name").prefetch_related("assignments", "user_set")]
 
 
 @operation(router, "POST", "", Verb.USERS, response={201: UserGroupOut})
 def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
-    """Make a group, without roles and members."""
+    """Create a group without roles and members."""
     with trail.recording(request, "create group", f"group {wanted.name}"):
         made = users.create_group(wanted.name)
     return Status(201, _shown(made))
@@ -57,7 +57,7 @@ def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
 
 @operation(router, "DELETE", "/{int:group_id}", Verb.USERS, response={204: None})
 def delete_group(request: HttpRequest, group_id: int) -> Any:
-    """Remove a group; its members lose its roles."""
+    """Delete a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
     with trail.recording(request, "delete group", f"group {found}", before=users.audit_state(found)):
         users.delete_group(found)
@@ -66,7 +66,7 @@ def delete_group(request: HttpRequest, group_id: int) -> Any:
 
 @operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: UserGroupOut})
 def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn) -> Any:
-    """Give a group a role."""
+    """Assign a role to a group."""
     found = get_object_or_404(Group, pk=group_id)
     with trail.recording(request, "give role", f"group {found}", before=users.audit_state(found)) as change:
         users.assign_role(found, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
@@ -76,7 +76,7 @@ def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn)
 
 @operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserGroupOut)
 def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int) -> Any:
-    """Take a role from a group."""
+    """Remove a role from a group."""
     found = get_object_or_404(Group, pk=group_id)
     assignment = get_object_or_404(Assignment, pk=assignment_id, group=found)
     with trail.recording(request, "take role", f"group {found}", before=users.audit_state(found)) as change:
@@ -87,7 +87,7 @@ def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int)
 
 @operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=GroupMembershipIn)
 def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: GroupMembershipIn) -> Any:
-    """Put a user into a group, or take one out."""
+    """Add a user to a group, or remove them."""
     found, user = get_object_or_404(Group, pk=group_id), get_object_or_404(User, pk=user_id)
     others = Group.objects.filter(user=user).exclude(pk=found.pk)
     with trail.recording(request, "set groups", f"user {user}", before=users.audit_state(user)) as change:

@@ -1,4 +1,4 @@
-"""Users with their roles, tokens, and who one is oneself."""
+"""Serve operations on users, their roles and API tokens, and the caller's own permissions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = Router(tags=["people"])
 
 
 class MeOut(Schema):
-    """Who calls, and what they may do."""
+    """Describe the caller and their permissions."""
 
     name: str
     roles: list[str]
@@ -32,7 +32,7 @@ class MeOut(Schema):
 
 
 class AssignmentOut(Schema):
-    """A role, where and with what beyond it."""
+    """Describe an assigned role with scopes and additional permissions."""
 
     id: int
     role: str
@@ -41,7 +41,7 @@ class AssignmentOut(Schema):
 
 
 class UserOut(Schema):
-    """A user."""
+    """Describe a user with roles and groups."""
 
     id: int
     name: str
@@ -52,7 +52,7 @@ class UserOut(Schema):
 
 
 class UserPage(Schema):
-    """A page of users, by name."""
+    """Describe a page of users, sorted by name."""
 
     items: list[UserOut]
     total: int
@@ -61,14 +61,14 @@ class UserPage(Schema):
 
 
 class UserIn(RequestBody):
-    """A user to create, without a password: with one token of their own a machine account, say."""
+    """Describe a user to create, without a password: for example a service account that uses tokens."""
 
     name: str
     email: str = ""
 
 
 class AssignmentIn(RequestBody):
-    """A role to give."""
+    """Describe a role to assign, with scopes and additional permissions."""
 
     role: str
     scopes: list[str] = []
@@ -76,13 +76,13 @@ class AssignmentIn(RequestBody):
 
 
 class UserStateIn(RequestBody):
-    """Whether the account is open."""
+    """Describe whether the account is enabled."""
 
     active: bool
 
 
 class TokenOut(Schema):
-    """A token, without itself."""
+    """Describe an API token, without its text."""
 
     id: int
     user: str
@@ -98,13 +98,13 @@ class TokenOut(Schema):
 
 
 class TokenCreatedOut(TokenOut):
-    """A token, with itself, this once."""
+    """Describe a new API token with its text, which is returned once."""
 
     token: str
 
 
 class TokenIn(RequestBody):
-    """What a token shall open."""
+    """Describe an API token to create."""
 
     name: str
     verbs: list[str]
@@ -114,13 +114,13 @@ class TokenIn(RequestBody):
 
 
 class PasswordResetIn(RequestBody):
-    """What a user shall get to log in with."""
+    """Describe how to reset a password: a generated password, or a link."""
 
     way: Literal["password", "link"] = "link"
 
 
 class PasswordResetOut(Schema):
-    """One of the two; the other is empty."""
+    """Return the new password or the link; the other is empty."""
 
     password: str
     link: str
@@ -128,7 +128,7 @@ class PasswordResetOut(Schema):
 
 @operation(router, "GET", "/me", Verb.SEE, response=MeOut)
 def get_me(request: HttpRequest) -> Any:
-    """Who one is, with what rights."""
+    """Get the caller's name, roles and permissions."""
     roles = sorted({str(grant.role) for grant in grants_of(request.user)})
     verbs = [verb.name.lower() for verb in Verb if has_permission(request.user, verb)]
     return {"name": request.user.get_username(), "roles": roles, "verbs": verbs}
@@ -136,7 +136,7 @@ def get_me(request: HttpRequest) -> Any:
 
 @operation(router, "GET", "/users", Verb.USERS, response=UserPage)
 def list_users(request: HttpRequest, query: Paged, q: str = "") -> Any:
-    """List users with their roles."""
+    """List users with their roles and groups."""
     found = User.objects.filter(username__icontains=q).order_by("username")
     page = page_of(found.prefetch_related("assignments", "groups"), query)
     return page | {"items": [_user(each) for each in page["items"]]}
@@ -144,7 +144,7 @@ def list_users(request: HttpRequest, query: Paged, q: str = "") -> Any:
 
 @operation(router, "POST", "/users", Verb.USERS, response={201: UserOut})
 def create_user(request: HttpRequest, wanted: UserIn) -> Any:
-    """Create a user without password and role."""
+    """Create a user without a password and roles."""
     with trail.recording(request, "create user", wanted.name) as change:
         user = users.create_user(wanted.name, wanted.email)
         change.after = users.audit_state(user)
@@ -153,7 +153,7 @@ def create_user(request: HttpRequest, wanted: UserIn) -> Any:
 
 @operation(router, "PUT", "/users/{int:user_id}/active", Verb.USERS, response=UserOut)
 def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
-    """Close an account, or open it again."""
+    """Enable or disable an account."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "switch user", user, before=users.audit_state(user)) as change:
         users.set_active(user, state.active)
@@ -163,7 +163,7 @@ def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
 
 @operation(router, "POST", "/users/{int:user_id}/unlock", Verb.USERS, response=UserOut)
 def unlock_user(request: HttpRequest, user_id: int) -> Any:
-    """Forget wrong passwords, so that a locked user may try again."""
+    """Unlock an account after too many wrong passwords."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "unlock account", f"user {user}"):
         users.unlock(user)
@@ -172,7 +172,7 @@ def unlock_user(request: HttpRequest, user_id: int) -> Any:
 
 @operation(router, "DELETE", "/users/{int:user_id}/second-factor", Verb.USERS, response=UserOut)
 def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
-    """Take away a second factor that its user lost."""
+    """Reset the two-factor authentication of a user who lost the device."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "reset second factor", f"user {user}"):
         users.reset_second_factor(user)
@@ -181,7 +181,7 @@ def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
 
 @operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=PasswordResetOut)
 def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) -> Any:
-    """Give a user a new password, or a link to set one; it is told this once."""
+    """Reset a password to a generated one, or create a reset link; returned once."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "reset password", f"user {user}"):
         if wanted.way == "password":
@@ -191,7 +191,7 @@ def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) 
 
 @operation(router, "POST", "/users/{int:user_id}/assignments", Verb.USERS, response={201: UserOut})
 def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any:
-    """Give a user a role."""
+    """Assign a role to a user."""
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "assign role", user, before=users.audit_state(user)) as change:
         users.assign_role(user, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
@@ -201,7 +201,7 @@ def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any
 
 @operation(router, "DELETE", "/users/{int:user_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserOut)
 def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any:
-    """Take a role from a user."""
+    """Remove a role from a user."""
     user = get_object_or_404(User, pk=user_id)
     assignment = get_object_or_404(Assignment, pk=assignment_id, user=user)
     with trail.recording(request, "withdraw role", user, before=users.audit_state(user)) as change:
@@ -212,14 +212,14 @@ def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any
 
 @operation(router, "GET", "/tokens", Verb.SEE, response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
-    """Tokens in force: one's own, and of whoever may manage users, everybody's."""
+    """List active tokens: your own, or all with the permission to manage users."""
     found = api_tokens.active_tokens(None if has_permission(request.user, Verb.USERS) else request.user)
     return [_token(each) for each in found]
 
 
 @operation(router, "POST", "/tokens", Verb.SEE, response={201: TokenCreatedOut})
 def create_token(request: HttpRequest, wanted: TokenIn) -> Any:
-    """Make a token. A token never makes one with more rights than it has itself."""
+    """Create a token. A token cannot create one with more permissions than its own."""
     token, text = api_tokens.create_and_record(
         request, wanted.user, wanted.name, wanted.verbs, wanted.scopes, wanted.days
     )
@@ -228,7 +228,7 @@ def create_token(request: HttpRequest, wanted: TokenIn) -> Any:
 
 @operation(router, "DELETE", "/tokens/{int:token_id}", Verb.SEE, response={204: None})
 def revoke_token(request: HttpRequest, token_id: int) -> Any:
-    """Revoke a token of one's own; of whoever may manage users, any."""
+    """Revoke one of your tokens, or any with the permission to manage users."""
     api_tokens.revoke_and_record(request, get_object_or_404(ApiToken, pk=token_id, revoked=None))
     return Status(204, None)
 
