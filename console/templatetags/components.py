@@ -16,22 +16,22 @@ def _render(component: str, **context: object) -> SafeString:
 
 
 @register.simple_block_tag
-def card(content: str, title: str, id: str, note: str = "", badge: str = "", style: str = "") -> SafeString:
+def card(content: str, title: str, id: str, note: str = "", badge: str = "", css: str = "") -> SafeString:
     """{% card "Sessions" id="sessions-title" %}...{% endcard %}
 
     Render a section with a heading; `id` is the heading's. `note` is a short text beside the heading, `badge` a status
-    word there, in the color of `style` (such as `badge-good`).
+    word there, in the color of `css` (such as `badge-good`).
     """
-    return _render("card", content=content, title=title, id=id, note=note, badge=badge, style=style)
+    return _render("card", content=content, title=title, id=id, note=note, badge=badge, css=css)
 
 
 @register.simple_block_tag
-def form_row(content: str, label: str, id: str, hint: str = "", help: str = "", style: str = "") -> SafeString:
+def form_row(content: str, label: str, id: str, hint: str = "", help: str = "", css: str = "") -> SafeString:
     """{% form_row "Name" id="name" hint="optional" help="1 to 100 characters." %}<input id="name" ...>{% endform_row %}
 
     Render a control with its label above and its help below.
     """
-    return _render("form_row", content=content, label=label, id=id, hint=hint, help=help, style=style)
+    return _render("form_row", content=content, label=label, id=id, hint=hint, help=help, css=css)
 
 
 @register.simple_block_tag

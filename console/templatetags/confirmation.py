@@ -22,7 +22,7 @@ def confirm(
     name: str = "",
     value: object = "",
     typed: str = "",
-    style: str = "button button-danger",
+    css: str = "button button-danger",
 ) -> SafeString:
     """{% confirm label="Delete" url=url about=rule.name %}It is judged no more.{% endconfirm %}
 
@@ -33,6 +33,6 @@ def confirm(
     shown = {
         "id": f"confirm-{crc32(f'{url} {name} {value}'.encode()):x}", "content": content, "label": label, "url": url,
         "title": f"{button or label} {about}?", "button": button or label, "name": name, "value": value,
-        "typed": typed, "style": style, "csrf_token": context.get("csrf_token", ""),
+        "typed": typed, "css": css, "csrf_token": context.get("csrf_token", ""),
     }  # fmt: skip
     return SafeString(render_to_string("components/confirmation.html", shown))

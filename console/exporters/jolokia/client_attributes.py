@@ -66,7 +66,7 @@ CONSUMER: tuple[Row, ...] = (
     _told("Priority", "byte", "priority", 0),
     _told("SlowConsumer", BOOLEAN, "slow", False),
     ("UserName", TEXT, lambda each, beans: each.peer.stats.user if each.peer else None),
-    ("ConnectionRow", NAME, _connection),
+    ("Connection", NAME, _connection),
 )
 #: Of those of a topic that nothing is kept for.
 TOPIC_CONSUMER: tuple[Row, ...] = (

@@ -69,5 +69,5 @@ def test_a_window_without_traffic_says_so_and_offers_a_test_message(browser_of, 
     assert page.context["chart"]["quiet"]
     assert "/send/?to=%2Fqueue%2Fleft.alone" in page.content.decode()
     text = viewer.get(reverse("overview"), an_hour_of_1970).content.decode()
-    assert "No traffic in this window." in text
+    assert "No traffic in this time range." in text
     assert "Send test message" not in text
