@@ -7,10 +7,11 @@ acknowledged. So all of them are allocated first, and then initialised, each wit
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import get_type_hints
 
 from brokerapp.core.broker import Broker, BrokerParts
-from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.dispatch.selector_cache import SelectorCache, SelectorCachePolicy
 from brokerapp.engine.policy.authorization import AuthorizationMap
@@ -29,6 +30,7 @@ from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.nodes.ownership.coordinator import Homes
 from brokerapp.nodes.ownership.orphaned_temporaries import OrphanedTemporaries
+from brokerapp.store import StoreLimits
 from brokerapp.system import clock
 from brokerapp.tracing.recorder import TraceRecorder
 
@@ -39,7 +41,9 @@ SELECTOR_EXPIRY_MS = 10_000
 def assemble(
     name: str,
     session: str,
-    commits: GroupCommit,
+    store: CommitStore,
+    limits: StoreLimits,
+    after_batch: Callable[[], None],
     tracer: TraceRecorder,
     definitions: Definitions,
     settings: Settings = DEFAULT_SETTINGS,
@@ -47,13 +51,19 @@ def assemble(
 ) -> Broker:
     """Build the broker of a node. `session` tells this run of the node from all others; message-ids begin with it."""
     broker = Broker(name, session, settings, tracer)
-    broker.commits, broker.quotas, broker.placement = commits, Quotas(settings.memory_limit), Homes.__new__(Homes)
+    broker.quotas, broker.placement = Quotas(settings.memory_limit), Homes.__new__(Homes)
     parts = get_type_hints(BrokerParts)
     vars(broker).update({name: part.__new__(part) for name, part in parts.items()})
     ports = {
         **vars(broker),
         "context": broker.context(),
         "access": access,
+        "store": store,
+        "store_limits": limits,
+        "after_batch": after_batch,
+        "is_followed": broker.writer.asks,
+        "announce": lambda declarations: broker.placement.known.announce(declarations),
+        "on_batch": broker.flow_control.on_batch,
         "definitions": definitions,
         "is_wanted": broker.queues.is_wanted,
         "on_added": broker.advisories.destination_added,

@@ -70,6 +70,7 @@ class BrokerParts:
     replies: ClientReplies
     authorizer: ClientAuthorizer
     counters: DestinationCounters
+    commits: GroupCommit
     connections: ClientRegistry
     bridges: BridgeClients
     queues: QueueRegistry
@@ -111,7 +112,6 @@ class BrokerParts:
 class Broker(BrokerParts):
     """The parts of one node's broker, and what concerns all of them."""
 
-    commits: GroupCommit
     placement: Homes
     quotas: Quotas
     #: Who does what a client asks. Each may raise RequestRefused.

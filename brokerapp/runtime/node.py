@@ -17,7 +17,6 @@ from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.core.assembly import assemble
 from brokerapp.core.broker import Broker
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.model.definitions import Definitions
@@ -201,16 +200,14 @@ class Node:
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
             of_log=lambda log: self.broker.limits.of_log(log),
         )
-        self._committer = GroupCommit(self._store, self.session, self._limits, self._dispatch_loop.run)
-        self._committer.used, _ = await self._store.logs.used_bytes()
-        self._committer.temp = await self._store.logs.temp_used_bytes()
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
         broker = assemble(
-            self.config.broker, self.session, self._committer, recorder, definitions,
+            self.config.broker, self.session, self._store, self._limits, self._dispatch_loop.run, recorder, definitions,
             self.config.settings, AuthorizationMap(self.config.grants) if self.config.grants is not None else None,
         )  # fmt: skip
-        self._committer.announce = broker.placement.known.announce
-        self._committer.asks = broker.writer.asks
+        self._committer = broker.commits
+        self._committer.used, _ = await self._store.logs.used_bytes()
+        self._committer.temp = await self._store.logs.temp_used_bytes()
         return broker
 
     async def _take_part(self, last: int) -> None:

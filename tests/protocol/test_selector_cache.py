@@ -77,7 +77,7 @@ def test_a_consumer_without_a_selector_is_remembered_as_taking_all(start):
 def test_what_is_remembered_survives_a_node_that_dies_without_a_word(start, monkeypatch):
     node = start()
     come_and_go(node, "colour = 'red'")
-    monkeypatch.setattr("brokerapp.core.subscriptions.consumers.Consuming.close", lambda self: None)
+    monkeypatch.setattr("brokerapp.core.subscriptions.consumers.Consumers.close", lambda self: None)
     node = start()
     publish(node, "red", "blue")
     assert node.bodies(QUEUE) == ["red"]
@@ -119,7 +119,7 @@ def test_browsers_and_temporary_queues_are_not_remembered(start):
 
 
 def test_entries_nobody_uses_expire(start, monkeypatch):
-    monkeypatch.setattr("brokerapp.core.broker.SELECTOR_EXPIRY_MS", 50)
+    monkeypatch.setattr("brokerapp.core.assembly.SELECTOR_EXPIRY_MS", 50)
     node = start(expire_after=300, persist_interval=1)
     staying = StompClient(node.port)
     staying.subscribe(f"/queue/{QUEUE}", selector="colour = 'blue'")

@@ -205,7 +205,7 @@ class BulkMoves:
             self._broker.dead_letters.record(kind, now_us, entry, None, why)
         log.settled(entries)
         log.counts.left([entry.message for entry in entries])
-        self._broker.counters.changed.add(log.counts)
+        self._broker.counters.mark_changed(log.counts)
 
     def _forward(self, log: MessageLog, ways: list[Move]) -> asyncio.Future[str]:
         entries = [entry for entry, _ in ways]

@@ -86,7 +86,7 @@ class AdminRequests:
             for entry in entries:
                 self._broker.dead_letters.record(REMOVE, now_us, entry, None, "removed by an operator")
             log.counts.left([entry.message for entry in entries])
-            self._broker.counters.changed.add(log.counts)
+            self._broker.counters.mark_changed(log.counts)
             done.set_result((found, len(gone)))
 
         self._committer.read(log.name, after, PURGE_BATCH, read)

@@ -180,7 +180,7 @@ class QueueRegistry(LogRegistry):
         """Give out nothing of a queue any more, also after a restart, or do again. What comes is kept."""
         log.paused = paused
         self._describe(log)
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
 
     def takes_dead_letters(self, log: MessageLog) -> None:
@@ -188,7 +188,7 @@ class QueueRegistry(LogRegistry):
         if log.counts.DLQ:
             return
         log.counts.DLQ = True
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             self._describe(log)
 

@@ -41,7 +41,9 @@ class DestinationCounters:
         on_crowded: Callable[[], None] = _nothing,
     ) -> None:
         self._by_destination: dict[Destination, DestinationStats] = {}
-        self.changed: set[DestinationStats] = set()  #: whoever changes numbers adds them here
+        self.changed: set[DestinationStats] = set()
+        #: To be told of counters that somebody changed.
+        self.mark_changed: Callable[[DestinationStats], None] = self.changed.add
         self._gone: set[Destination] = set()
         self._told_gone: dict[Destination, int] = {}  # and with which snapshot, in that order
         self._on_added, self._on_removed = on_added, on_removed

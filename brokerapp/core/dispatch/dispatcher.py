@@ -6,7 +6,7 @@ Work gathers while the sockets are read (`touch`, `dirty`); `pump` does it once 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Authorizer,
         BrokerContext,
         DeadLettersPort,
+        FlowControlPort,
         Placement,
         RemoteClient,
         RetainedPort,
@@ -57,12 +58,13 @@ class Dispatcher:
         advisories: AdvisoriesPort,
         authorizer: Authorizer,
         dead_letters: DeadLettersPort,
+        flow_control: FlowControlPort,
         placement: Placement,
         retained: RetainedPort,
     ) -> None:
         self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
         self._advisories, self._dead_letters, self._may = advisories, dead_letters, authorizer.may
-        self._placement, self._retained = placement, retained
+        self._flow_control, self._placement, self._retained = flow_control, placement, retained
         self._topics: dict[DestinationKind, DestinationTrie[Subscription]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
@@ -71,7 +73,6 @@ class Dispatcher:
         self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
         self.dirty: dict[Client, None] = {}
-        self.drained: Callable[[], None] | None = None  #: told when subscribers of topics were given what waited
         self.stopped = False  #: the node ends: nothing more is given out
         self.consumers = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
 
@@ -105,8 +106,7 @@ class Dispatcher:
         while ready := [each for each in self.waiting if each.ready or not each.pending]:
             for subscription in ready:
                 self._drain(subscription)
-            if self.drained is not None:
-                self.drained()
+            self._flow_control.on_topics_drained()
         dirty, self.dirty = self.dirty, {}
         for client in dirty:
             client.sink.flush()
@@ -155,7 +155,7 @@ class Dispatcher:
                 self.touched[log] = None
         client: Client = subscription.client
         log.counts.handed_out([entry.message.born_us for entry in entries], now_us)
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         client.delivered += len(entries)
         self.dirty[client] = None
         self._record(DISPATCH, log, entries, client.client_id, now_us)
@@ -179,12 +179,12 @@ class Dispatcher:
     def count_acked(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
         log.counts.left([entry.message for entry in entries])
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
 
     def told_acked(self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
         log.settled(entries)
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         if client.bridge:
             self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
         self._record(ACK, log, entries, client.client_id, now_us)
@@ -249,7 +249,7 @@ class Dispatcher:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._counters.of(copy.destination)
         stats.arrived(BodySizes.of((message,)))
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         self._placement.known.publish_to_listeners(message, copy, bringer(message, sender))
         self.spread(message, copy, sender)
 
@@ -293,7 +293,7 @@ class Dispatcher:
         topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
         stats = self._counters.of(topic)
         stats.DroppedCount += 1
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         subscription.discarded += 1
         self._advisories.discarded(subscription, entry)
         self._dead_letters.lose(entry, "discarded for a slow subscriber", consumer)
@@ -347,7 +347,7 @@ class Dispatcher:
             self.account_topic_ack(subscription, entry, now_us)
         else:
             stats.InFlightCount += 1
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         self._hand_over(subscription, entry)
 
     def account_topic_ack(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
@@ -355,7 +355,7 @@ class Dispatcher:
         topic = Destination.parse(entry.shown)
         stats = self._counters.of(topic)
         stats.left((entry.message,))
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         if self._advisories.watching:
             self._advisories.consumed(topic, (entry,))
         original = native(entry.original or entry.shown)

@@ -203,7 +203,7 @@ class FlowControl:
         client.read_or_not()
         stats = self._counters.of(place.blamed(unit))
         stats.BlockedSends += 1
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         return None
 
     def _too_much(self, client: Client, size: int) -> str | None:
@@ -233,8 +233,6 @@ class FlowControl:
         if place.name not in self.places:
             self.places[place.name] = place
             if len(self.places) == 1:
-                self._commits.done = self._look
-                self._dispatcher.drained = self._try_topics
                 self._tick_soon()
         return place
 
@@ -254,7 +252,7 @@ class FlowControl:
         self.bytes -= unit.size
         stats = self._counters.of(place.blamed(unit))
         stats.TotalBlockedTime += clock.now_ms() - waiting.since_ms
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         client.started_unit(unit.size)
         client.waiting -= 1
         client.waiting_bytes -= unit.size
@@ -293,13 +291,13 @@ class FlowControl:
         place.row.pop(waiting, None)
         if not place.row and self.places.get(place.name) is place:
             del self.places[place.name]
-            if not self.places:
-                self._commits.done = self._dispatcher.drained = None
 
     # -- trying again
 
-    def _look(self, batch: CommitBatch) -> None:
-        """The store did a batch: who would overtake those it refused is called back; where there is room, some try."""
+    def on_batch(self, batch: CommitBatch) -> None:
+        """Call back who would overtake the sends that the store refused; where there is room, let some try again."""
+        if not self.places:
+            return
         refusing, self._refusing = self._refusing, {}
         passing, self._passing = self._passing, {}
         for place in refusing:
@@ -339,8 +337,8 @@ class FlowControl:
             each.is_tried()
             self._commits.submit(each.unit)
 
-    def _try_topics(self) -> None:
-        """Subscribers of topics took what waited for them."""
+    def on_topics_drained(self) -> None:
+        """Let sends to topics try again: subscribers took what waited for them."""
         for place in list(self.places.values()):
             if place.name not in SHARED and not Destination.parse(place.name).is_queue:
                 self._try(place)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 from brokerapp.core.ports.commit_store import Question, ReadCallback
-from brokerapp.store import BatchWrite, CommitBatch, PendingWrite, SettledEntry, StoreLimits
+from brokerapp.store import BatchWrite, PendingWrite, SettledEntry, StoreLimits
 
 
 class WriteQueue(Protocol):
@@ -56,5 +56,3 @@ class Commits(WriteQueue, Protocol):
     given: int
 
     before: Mapping[str, int]
-
-    done: Callable[[CommitBatch], None] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from brokerapp.model.destination import Destination
@@ -24,3 +25,5 @@ class Counters(Protocol):
     bound: int
 
     changed: set[DestinationStats]
+
+    mark_changed: Callable[[DestinationStats], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from brokerapp.engine.clients.client import Client
@@ -47,8 +47,6 @@ class DispatchQueue(TopicSubscribers, Protocol):
     def resume(self, subscription: Subscription) -> None: ...
 
     stopped: bool
-
-    drained: Callable[[], None] | None
 
     consumers: ConsumerRecorder
 

@@ -31,6 +31,8 @@ class FlowControlPort(Protocol):
 
     def left(self, client: Client) -> None: ...
 
+    def on_topics_drained(self) -> None: ...
+
     places: dict[str, WaitQueue]
 
 

@@ -57,8 +57,25 @@ class PendingRead:
 class GroupCommit:
     """Takes units and reads from the broker, in order; calls back when they are done."""
 
-    def __init__(self, store: CommitStore, session: str, limits: StoreLimits, after_batch: Callable[[], None]) -> None:
-        self._store, self._session, self.limits, self._after_batch = store, session, limits, after_batch
+    def __init__(
+        self,
+        store: CommitStore,
+        session: str,
+        store_limits: StoreLimits,
+        after_batch: Callable[[], None],
+        *,
+        is_followed: Callable[[str], bool] = lambda _log: False,
+        announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None,
+        on_batch: Callable[[CommitBatch], None] | None = None,
+    ) -> None:
+        """Take units for a store.
+
+        `is_followed` says of a log that a batch appends to whether to ask what stood last in it before, see `before`;
+        `announce` is told of logs that were declared or removed, and what follows of the batch waits until all nodes
+        know of it; `on_batch` is told of every batch that the store has done.
+        """
+        self._store, self._session, self.limits, self._after_batch = store, session, store_limits, after_batch
+        self._is_followed, self._announce, self._on_batch = is_followed, announce, on_batch
         self._units: list[PendingWrite | BatchWrite] = []
         self._under_way: list[PendingWrite | BatchWrite] = []  # in the store's hands
         self._submitted = 0  # units, since the start
@@ -80,13 +97,8 @@ class GroupCommit:
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
-        #: Whether to ask, of a log that a batch appends to, what stood last in it before; see `before`.
-        self.asks: Callable[[str], bool] = lambda _log: False
         #: The answers, numbers by log, while the batch is reported.
         self.before: Mapping[str, int] = {}
-        #: Told of logs that were declared or removed; what follows of the batch waits until all nodes know of it.
-        self.announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None
-        self.done: Callable[[CommitBatch], None] | None = None  #: told of every batch that the store has done
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
 
     # -- what the broker asks; none of it waits
@@ -241,16 +253,16 @@ class GroupCommit:
             if _writes(batch):
                 committed = await self._until_answered(lambda: self._commit(batch))
                 self._answered = batch.number
-            if batch.declarations and self.announce is not None:
-                await self.announce(batch.declarations)
+            if batch.declarations and self._announce is not None:
+                await self._announce(batch.declarations)
             self.used, self.temp = committed.used_bytes, committed.temp_bytes
             self.held.update(committed.log_bytes)
             self._report(batch, committed)
             self._under_way = []
             if self._hasty:
                 self._settle_hasty()
-            if self.done is not None:
-                _follow(self.done, batch)
+            if self._on_batch is not None:
+                _follow(self._on_batch, batch)
         if reads:
             answers = await self._until_answered(
                 lambda: asyncio.gather(*(each.question(self._store) for each in reads))
@@ -302,7 +314,7 @@ class GroupCommit:
             return None, reads
         self._number += 1
         batch = CommitBatch(
-            self._number, taken, self._declarations, list(self._marks.items()), self._returned, self.asks,
+            self._number, taken, self._declarations, list(self._marks.items()), self._returned, self._is_followed,
             self._answered,
         )  # fmt: skip
         self._declarations, self._marks, self._returned = [], {}, []

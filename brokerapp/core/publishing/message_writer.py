@@ -276,7 +276,7 @@ class MessageWriter:
     def _count(self, log: MessageLog, sizes: BodySizes) -> None:
         """Each node counts what it stored, see nodes/shares.py."""
         log.counts.arrived(sizes)
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
 
     def _leave_out(
         self, placed: Sequence[RoutedMessage], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
@@ -299,7 +299,7 @@ class MessageWriter:
 
     def _drop(self, placed: RoutedMessage, log: MessageLog) -> None:
         log.counts.DroppedCount += 1
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         message, sent_to = placed.message, str(placed.destination)
         self._tracer.record_one(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
 

@@ -55,7 +55,7 @@ class ProducerRegistry:
     def _count(self, destination: Destination, change: int) -> None:
         stats = self._counters.of(destination.physical)
         stats.ProducerCount += change
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
 
     def forget(self, *destinations: Destination) -> None:
         """These are deleted: who sends there again begins anew."""

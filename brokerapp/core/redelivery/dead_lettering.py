@@ -147,7 +147,7 @@ class DeadLettering:
         Returns what follows as soon as the store has removed it: its home is not told before.
         """
         log.counts.left((entry.message,))
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         if log.away:
             return lambda: self._placement.abroad.settled(log.name, [entry], None)
         log.settled([entry])
@@ -184,7 +184,7 @@ class DeadLettering:
         stats = self._counters.of(topic)
         if expired:
             stats.ExpiredCount += 1
-            self._counters.changed.add(stats)
+            self._counters.mark_changed(stats)
             self.record(EXPIRE, now_us, entry, consumer, cause)
             self._advisories.expired(topic, entry.message)
         strategy = self._strategy(topic)
@@ -193,7 +193,7 @@ class DeadLettering:
             self.record(DROP, now_us, entry, consumer, cause)
             return
         stats.DeadLetterCount += 1
-        self._counters.changed.add(stats)
+        self._counters.mark_changed(stats)
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         self._advisories.dead_lettered(topic, entry.message)
         sent_to = entry.original or entry.message.headers.get("original-destination", "")

@@ -121,7 +121,7 @@ class Consumers:
         if log not in subscription.logs:
             subscription.logs.append(log)
         log.counts.ConsumerCount = len(log.consumers)
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
         if log.rules.patience_ms:
             self._gather(log)
@@ -208,7 +208,7 @@ class Consumers:
         log.counts.ConsumerCount = len(log.consumers)
         if log.shared or not log.consumers:
             self.mark(log)
-        self._counters.changed.add(log.counts)
+        self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
 
     def take_back(self, entries: Iterable[LogEntry]) -> None:
@@ -223,7 +223,7 @@ class Consumers:
             elif log is not None:
                 self._take_back(log, back)
                 self._dispatcher.touch(log)
-                self._counters.changed.add(log.counts)
+                self._counters.mark_changed(log.counts)
 
     def _take_back(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         back = [entry for entry in entries if 0 < entry.seq < UNCOMMITTED]

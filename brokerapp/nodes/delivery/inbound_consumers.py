@@ -248,7 +248,7 @@ class InboundConsumers:
             self._broker.dispatcher.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
         else:
             log.settled(entries)
-            self._broker.counters.changed.add(log.counts)
+            self._broker.counters.mark_changed(log.counts)
 
     def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""

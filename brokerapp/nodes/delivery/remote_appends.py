@@ -64,7 +64,7 @@ class RemoteAppends:
         self._mark_changed(log)
 
     def _mark_changed(self, log: MessageLog) -> None:
-        self._broker.counters.changed.add(log.counts)
+        self._broker.counters.mark_changed(log.counts)
         self._broker.dispatcher.touch(log)
 
     def _check_store(self, destination: Destination, count: int) -> None:

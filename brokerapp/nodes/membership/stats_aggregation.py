@@ -88,7 +88,7 @@ class StatsAggregation:
             if destination.is_queue and destination not in stats:
                 continue  # it is deleted
             self._parts[destination][session] = part
-            stats.changed.add(stats.of(destination))
+            stats.mark_changed(stats.of(destination))
 
     def gone(self, session: str) -> None:
         """A node is no member any more: its clients are gone, what it counted its homes have counted from now on."""
@@ -98,7 +98,7 @@ class StatsAggregation:
             if part is not None and known is not None:
                 if self._ownership.is_here(str(destination)):
                     _add(known, part, COUNTS)
-                stats.changed.add(known)
+                stats.mark_changed(known)
 
     def forget(self, destinations: Iterable[Destination]) -> None:
         """These are deleted."""

@@ -41,7 +41,7 @@ class DepthRecount:
         def found(depths: Mapping[str, int]) -> None:
             if (log.tenure, log.depth) == (tenure, depth):
                 log.depth = max(depths[log.name], log.in_flight)
-                self._broker.counters.changed.add(log.counts)
+                self._broker.counters.mark_changed(log.counts)
                 self._depths.pop(log, None)
 
         self._broker.commits.ask(lambda store: store.logs.depths([log.name]), found)

@@ -150,6 +150,6 @@ class HandoffIn:
             self._broker.commits.mark(log.name, str(log.may_have_been_delivered))
         self._broker.durables.moved(log)
         log.counts.ConsumerCount = len(log.consumers)
-        self._broker.counters.changed.add(log.counts)
+        self._broker.counters.mark_changed(log.counts)
         self._broker.dispatcher.touch(log)
         homes.handoff_out.suspend_if_leaving(log)  # the members may be about to be others

@@ -29,19 +29,18 @@ def message():
 
 async def test_a_read_is_answered_while_more_comes_than_one_batch_takes():
     store, answers = Store(), []
-    committer = GroupCommit(store, "s", StoreLimits(), lambda: None)
-    running = asyncio.create_task(committer.run())
 
     def more(*_):
         if not answers and store.stored < 100 * MAX_UNITS:
             for _ in range(MAX_UNITS):
                 committer.submit(message())
 
+    committer = GroupCommit(store, "s", StoreLimits(), lambda: None, on_batch=more)
+    running = asyncio.create_task(committer.run())
     for _ in range(3 * MAX_UNITS):
         committer.submit(message())
     committer.submit(PendingWrite(callback=more))
     committer.read("queue://a", 0, 1, answers.extend)
-    committer.done = more
     async with asyncio.timeout(30):
         while not answers:
             await asyncio.sleep(0)

@@ -41,8 +41,8 @@ class AwayFromHome:
         self.told, self.asked, self.given, self.waiting = [], [], [], 0
         broker = SimpleNamespace(
             session=ME.session, queues=Queues(), commits=self, scheduled_jobs=SimpleNamespace(start=lambda: None),
-            counters=SimpleNamespace(known=lambda: (), changed=set()),
-            temporaries=SimpleNamespace(strangers=SimpleNamespace(inherit=lambda: None)),
+            counters=SimpleNamespace(known=lambda: (), changed=set(), mark_changed=lambda _stats: None),
+            temporaries=SimpleNamespace(strangers=SimpleNamespace(adopt_orphans=lambda: None)),
         )  # fmt: skip
         self.homes = Homes(broker)
         self.homes.join(NodeMembers(2, (ME, OTHER), ME.session))
@@ -248,7 +248,9 @@ def test_what_waits_for_the_store_is_given_where_the_members_are_others_and_its_
 @pytest.fixture
 def away(broker, client, name):
     """A queue at home at `a`, and a producer and a consumer of `b`; what is read, and how `b` is given."""
-    found = SimpleNamespace(queue=broker.queue_at("a", name), reads=[], gifts=[], sender=client("b"), taker=client("b"))
+    found = SimpleNamespace(
+        queue=broker.queue_at("a", name), reads=[], remote_deliveries=[], sender=client("b"), taker=client("b")
+    )
     log, undo = f"queue://{found.queue}", deque()
     for node in "ab":
         committer = broker[node].node.broker.commits

@@ -85,7 +85,9 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
         log.away = True
         log.vacate()
         rejects = partial(
-            node.settling.settle, subscription.client, SettleCommand(message.headers["ack"], None, False, None, None)
+            node.acknowledgements.settle,
+            subscription.client,
+            SettleCommand(message.headers["ack"], None, False, None, None),
         )
         steps = [rejects, homes.coming.take]
         for step in steps if first == "it is rejected" else reversed(steps):

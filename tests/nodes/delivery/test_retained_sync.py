@@ -93,7 +93,7 @@ def test_it_is_told_page_by_page_and_no_more_than_asked_for(nodes, monkeypatch):
     assert nodes["a"].remembers == ["x0", "x1", "x2", "y0", "y1", "y2"]
     assert nodes["b"].pages == [2, 2, 2, 0]
     assert nodes["c"].pages == []
-    assert nodes["b"].past._told == {}
+    assert nodes["b"].past._sessions == {}
 
 
 def test_where_one_goes_before_it_has_told_all_the_next_one_is_asked(nodes, monkeypatch):

@@ -100,6 +100,8 @@ class Asking:
 def test_a_client_that_waited_for_other_nodes_is_refused_as_it_would_have_been_at_once(refusal):
     told = []
     client = Asking()
-    broker = SimpleNamespace(clients={1}, refuse=lambda _client, error, _receipt: told.append(error))
+    broker = SimpleNamespace(
+        clients={1}, replies=SimpleNamespace(refuse=lambda _client, error, _receipt: told.append(error))
+    )
     PendingConfirmations(broker).wait(client, None, lambda then: then(refusal), lambda: pytest.fail("it went on"))
     assert told == [refusal]

@@ -86,7 +86,7 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
     """Its maker reaches the node that stores into it before it reaches the home."""
     home, other = (broker[each].node.broker for each in "ab")
     names = map(f"{name}-{{}}".format, range(99))
-    name = next(each for each in names if home.homes.is_here(f"subscription://{each}:s"))
+    name = next(each for each in names if home.placement.is_here(f"subscription://{each}:s"))
     wanted, late = SubscriptionIdentity(name, "s", (Destination.topic(name),)), []
 
     def hear_late(session, id, rows):

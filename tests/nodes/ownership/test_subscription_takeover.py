@@ -30,7 +30,7 @@ class Nodes:
         timers = SimpleNamespace(at=self._later)
         broker = SimpleNamespace(timers=timers, queues=self.queues)
         self.homes = homes = SimpleNamespace(
-            me="h", tell=lambda *said: self.said.append(said), begin_anew=self.renewed.append,
+            me="h", tell=lambda *said: self.said.append(said), reconnect=self.renewed.append,
             coming=SimpleNamespace(all_reached=True),
         )  # fmt: skip
         homes.known = self.known = Propagation(broker, homes)
