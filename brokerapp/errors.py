@@ -34,7 +34,7 @@ class InvalidDestination(RequestRefused):
         self.text = text
 
     @classmethod
-    def relayed(cls, sentence: str) -> InvalidDestination:
+    def from_message(cls, sentence: str) -> InvalidDestination:
         """Return the error that another process raised, from its sentence."""
         error = cls.__new__(cls, sentence)
         error.text = ""

@@ -120,7 +120,7 @@ def _hearing(flow: pa.Table, existed: RoutingContext) -> Callable[[Destination],
     given = set(_destinations(flow, "dispatched"))
 
     def is_heard(topic: Destination) -> bool:
-        return str(topic) in given or existed.is_listened(topic)
+        return str(topic) in given or existed.has_subscribers(topic)
 
     return is_heard
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from analytics.model.routing_coverage import policy_of
 from analytics.model.wording import format_bytes, pluralize
-from brokerapp.engine.policy.send_timeout import NO_LIMIT, bound_of
+from brokerapp.engine.policy.send_timeout import NO_LIMIT, store_limit_of
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
 
@@ -27,7 +27,9 @@ def capacity_of(name: str, message_bytes: float, limit: int, routing: Definition
     """
     bounds = [QueueCapacity(limit, pluralize(limit, "message"))] if limit else []
     destination = Destination.parse(name)
-    bound = bound_of(policy_of(routing, destination)) if routing is not None and destination.is_queue else NO_LIMIT
+    bound = (
+        store_limit_of(policy_of(routing, destination)) if routing is not None and destination.is_queue else NO_LIMIT
+    )
     if bound.bytes and message_bytes:
         bounds.append(
             QueueCapacity(max(1, int(bound.bytes / message_bytes)), f"{bound.name} {format_bytes(bound.bytes)}")

@@ -19,8 +19,8 @@ from types import MappingProxyType
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from brokerapp.selectors.identifiers import NON_PERSISTENT, PERSISTENT, TEMPORARY, IdentifierType, identifier
-from brokerapp.selectors.like import Wildcard, elements
+from brokerapp.selectors.identifiers import NON_PERSISTENT, PERSISTENT, TEMPORARY, IdentifierType, identifier_for
+from brokerapp.selectors.like import Wildcard, pattern_elements
 from brokerapp.selectors.tree import (
     And,
     Arithmetic,
@@ -38,7 +38,7 @@ from brokerapp.selectors.tree import (
     SelectorNode,
     type_of,
 )
-from brokerapp.selectors.values import DECIMAL_NUMBER, EXACT_DIGITS, ValueType, number
+from brokerapp.selectors.values import DECIMAL_NUMBER, EXACT_DIGITS, ValueType, parse_number
 
 TEXT, NUMBER, BOOLEAN = ValueType.TEXT, ValueType.NUMBER, ValueType.BOOLEAN
 
@@ -172,7 +172,7 @@ class _Compiler:
         return self.condition(node)
 
     def property(self, name: str) -> Column:
-        known = identifier(name)
+        known = identifier_for(name)
         text = _first(*map(self.text_of, known.headers))
         value = _first(text, *(() if known.default is None else (F.lit(known.default),)))
         match known.form:
@@ -196,10 +196,10 @@ class _Compiler:
     def number(self, node: SelectorNode) -> Column:
         """The operand as a double; NULL for text that is no number, and for truth."""
         match node:
-            case PropertyRef(name) if identifier(name).form is IdentifierType.TEXT:
-                return self.number_of(identifier(name).headers[0])
+            case PropertyRef(name) if identifier_for(name).form is IdentifierType.TEXT:
+                return self.number_of(identifier_for(name).headers[0])
             case Literal(str(text)):
-                known = number(text)
+                known = parse_number(text)
                 return _unknown("double") if known is None else F.lit(float(known))
         match type_of(node):
             case ValueType.NUMBER:
@@ -301,7 +301,7 @@ def _like_pattern(node: Like) -> Column:
     """The pattern as Spark wants it: a backslash before each %, _ and backslash that is meant literally."""
     parts = (
         each.value if isinstance(each, Wildcard) else re.sub(r"([%_\\])", r"\\\1", each)
-        for each in elements(node.pattern, node.escape)
+        for each in pattern_elements(node.pattern, node.escape)
     )
     return F.lit("".join(parts))
 

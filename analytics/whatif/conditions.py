@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brokerapp.engine.routing.route_walk import Route, RouteHop, examine
+from brokerapp.engine.routing.route_walk import Route, RouteHop, trace_route
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.selectors import Selector, compile_selector
-from brokerapp.selectors.identifiers import identifier
+from brokerapp.selectors.identifiers import identifier_for
 
 #: Walks through the definitions for one destination, beside one for each way that opens where filters say no.
 MAX_COMBINATIONS = 64
@@ -83,7 +83,9 @@ class ScriptedSelector(Selector):
     def __init__(self, oracle: SelectorOracle, selector: Selector, strict: bool) -> None:
         self.text, self.tree, self.properties = selector.text, selector.tree, selector.properties
         self._oracle, self._strict = oracle, strict
-        self._asks_place = any(set(DESTINATION_HEADERS) & set(identifier(name).headers) for name in selector.properties)
+        self._asks_place = any(
+            set(DESTINATION_HEADERS) & set(identifier_for(name).headers) for name in selector.properties
+        )
 
     def evaluate(self, headers: Mapping[str, str]) -> Answer:
         """The answer for a message that is where these headers say."""
@@ -108,7 +110,7 @@ class ScriptedRouting:
         Nobody's turn changes by it, and nothing is remembered.
         """
         self.oracle.told(answers)
-        found = examine({}, destination, self.topology)
+        found = trace_route({}, destination, self.topology)
         if unforeseen := next((each for each in self.oracle.asked if each not in answers), None):
             raise TooManyConditions(
                 f"what is sent to {destination} is asked {unforeseen.text!r} only in rare combinations"
@@ -132,7 +134,7 @@ class ScriptedRouting:
             budget -= not first
             refusing = (first or others).popleft()
             self.oracle.told(dict.fromkeys(refusing, False), otherwise=True)
-            _, hops, problem = examine({}, destination, self.topology)
+            _, hops, problem = trace_route({}, destination, self.topology)
             if problem:
                 raise TooManyConditions(problem)
             found |= self.oracle.asked

@@ -43,7 +43,7 @@ def _compare(scenario: Scenario) -> bool:
         node, data = Sluice(), Path(folder)
         address = node.start(scenario, data)
         try:
-            url, name = DataDirectory(data / "data").whereabouts()
+            url, name = DataDirectory(data / "data").locate_store()
             best = max(_recorded(scenario, node, address, url, name) for _ in range(ROUNDS))
             events, elapsed, cpu = _archived(url, name, data / "archive")
         finally:

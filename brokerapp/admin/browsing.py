@@ -9,7 +9,13 @@ from dataclasses import replace
 from functools import partial
 
 from brokerapp.admin.client_base import AdminClientBase
-from brokerapp.engine.policy.broker_headers import FAILED_AT, ORIGIN, TIME, brokers_word, signed
+from brokerapp.engine.policy.broker_headers import (
+    FAILED_AT,
+    ORIGIN,
+    RESUBMITTED_TIME,
+    broker_headers,
+    with_broker_headers,
+)
 from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
@@ -154,8 +160,8 @@ async def _scan(
 
 def arrived_ms(message: Message) -> int:
     """When a message came to the queue it is in, as far as the broker wrote it: failed, was sent again, or was sent."""
-    said = brokers_word(message.headers)
-    return int(said.get(FAILED_AT) or said.get(TIME) or message.born_us // 1000)
+    said = broker_headers(message.headers)
+    return int(said.get(FAILED_AT) or said.get(RESUBMITTED_TIME) or message.born_us // 1000)
 
 
 def to_browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
@@ -164,7 +170,7 @@ def to_browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessag
     came_from = message.headers.get(ORIGIN)
     changed: dict[str, str | None] = {"destination": entry.shown or destination.stomp}
     if entry.original:
-        changed |= signed(message.headers, {ORIGIN: entry.original})
+        changed |= with_broker_headers(message.headers, {ORIGIN: entry.original})
     headers = {name: value for name, value in {**message.headers, **changed}.items() if value is not None}
     return BrowsedMessage(
         entry.seq, message.id, destination.stomp, headers.get(ORIGIN), headers, message.body,

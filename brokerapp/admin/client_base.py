@@ -31,7 +31,7 @@ REFRESH_TIMEOUT_SECONDS = 8.0
 _ERRORS: dict[str, Callable[[str], BrokerError]] = {
     each.code: each
     for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
-} | {InvalidDestination.code: InvalidDestination.relayed}
+} | {InvalidDestination.code: InvalidDestination.from_message}
 
 
 class AdminClientBase:

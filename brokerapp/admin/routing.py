@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.engine.routing.routing_context import RoutingContext
-from brokerapp.engine.routing.validation import check
+from brokerapp.engine.routing.validation import check_definitions
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
@@ -45,7 +45,7 @@ class RoutingAdmin(AdminClientBase):
         `definitions.version` must be the version they were derived from, else DefinitionConflict. Raises
         DefinitionRefused when they cannot work (selector, loop, duplicate name), naming the definition and the rule.
         """
-        check(definitions)
+        check_definitions(definitions)
         await self._open()
         about = {"author": author, "comment": comment, "time_ms": now_ms()}
         new = await self._store.definitions.replace(definitions.version, json.dumps(to_json(definitions)), about)

@@ -19,7 +19,7 @@ from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.cluster.settings import ClusterSettings, differences
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.clients.subscribe_options import named_subscription
+from brokerapp.engine.clients.subscribe_options import subscription_identity
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import ANONYMOUS
@@ -123,7 +123,7 @@ class Cluster:
         Raises ProtocolError, which says why not.
         """
         if connect.cluster is None:
-            if self.is_suspended and not client.internal:
+            if self.is_suspended and not client.is_internal:
                 raise ProtocolError(
                     f"{self._broker.name} waits for its cluster's master {self.terms.master}, and lets nobody in "
                     "before it has heard of it: use another broker of the cluster, or try again"
@@ -136,7 +136,7 @@ class Cluster:
             raise ProtocolError(f"{client.principal.name} is not the user by whom brokers of the cluster log in")
         if different := differences(json.loads(self.agreement), _agreement(connect.cluster)):
             raise ProtocolError(f"the brokers were told different things of their cluster: {'; '.join(different)}")
-        client.internal, client.member = True, name
+        client.is_internal, client.member = True, name
         self._inbound[name] = client
         self.peers[name].reconnect_now()
         return {
@@ -212,7 +212,7 @@ class Cluster:
             go_on(client, subscribe)
             return
         topics = Destination.parse_list(subscribe.destination)
-        wanted = named_subscription(client, subscribe, topics)
+        wanted = subscription_identity(client, subscribe, topics)
         assert wanted is not None
         if waited_ms < TAKEOVER_MS and self._is_leaving(wanted):
             again = waited_ms + TAKEOVER_STEP_MS
@@ -279,7 +279,7 @@ class Cluster:
                 go_on()
             except RequestRefused as error:
                 self._broker.replies.refuse(client, error, receipt)
-            client.read_or_not()
+            client.update_reading()
             client.sink.flush()
 
         self.change(change, recorded)

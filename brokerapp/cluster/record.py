@@ -119,7 +119,7 @@ class ClusterRecord:
         if not change.exists or found is None:
             return change.exists is (found is not None)
         wanted = change.subscription
-        return wanted is None or wanted.keeps_the_same_as(SubscriptionIdentity.from_attributes(found.attributes))
+        return wanted is None or wanted.has_same_contents(SubscriptionIdentity.from_attributes(found.attributes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.message import RoutedCopy
-from brokerapp.selectors.joining import any_of
+from brokerapp.selectors.joining import join_selectors
 
 if TYPE_CHECKING:
     from brokerapp.core.broker import Broker
@@ -118,7 +118,7 @@ class RemoteConsumers:
             self._remove(id)
             return
         headers = {"ack": "auto", TO_HEADER: self._broker.name, TTL_HEADER: "1"}
-        if (selector := any_of(selectors)) is not None:
+        if (selector := join_selectors(selectors)) is not None:
             headers["selector"] = selector
         known = self._requests.get(id)
         if known is None or known.headers != headers:
@@ -158,7 +158,7 @@ class RemoteConsumers:
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
             for each in gone:
-                subscription.forget_pending(each)
+                subscription.remove_pending(each)
 
     # -- what comes
 
@@ -167,7 +167,7 @@ class RemoteConsumers:
         keeper = self._owners[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
-        subscription.await_turn(entry)
+        subscription.add_pending(entry)
         self._broker.dispatcher.waiting[subscription] = None
         self._pump()
 
@@ -224,7 +224,7 @@ def _is_kept_by(entry: Any, keeper: PeerEntryOwner) -> bool:
 def _is_of_a_client(subscription: Subscription) -> bool:
     """Whether an ordinary client of this broker consumes by it."""
     client = subscription.client
-    is_inner = client.internal or client.member or isinstance(subscription.selector, BridgeEligibility)
+    is_inner = client.is_internal or client.member or isinstance(subscription.selector, BridgeEligibility)
     return not is_inner and subscription.browse is None and subscription.prefetch > 0
 
 

@@ -25,7 +25,7 @@ def message_of(headers: Mapping[str, str], body: bytes, sent_from: str) -> Messa
         int(headers.get("priority", DEFAULT_PRIORITY)),
         int(headers.get("expires", 0)),
         int(headers.get("timestamp", 0)) * 1000,
-        grouped="JMSXGroupID" in headers,
+        has_group="JMSXGroupID" in headers,
         path=(sent_from,),
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
-from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
+from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
@@ -89,7 +89,7 @@ class RemoteTemporaries:
     def on_broker_lost(self, home: str) -> None:
         """A broker cannot be reached: who may come back has the time for it."""
         for destination, lodger in [each for each in self if each[1].home == home]:
-            grace = grace_ms(ConnectionEnd.HOME_LOST, lodger.belongs.window_ms)
+            grace = reconnect_grace_ms(ConnectionEnd.HOME_LOST, lodger.belongs.window_ms)
             if not grace:
                 self._remove(destination)
             elif lodger.until is None:

@@ -35,7 +35,7 @@ from brokerapp.config.parsing.broker_config import Authentication, BrokerConfig,
 from brokerapp.config.parsing.document import CORE, OLD_CORE, Element, read_document
 from brokerapp.config.parsing.load_context import LoadContext
 from brokerapp.config.parsing.unsupported import IGNORED_ATTRIBUTES, IGNORED_ELEMENTS
-from brokerapp.engine.routing.cycle_detection import find_loop
+from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
 
@@ -221,7 +221,7 @@ def _with_definitions(config: BrokerConfig, element: Element, found: tuple[Virtu
     times = Counter(each.id for each in found)
     if repeated := next((each for each in found if times[each.id] > 1), None):
         raise element.refused(f"the {repeated.called} is defined twice")
-    if loop := find_loop(definitions):
+    if loop := find_cycle(definitions):
         raise element.refused(f"messages would go round for ever: {' -> '.join(map(str, loop))}")
     for each in config.definitions.virtual_destinations:
         if each not in found:

@@ -109,7 +109,7 @@ def _start(broker: Broker) -> None:
     selectors = broker.settings.selector_cache
     if selectors is not None and selectors.expire_after:
         expire = broker.queues.remembering.expire
-        broker.timers.every(SELECTOR_EXPIRY_MS, lambda: expire(broker.queues), clock.now_ms())
+        broker.timers.call_every(SELECTOR_EXPIRY_MS, lambda: expire(broker.queues), clock.now_ms())
     broker.expiration.watch()
     broker.slow_consumers.watch()
     broker.scheduled_jobs.start()

@@ -55,7 +55,7 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
         return await _preview(admin, args, wanted, queue, target)
     counts: Counter[str] = Counter()
     told: list[MessageOperationOutcome] = []
-    async for seqs in _chosen(admin, args, queue, wanted.portion(STEP)):
+    async for seqs in _chosen(admin, args, queue, wanted.batch_size(STEP)):
         for each in await admin.step("edit", queue, seqs, target, "brokerctl", wanted.to_json()):
             counts[each.outcome] += 1
             if each.outcome != "done" and len(told) < MAX_TOLD:
@@ -70,7 +70,7 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 def _edit(args: Namespace) -> Any:
     from brokerapp.engine.editing.message_edit import MessageEdit  # here: other verbs need not wait for it
-    from brokerapp.engine.editing.message_properties import check_name, typed
+    from brokerapp.engine.editing.message_properties import check_name, check_type
 
     values: dict[str, str] = {}
     for text in args.set:
@@ -81,7 +81,7 @@ def _edit(args: Namespace) -> Any:
         check_name(name)
         if name in values:
             raise RequestRefused(f"--set {text}: {name!r} is given twice")
-        values[name] = typed(name, kind, value)
+        values[name] = check_type(name, kind, value)
     body = args.body_file.read_bytes() if args.body_file else None if args.body is None else args.body.encode()
     found = MessageEdit(
         values, tuple(dict.fromkeys(args.remove)), args.persistent, args.priority, args.lives, body,
@@ -117,7 +117,7 @@ async def _chosen(
 
 
 async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Destination, target: Any) -> Answer:
-    from brokerapp.engine.editing.resubmit_target import home_of
+    from brokerapp.engine.editing.resubmit_target import edit_target
 
     seqs = [seq async for page in _chosen(admin, args, queue) for seq in page]
     lines = [f"{len(seqs):,} message{'' if len(seqs) == 1 else 's'} would be edited"]
@@ -125,7 +125,7 @@ async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Dest
     if not first:
         return {"count": len(seqs), "before": None, "after": None}, lines
     [old] = first
-    to = target or home_of(old.headers, old.came_from, queue)
+    to = target or edit_target(old.headers, old.came_from, queue)
     made = wanted.applied(old.headers, old.body, to.stomp, 0)
     after = {"destination": made.destination, "properties": dict(made.properties), "persistent": made.persistent,
              "priority": made.priority, "bytes": len(made.body)}  # fmt: skip

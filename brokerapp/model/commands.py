@@ -52,7 +52,7 @@ class SendCommand:
     transaction: str | None
     receipt: str | None
     is_bytes: bool = False  #: consumers are told the body's length
-    handover: BridgedOrigin | None = None  #: None: it is new
+    bridged_from: BridgedOrigin | None = None  #: None: it is new
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from brokerapp.model.broker_path import read_path, write_path
+from brokerapp.model.broker_path import format_path, parse_path
 from brokerapp.model.destination import Destination
 
 #: JMS default priority.
@@ -62,11 +62,11 @@ class Message:
     priority: int = DEFAULT_PRIORITY
     expires: int = 0  #: milliseconds since the epoch; 0: never
     born_us: int = 0  #: when it reached the first broker, microseconds since the epoch
-    grouped: bool = False  #: it may have a JMSXGroupID
+    has_group: bool = False  #: it may have a JMSXGroupID
     deliveries: int = 0  #: to consumers, before it came to the queue it is in; those of policies that let it return
     path: tuple[str, ...] = ()  #: brokers of a network that it crossed
     held: tuple[str, ...] = ()  #: full names of queues bound to its topic with a copy, here or before
-    damaged: bool = field(default=False, compare=False)  #: storage changed it since it was written
+    is_damaged: bool = field(default=False, compare=False)  #: storage changed it since it was written
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
@@ -91,7 +91,7 @@ class Message:
 
         The last of the fields is a checksum (CRC-32) of all the rest.
         """
-        return stored_alike((self,))[0]
+        return encode_messages((self,))[0]
 
     def with_headers(self, changed: Mapping[str, str | None], **fields: Any) -> Message:
         """The message with these headers in place of, or beside, those it has (None: without), and these fields."""
@@ -103,19 +103,19 @@ class Message:
     @staticmethod
     def load(stored: bytes) -> Message:
         """The inverse of stored()."""
-        return load_alike((stored,))[0]
+        return decode_messages((stored,))[0]
 
 
-def is_volatile(stored: bytes) -> bool:
+def is_non_persistent(stored: bytes) -> bool:
     """Whether a message in its stored form is not persistent."""
     return stored.startswith(b"0")
 
 
-def stored_alike(messages: Sequence[Message]) -> list[bytes]:
+def encode_messages(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
-    path = write_path(first.path) if first.path else _NO_PATH
-    held = write_path(first.held) if first.held else _NO_PATH
+    path = format_path(first.path) if first.path else _NO_PATH
+    held = format_path(first.held) if first.held else _NO_PATH
     fields = (
         f"{first.persistent:d} {first.priority} {first.expires} {first.born_us} {first.deliveries} {path} {held} "
     ).encode()
@@ -127,14 +127,14 @@ def stored_alike(messages: Sequence[Message]) -> list[bytes]:
     ]
 
 
-def load_alike(stored: Sequence[bytes]) -> list[Message]:
+def decode_messages(stored: Sequence[bytes]) -> list[Message]:
     """The inverse of stored_alike()."""
     start = stored[0].index(b"\n") + 1
     persistent, priority, expires, born_us, *rest = stored[0][:start].split()
     fields = (persistent == b"1", int(priority), int(expires), int(born_us))
     deliveries = int(rest[0]) if rest else 0
-    path = read_path(rest[1].decode()) if len(rest) > 1 and rest[1] != _EMPTY else ()
-    held = read_path(rest[2].decode()) if len(rest) > 2 and rest[2] != _EMPTY else ()
+    path = parse_path(rest[1].decode()) if len(rest) > 1 and rest[1] != _EMPTY else ()
+    held = parse_path(rest[2].decode()) if len(rest) > 2 and rest[2] != _EMPTY else ()
     messages = []
     for each in stored:
         end = each.index(b"\n\n", start) + 1

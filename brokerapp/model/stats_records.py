@@ -59,7 +59,7 @@ class DestinationStats:
         self.DequeueCount += len(messages)
         self.DequeueBytes += sum([each.size for each in messages])
 
-    def handed_out(self, born_us: Sequence[int], now_us: int) -> None:
+    def count_dispatched(self, born_us: Sequence[int], now_us: int) -> None:
         """Messages that reached the broker at these times went to a consumer. All are microseconds since the epoch."""
         if not born_us:
             return

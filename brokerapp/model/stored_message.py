@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 
-from brokerapp.model.message import CHECKSUM, CHECKSUM_LENGTH, Message, load_alike
+from brokerapp.model.message import CHECKSUM, CHECKSUM_LENGTH, Message, decode_messages
 
 #: The header by which a damaged message says that it is, wherever it is shown.
 DAMAGED_HEADER = "sluice-damaged"
@@ -24,11 +24,11 @@ def load_stored(stored: bytes) -> Message:
     """The message of a stored form; one that is `damaged` has what can still be read of it."""
     try:
         if _is_intact(stored):
-            return load_alike((stored,))[0]
+            return decode_messages((stored,))[0]
     except ValueError:  # it cannot even be read
         return _unreadable(stored)
     try:
-        return _marked(load_alike((stored,))[0])
+        return _marked(decode_messages((stored,))[0])
     except ValueError:
         return _unreadable(stored)
 
@@ -49,11 +49,11 @@ def _marked(message: Message) -> Message:
     lines = message.head.decode().split("\n")[:-1]
     if "\0" in message.head.decode() or not all(":" in line for line in lines):
         raise ValueError("these are not header lines")
-    return replace(message, head=message.head + _MARK, _headers=None, damaged=True)
+    return replace(message, head=message.head + _MARK, _headers=None, is_damaged=True)
 
 
 def _unreadable(stored: bytes) -> Message:
     """One of which only the bytes are left: they are its body."""
     id = f"ID:damaged:{zlib.crc32(stored):08x}"
     head = f"message-id:{id}\n".replace("ID:damaged:", "ID\\cdamaged\\c").encode()
-    return Message(id, head + _MARK, stored, persistent=True, damaged=True)
+    return Message(id, head + _MARK, stored, persistent=True, is_damaged=True)

@@ -65,11 +65,11 @@ class SubscriptionIdentity:
         kind = " ".join(word for word, is_so in (("shared", self.shared), ("durable", self.durable)) if is_so)
         return f"{kind} subscription {self.name!r}" + (f" of client-id {self.client_id!r}" if self.client_id else "")
 
-    def keeps_the_same_as(self, other: SubscriptionIdentity) -> bool:
+    def has_same_contents(self, other: SubscriptionIdentity) -> bool:
         """Whether what is kept for one would be kept for the other."""
         return (self.topics, self.selector, self.no_local) == (other.topics, other.selector, other.no_local)
 
-    def left_to(self, groups: Iterable[str] | None, leads_to: str) -> SubscriptionIdentity:
+    def for_reader(self, groups: Iterable[str] | None, leads_to: str) -> SubscriptionIdentity:
         """The same for another user, of these groups, or another bridge."""
         return replace(self, groups=None if groups is None else tuple(groups), leads_to=leads_to)
 

@@ -83,7 +83,7 @@ _WHOLE, _REST, _DISK = struct.Struct("<7I2Q"), struct.Struct("<8I"), struct.Stru
 _FLOWS = ("arrived", "left", "expired", "redelivered", "dropped", "blocked")
 
 
-def packed(point: DestinationPoint | BrokerPoint) -> bytes:
+def pack_point(point: DestinationPoint | BrokerPoint) -> bytes:
     """A point as it is kept."""
     if isinstance(point, BrokerPoint):
         rest = b"" if point.nodes is None else _REST.pack(*_cut(value or 0 for value in point[9:17]))
@@ -97,12 +97,12 @@ def _cut(values: Iterable[int]) -> Iterator[int]:
     return (min(value, _LARGEST) for value in values)
 
 
-def points(kept: Iterable[bytes]) -> list[DestinationPoint]:
+def unpack_destination_points(kept: Iterable[bytes]) -> list[DestinationPoint]:
     """The points of a destination."""
     return [DestinationPoint(*_unpacked(each, _POINT, _SELDOM)) for each in kept]
 
 
-def wholes(kept: Iterable[bytes]) -> list[BrokerPoint]:
+def unpack_broker_points(kept: Iterable[bytes]) -> list[BrokerPoint]:
     """The points of the broker."""
     return [BrokerPoint(*_unpacked(each, _WHOLE, _REST, _DISK)) for each in kept]
 
@@ -118,13 +118,13 @@ def _unpacked(kept: bytes, *parts: struct.Struct) -> tuple[int, ...]:
     return values
 
 
-def merged(fine: list[DestinationPoint], at: int) -> DestinationPoint:
+def merge_destination_points(fine: list[DestinationPoint], at: int) -> DestinationPoint:
     """Points of one destination as one."""
     flows = {name: sum(getattr(each, name) for each in fine) for name in _FLOWS}
     return fine[-1]._replace(at=at, **flows)
 
 
-def merged_wholes(fine: list[BrokerPoint], at: int) -> BrokerPoint:
+def merge_broker_points(fine: list[BrokerPoint], at: int) -> BrokerPoint:
     """Points of the broker as one."""
     arrived, left = sum(each.arrived for each in fine), sum(each.left for each in fine)
     return fine[-1]._replace(at=at, arrived=arrived, left=left)

@@ -56,7 +56,7 @@ _VALUES: dict[str, Callable[[str], Any]] = {
 Document = tuple[str, Any]
 
 
-def error_in(transformation: str, body: bytes) -> str | None:
+def find_error(transformation: str, body: bytes) -> str | None:
     """What is wrong with a body that a SEND announces so, as one line; None when nothing is known to be."""
     if transformation in _SYNTAXES:
         return f"{transformation} is what a SUBSCRIBE asks for: it does not say what the body is"

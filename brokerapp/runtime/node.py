@@ -42,8 +42,8 @@ from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.disk import StoreDisk
 from brokerapp.store.server.durability import REMEDY, durability_loss
 from brokerapp.system.clock import now_ms
-from brokerapp.system.process_tuning import tune
-from brokerapp.system.supervised_tasks import AWAY_SECONDS, SupervisedTasks
+from brokerapp.system.process_tuning import tune_process
+from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS, SupervisedTasks
 from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
 from brokerapp.tracing.schema import CHANGED, START
 
@@ -94,7 +94,7 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        tune()
+        tune_process()
         config = self.config
         await self._store.open()
         await check_other_nodes(self._store.nodes, config)
@@ -289,7 +289,7 @@ class Node:
         while True:
             with contextlib.suppress(StoreUnavailable):
                 return name not in (await self._store.nodes.members())[1]
-            await asyncio.sleep(AWAY_SECONDS)
+            await asyncio.sleep(STORE_RETRY_SECONDS)
 
     async def abandon(self) -> None:
         """Give up all that a node has that failed, or is not to start any more: what it knew is of no use."""

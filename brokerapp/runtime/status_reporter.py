@@ -135,7 +135,7 @@ class StatusReporter:
     async def flush_trace(self, everything: bool = False) -> None:
         """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
         while (batch := self._recorder.take_batch(BATCH_EVENTS)) is not None:
-            if self._broker.routing.table.chooses_what_is_recorded:
+            if self._broker.routing.table.samples_traces:
                 batch = sample_batch(batch, self._choice_of)
             try:
                 if batch.count:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from brokerapp.selectors.evaluate import predicate
+from brokerapp.selectors.evaluate import compile_predicate
 from brokerapp.selectors.parser import parse
-from brokerapp.selectors.strict import strictly
+from brokerapp.selectors.strict import apply_strict_typing
 from brokerapp.selectors.tokens import CONVERT
 from brokerapp.selectors.tree import SelectorNode, properties
-from brokerapp.selectors.values import number
+from brokerapp.selectors.values import parse_number
 from brokerapp.selectors.xml_body import SelectorView, XmlBody
 
-__all__ = ["Selector", "SelectorView", "XmlBody", "compile_selector", "number"]
+__all__ = ["Selector", "SelectorView", "XmlBody", "compile_selector", "parse_number"]
 
 #: Selectors kept compiled.
 CACHED_SELECTORS = 8192
@@ -38,7 +38,7 @@ class Selector:
 
     def __init__(self, text: str, tree: SelectorNode) -> None:
         self.text, self.tree = text, tree
-        self.properties, self.evaluate = properties(tree), predicate(tree)
+        self.properties, self.evaluate = properties(tree), compile_predicate(tree)
 
     def matches(self, headers: Mapping[str, str]) -> bool:
         """Whether the selector is TRUE for a message with these STOMP headers."""
@@ -56,4 +56,4 @@ def compile_selector(text: str, strict: bool = False) -> Selector:
     for conversion is never strict.
     """
     tree = parse(text)
-    return Selector(text, strictly(tree) if strict and not text.startswith(CONVERT) else tree)
+    return Selector(text, apply_strict_typing(tree) if strict and not text.startswith(CONVERT) else tree)

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from brokerapp.selectors.functions import RegexPattern
-from brokerapp.selectors.identifiers import plain_header, reader
-from brokerapp.selectors.like import Wildcard, elements
+from brokerapp.selectors.identifiers import header_reader, plain_header
+from brokerapp.selectors.like import Wildcard, pattern_elements
 from brokerapp.selectors.tree import (
     And,
     Arithmetic,
@@ -31,7 +31,7 @@ from brokerapp.selectors.tree import (
     SelectorNode,
     type_of,
 )
-from brokerapp.selectors.values import Value, ValueType, number, truth
+from brokerapp.selectors.values import Value, ValueType, parse_boolean, parse_number
 from brokerapp.selectors.xml_body import compile_xpath
 
 Headers = Mapping[str, str]
@@ -54,15 +54,15 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-def predicate(node: SelectorNode) -> Predicate:
+def compile_predicate(node: SelectorNode) -> Predicate:
     """The condition as a function of a message's headers."""
     match node:
         case And(operands):
-            return _both(*map(predicate, operands)) if len(operands) == 2 else _all(operands)
+            return _both(*map(compile_predicate, operands)) if len(operands) == 2 else _all(operands)
         case Or(operands):
             return _any(operands)
         case Not(operand):
-            return _not(predicate(operand))
+            return _not(compile_predicate(operand))
         case Compare(relation, left, right):
             return _compare(relation, left, right)
         case Between(value, low, high):
@@ -72,27 +72,27 @@ def predicate(node: SelectorNode) -> Predicate:
         case In(value, choices):
             return _in(value, choices)
         case IsNull(operand):
-            value = scalar(operand)
+            value = compile_scalar(operand)
             return lambda headers: value(headers) is None
         case Call(function, arguments):
             return _CONDITIONS[function](*arguments)
     return _truth(node)
 
 
-def scalar(node: SelectorNode) -> Scalar:
+def compile_scalar(node: SelectorNode) -> Scalar:
     """The operand as a function of a message's headers."""
     match node:
         case Literal(value):
             return lambda headers: value
         case PropertyRef(name):
-            return reader(name)
+            return header_reader(name)
         case Arithmetic(operation, left, right):
             return _compute(OPERATIONS[operation], _double(left), _double(right))
         case Negative(operand):
             return _compute(operator.mul, _double(operand), lambda headers: -1.0)
         case Call("REPLACE", (value, pattern, replacement)):
-            return _converted(scalar(value), RegexPattern(pattern.value, replacement.value).replaced)
-    return predicate(node)
+            return _converted(compile_scalar(value), RegexPattern(pattern.value, replacement.value).replaced)
+    return compile_predicate(node)
 
 
 # -- connectives
@@ -110,7 +110,7 @@ def _both(left: Predicate, right: Predicate) -> Predicate:
 
 
 def _all(operands: tuple[SelectorNode, ...]) -> Predicate:
-    predicates = tuple(map(predicate, operands))
+    predicates = tuple(map(compile_predicate, operands))
 
     def all_of(headers: Headers) -> bool | None:
         result: bool | None = True
@@ -126,7 +126,7 @@ def _all(operands: tuple[SelectorNode, ...]) -> Predicate:
 
 
 def _any(operands: tuple[SelectorNode, ...]) -> Predicate:
-    predicates = tuple(map(predicate, operands))
+    predicates = tuple(map(compile_predicate, operands))
 
     def any_of(headers: Headers) -> bool | None:
         result: bool | None = False
@@ -151,9 +151,9 @@ def _not(operand: Predicate) -> Predicate:
 
 def _truth(node: SelectorNode) -> Predicate:
     """A literal or property as a condition: text says `true` or not, a number is not true."""
-    value, type = scalar(node), type_of(node)
+    value, type = compile_scalar(node), type_of(node)
     if type is TEXT:
-        return _converted(value, truth)
+        return _converted(value, parse_boolean)
     return _converted(value, lambda known: False) if type is NUMBER else value
 
 
@@ -166,11 +166,11 @@ def _compare(relation: str, left: SelectorNode, right: SelectorNode) -> Predicat
         relation, left, right = MIRRORED[relation], right, left
     holds, unlike = RELATIONS[relation], relation == "<>"
     if BOOLEAN in types and (NUMBER in types or relation not in ("=", "<>")):
-        return _related(lambda a, b: unlike, scalar(left), scalar(right))
+        return _related(lambda a, b: unlike, compile_scalar(left), compile_scalar(right))
     if BOOLEAN in types:
-        return _related(holds, _read(left, truth), _read(right, truth))
+        return _related(holds, _read(left, parse_boolean), _read(right, parse_boolean))
     if types != {TEXT, NUMBER}:
-        return _related(holds, scalar(left), scalar(right))
+        return _related(holds, compile_scalar(left), compile_scalar(right))
     if isinstance(right, Literal) and type_of(right) is NUMBER:
         return _compare_with_number(holds, unlike, left, right.value)
     return _compare_as_numbers(holds, unlike, left, right)
@@ -188,14 +188,14 @@ def _compare_with_number(
     holds: Callable[[Value, Value], bool], unlike: bool, text: SelectorNode, constant: int | float
 ) -> Predicate:
     """Text with a number that is known now: the comparison selectors mostly consist of."""
-    value = scalar(text)
+    value = compile_scalar(text)
     if isinstance(text, PropertyRef) and (name := plain_header(text.name)):
 
         def compare_property(headers: Headers) -> bool | None:
             known = headers.get(name)
             if known is None:
                 return None
-            read = number(known)
+            read = parse_number(known)
             return unlike if read is None else holds(read, constant)
 
         return compare_property
@@ -204,7 +204,7 @@ def _compare_with_number(
         known = value(headers)
         if known is None:
             return None
-        read = number(known)
+        read = parse_number(known)
         return unlike if read is None else holds(read, constant)
 
     return compare
@@ -214,18 +214,18 @@ def _compare_as_numbers(
     holds: Callable[[Value, Value], bool], unlike: bool, left: SelectorNode, right: SelectorNode
 ) -> Predicate:
     """Text with a number; text that is none is unlike it."""
-    reads = [number if type_of(each) is TEXT else _same for each in (left, right)]
+    reads = [parse_number if type_of(each) is TEXT else _same for each in (left, right)]
 
     def compare(a: Value, b: Value) -> bool:
         x, y = reads[0](a), reads[1](b)
         return unlike if x is None or y is None else holds(x, y)
 
-    return _related(compare, scalar(left), scalar(right))
+    return _related(compare, compile_scalar(left), compile_scalar(right))
 
 
 def _read(node: SelectorNode, reading: Callable[[str], Value | None]) -> Scalar:
     """The operand, read in this way when it is text."""
-    return _converted(scalar(node), reading) if type_of(node) is TEXT else scalar(node)
+    return _converted(compile_scalar(node), reading) if type_of(node) is TEXT else compile_scalar(node)
 
 
 def _converted(value: Scalar, reading: Callable[[Value], Value | None]) -> Scalar:
@@ -245,9 +245,9 @@ def _same(value: Value) -> Value:
 
 def _like(node: SelectorNode, pattern: str, escape: str | None) -> Predicate:
     if type_of(node) is not TEXT:
-        return _converted(scalar(node), lambda known: False)
+        return _converted(compile_scalar(node), lambda known: False)
     fits = _like_pattern(pattern, escape).fullmatch
-    return _converted(scalar(node), lambda known: fits(known) is not None)
+    return _converted(compile_scalar(node), lambda known: fits(known) is not None)
 
 
 def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
@@ -257,7 +257,7 @@ def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     length, so no later place can do better, and the atomic groups keep the matcher from trying them.
     """
     runs = [""]
-    for each in elements(pattern, escape):
+    for each in pattern_elements(pattern, escape):
         if each is Wildcard.ANY_RUN:
             runs.append("")
         else:
@@ -272,7 +272,7 @@ def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
 def _in(node: PropertyRef, choices: tuple[str, ...]) -> Predicate:
     if type_of(node) is not TEXT:
         return lambda headers: None
-    return _converted(scalar(node), frozenset(choices).__contains__)
+    return _converted(compile_scalar(node), frozenset(choices).__contains__)
 
 
 # -- arithmetic
@@ -282,9 +282,9 @@ def _double(node: SelectorNode) -> Scalar:
     """The operand as a finite double: text read as a number; truth and NULL are unknown."""
     match type_of(node):
         case ValueType.TEXT:
-            return _converted(_converted(scalar(node), number), _finite)
+            return _converted(_converted(compile_scalar(node), parse_number), _finite)
         case ValueType.NUMBER:
-            return _converted(scalar(node), _finite)
+            return _converted(compile_scalar(node), _finite)
     return lambda headers: None
 
 
@@ -314,12 +314,15 @@ def _in_list(members: Call, value: SelectorNode) -> Predicate:
     if members.function == "MAKELIST":
         return _any(tuple(Compare("=", value, each) for each in members.arguments))
     text, pattern = members.arguments
-    parts, read = _converted(scalar(text), RegexPattern(pattern.value).parts), _READINGS.get(type_of(value), _same)
-    return _related(lambda known, wanted: wanted in map(read, known), parts, scalar(value))
+    parts, read = (
+        _converted(compile_scalar(text), RegexPattern(pattern.value).parts),
+        _READINGS.get(type_of(value), _same),
+    )
+    return _related(lambda known, wanted: wanted in map(read, known), parts, compile_scalar(value))
 
 
 def _regex(pattern: Literal, value: SelectorNode) -> Predicate:
-    return _converted(scalar(value), RegexPattern(pattern.value).is_in)
+    return _converted(compile_scalar(value), RegexPattern(pattern.value).is_in)
 
 
 def _xpath(expression: Literal) -> Predicate:
@@ -335,4 +338,4 @@ def _xquery(_expression: Literal) -> Predicate:
 _CONDITIONS = {"REGEX": _regex, "INLIST": _in_list, "XPATH": _xpath, "XQUERY": _xquery}
 
 #: How text is read that is compared with a value of this type.
-_READINGS = {NUMBER: number, BOOLEAN: truth}
+_READINGS = {NUMBER: parse_number, BOOLEAN: parse_boolean}

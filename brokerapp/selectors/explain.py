@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from brokerapp.selectors import Selector
-from brokerapp.selectors.evaluate import predicate
-from brokerapp.selectors.identifiers import reader
-from brokerapp.selectors.render import clause
+from brokerapp.selectors.evaluate import compile_predicate
+from brokerapp.selectors.identifiers import header_reader
+from brokerapp.selectors.render import render_clause
 from brokerapp.selectors.tree import And, Call, Not, Or, SelectorNode, children, properties, type_of
-from brokerapp.selectors.values import ValueType, number
+from brokerapp.selectors.values import ValueType, parse_number
 from brokerapp.selectors.xml_body import SelectorView
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
@@ -32,17 +32,17 @@ def explain(selector: Selector, headers: Mapping[str, str]) -> ClauseExplanation
 
 
 def _explain(node: SelectorNode, headers: Mapping[str, str]) -> ClauseExplanation:
-    value = predicate(node)(headers)
+    value = compile_predicate(node)(headers)
     match node:
         case And(operands) | Or(operands):
             parts = tuple(_explain(each, headers) for each in operands)
-            return ClauseExplanation(clause(node), value, _decisive(value, parts, isinstance(node, And)), parts)
+            return ClauseExplanation(render_clause(node), value, _decisive(value, parts, isinstance(node, And)), parts)
         case Not(operand):
             part = _explain(operand, headers)
-            return ClauseExplanation(clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
+            return ClauseExplanation(render_clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
         case Call("XPATH" | "XQUERY" as language):
-            return ClauseExplanation(clause(node), value, _of_body(language, headers))
-    return ClauseExplanation(clause(node), value, "; ".join(_facts(node, value, headers)))
+            return ClauseExplanation(render_clause(node), value, _of_body(language, headers))
+    return ClauseExplanation(render_clause(node), value, "; ".join(_facts(node, value, headers)))
 
 
 def _decisive(value: bool | None, parts: tuple[ClauseExplanation, ...], conjunction: bool) -> str:
@@ -59,7 +59,7 @@ def _of_body(language: str, headers: Mapping[str, str]) -> str:
         return f"{language} never holds, as in ActiveMQ"
     if not isinstance(headers, SelectorView):
         return "there is no body to look into"
-    return "this was asked of the body" if headers.body.can_be_read else "the body is not taken for XML"
+    return "this was asked of the body" if headers.body.is_readable else "the body is not taken for XML"
 
 
 def _facts(node: SelectorNode, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _facts(node: SelectorNode, value: bool | None, headers: Mapping[str, str]) -
     numeric = any(type_of(each) is ValueType.NUMBER for each in _below(node))
     missing = False
     for name in sorted(properties(node)):
-        known = reader(name)(headers)
+        known = header_reader(name)(headers)
         missing = missing or known is None
         yield f"{name} {_described(known, numeric)}"
     if value is None and not missing:
@@ -89,5 +89,5 @@ def _described(known: object, numeric: bool) -> str:
         case bool():
             return f"is {_WORDS[known]}"
         case str():
-            return f"is '{known}'" + (", which is no number" if numeric and number(known) is None else "")
+            return f"is '{known}'" + (", which is no number" if numeric and parse_number(known) is None else "")
     return f"is {known}"

@@ -39,7 +39,7 @@ class RegexPattern:
                 raise ValueError(f"there is no group {group}")
         self._template = _GROUP.sub(r"\\g<\1>", replacement.replace("\\", "\\\\"))
         self._size = len(replacement), len(groups)
-        self._overruns = SlowConditionTracker(f"the regular expression {expression!r}")
+        self._tracker = SlowConditionTracker(f"the regular expression {expression!r}")
 
     def is_in(self, text: str) -> bool | None:
         """Whether it matches some of the text."""
@@ -67,9 +67,9 @@ class RegexPattern:
 
     def parts(self, text: str) -> list[str] | None:
         """What stands in the text between its matches, empty parts at the end left out, as Java has it."""
-        return self._in_time(lambda moment: self._parts(text, moment))
+        return self._in_time(lambda moment: self._split(text, moment))
 
-    def _parts(self, text: str, moment: float) -> list[str]:
+    def _split(self, text: str, moment: float) -> list[str]:
         parts, position = [], 0
         for match in self._compiled.finditer(text, timeout=moment):
             if match.end() > 0:
@@ -83,15 +83,15 @@ class RegexPattern:
         return parts
 
     def _in_time(self, search: Callable[[float], T]) -> T | None:
-        if self._overruns.too_many:
+        if self._tracker.is_disabled:
             return None
-        moment = self._overruns.moment(SECONDS)
+        moment = self._tracker.moment(SECONDS)
         try:
             found = search(moment)
         except TimeoutError:
-            self._overruns.happened(moment)
+            self._tracker.happened(moment)
             return None
-        self._overruns.did_not_happen()
+        self._tracker.record_success()
         return found
 
 

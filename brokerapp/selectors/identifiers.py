@@ -9,7 +9,7 @@ from enum import Enum
 
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
-from brokerapp.selectors.values import Value, ValueType, number, truth
+from brokerapp.selectors.values import Value, ValueType, parse_boolean, parse_number
 
 #: A temporary destination in STOMP form: its kind and its name.
 TEMPORARY = r"(?s)/(?:remote-)?(temp-queue|temp-topic)/(.*)"
@@ -22,7 +22,7 @@ def _same(text: str) -> str:
 
 
 def _delivery_mode(text: str) -> str:
-    return PERSISTENT if truth(text) else NON_PERSISTENT
+    return PERSISTENT if parse_boolean(text) else NON_PERSISTENT
 
 
 def _native(text: str) -> str:
@@ -39,8 +39,8 @@ class IdentifierType(Enum):
     """How a header becomes the value of an identifier: the type of that value, and its reading."""
 
     TEXT = ValueType.TEXT, _same
-    NUMBER = ValueType.NUMBER, number
-    BOOLEAN = ValueType.BOOLEAN, truth
+    NUMBER = ValueType.NUMBER, parse_number
+    BOOLEAN = ValueType.BOOLEAN, parse_boolean
     DELIVERY_MODE = ValueType.TEXT, _delivery_mode
     DESTINATION = ValueType.TEXT, _native
 
@@ -93,22 +93,22 @@ STOMP: dict[str, Identifier] = {
 _KNOWN = JMS | STOMP
 
 
-def identifier(name: str) -> Identifier:
+def identifier_for(name: str) -> Identifier:
     """What `name` stands for; a name that is not in the tables is the user property so called."""
     return _KNOWN.get(name) or Identifier((name,))
 
 
 def plain_header(name: str) -> str | None:
     """The one header whose text is the value of `name` as it is, when there is such a header."""
-    known = identifier(name)
+    known = identifier_for(name)
     return known.headers[0] if known == Identifier(known.headers[:1]) else None
 
 
-def reader(name: str) -> Callable[[Mapping[str, str]], Value | None]:
+def header_reader(name: str) -> Callable[[Mapping[str, str]], Value | None]:
     """A function from a message's headers to the value of `name`, None when unknown."""
     if header := plain_header(name):
         return lambda headers: headers.get(header)
-    known = identifier(name)
+    known = identifier_for(name)
     read, default, (first, *others) = known.form.read, known.default, known.headers
 
     def read_first(headers: Mapping[str, str]) -> Value | None:

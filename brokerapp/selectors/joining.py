@@ -8,7 +8,7 @@ from collections.abc import Iterable
 MAX_JOINED = 32
 
 
-def any_of(selectors: Iterable[str | None]) -> str | None:
+def join_selectors(selectors: Iterable[str | None]) -> str | None:
     """A selector that takes what any of these takes; None, which takes all, if one of them is that, or for too many."""
     different = list(dict.fromkeys(selectors))
     if not different or None in different or len(different) > MAX_JOINED:

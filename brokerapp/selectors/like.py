@@ -17,7 +17,7 @@ class Wildcard(Enum):
 _WILDCARDS = {each.value: each for each in Wildcard}
 
 
-def elements(pattern: str, escape: str | None) -> Iterator[str | Wildcard]:
+def pattern_elements(pattern: str, escape: str | None) -> Iterator[str | Wildcard]:
     """Literal characters and wildcards of a pattern, in order.
 
     The escape character makes a following %, _ or itself literal; before others, and at the end, it is what it is

@@ -29,7 +29,7 @@ class SlowConditionTracker:
         self._what, self._count = what, 0
 
     @property
-    def too_many(self) -> bool:
+    def is_disabled(self) -> bool:
         """Whether it is not to be asked any more."""
         return self._count >= MAX_OVERRUNS
 
@@ -42,11 +42,11 @@ class SlowConditionTracker:
         """It took too long once more: as long as this."""
         self._count += 1
         SlowConditionTracker._wasted = min(MAX_WASTE, SlowConditionTracker._wasted + seconds)
-        end = "; it has no result from now on" if self.too_many else ""
+        end = "; it has no result from now on" if self.is_disabled else ""
         logger.warning("%.200s took too long for a message%s", self._what, end)
 
     @staticmethod
-    def did_not_happen() -> None:
+    def record_success() -> None:
         """A condition ended in time."""
         if SlowConditionTracker._wasted:
             SlowConditionTracker._wasted = max(0.0, SlowConditionTracker._wasted - EARNED)

@@ -29,10 +29,10 @@ from brokerapp.selectors.tree import (
 def render(tree: SelectorNode) -> str:
     """The text of a whole selector; it begins with a prefix when a name needs it."""
     plain = all(map(is_plain_name, properties(tree)))
-    return ("" if plain else HYPHENATED) + clause(tree)
+    return ("" if plain else HYPHENATED) + render_clause(tree)
 
 
-def clause(node: SelectorNode) -> str:
+def render_clause(node: SelectorNode) -> str:
     """The text of a part of a selector."""
     return _render(node)[0]
 
@@ -58,7 +58,7 @@ def _render(node: SelectorNode) -> tuple[str, Level]:
         case Call("XPATH" | "XQUERY" as language, (expression,)):
             return f"{language} {_text(expression.value)}", Level.ATOM
         case Call(function, arguments):
-            return f"{function}({', '.join(map(clause, arguments))})", Level.ATOM
+            return f"{function}({', '.join(map(render_clause, arguments))})", Level.ATOM
     return _atom(node), Level.ATOM
 
 

@@ -23,15 +23,15 @@ from brokerapp.selectors.tree import (
 from brokerapp.selectors.values import ValueType
 
 
-def strictly(node: SelectorNode) -> SelectorNode:
+def apply_strict_typing(node: SelectorNode) -> SelectorNode:
     """The condition, with text headers taken for text only."""
     match node:
         case And(operands):
-            return And(tuple(map(strictly, operands)))
+            return And(tuple(map(apply_strict_typing, operands)))
         case Or(operands):
-            return Or(tuple(map(strictly, operands)))
+            return Or(tuple(map(apply_strict_typing, operands)))
         case Not(operand):
-            return Not(strictly(operand))
+            return Not(apply_strict_typing(operand))
         case PropertyRef() if _is_text(node):
             return _never(node)
         case Compare(relation, left, right) if (text := _text_against_other(left, right)) is not None:
@@ -39,7 +39,9 @@ def strictly(node: SelectorNode) -> SelectorNode:
         case Compare(relation, left, right):
             return Compare(relation, _operand(left), _operand(right))
         case Between(value, low, high):
-            return And((strictly(Compare(">=", value, low)), strictly(Compare("<=", value, high))))
+            return And(
+                (apply_strict_typing(Compare(">=", value, low)), apply_strict_typing(Compare("<=", value, high)))
+            )
         case IsNull(operand):
             return IsNull(_operand(operand))
     return node
@@ -52,7 +54,7 @@ def _operand(node: SelectorNode) -> SelectorNode:
         case Negative(operand):
             return Negative(_number(operand))
         case And() | Or() | Not() | Compare() | Between() | IsNull():
-            return strictly(node)
+            return apply_strict_typing(node)
     return node
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from brokerapp.selectors.identifiers import identifier
+from brokerapp.selectors.identifiers import identifier_for
 from brokerapp.selectors.values import ValueType
 
 
@@ -145,7 +145,7 @@ def type_of(node: SelectorNode) -> ValueType:
         case Literal() | Arithmetic() | Negative():
             return ValueType.NUMBER
         case PropertyRef(name):
-            return identifier(name).form.type
+            return identifier_for(name).form.type
         case Call(function):
             return FUNCTIONS[function]
     return ValueType.BOOLEAN

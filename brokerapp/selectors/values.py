@@ -33,7 +33,7 @@ _is_decimal_number = re.compile(DECIMAL_NUMBER).fullmatch
 _is_whole = re.compile(rf"[+-]?[0-9]{{1,{EXACT_DIGITS}}}").fullmatch
 
 
-def number(text: str) -> int | float | None:
+def parse_number(text: str) -> int | float | None:
     """The decimal number this text is, or None when it is none: `007` is 7, `1e3` is 1000.0, `five` is None."""
     if len(text) <= EXACT_DIGITS and text.isdigit() and text.isascii():
         return int(text)
@@ -42,6 +42,6 @@ def number(text: str) -> int | float | None:
     return int(text) if _is_whole(text) else float(text)
 
 
-def truth(text: str) -> bool:
+def parse_boolean(text: str) -> bool:
     """Whether this text says `true`, in any case of letters."""
     return text.lower() == "true"

@@ -23,7 +23,7 @@ SECONDS = 0.05
 CACHED_EXPRESSIONS = 1024
 
 
-def _apart() -> XPathProcess:
+def _xpath_process() -> XPathProcess:
     """The process that computes it. Most selectors need none, and brokerctl is to start at once."""
     from brokerapp.selectors.xpath.xpath_process import XPATH_PROCESS
 
@@ -41,9 +41,9 @@ class XmlBody:
         self.is_xml: bool | None = None if len(data) <= MAX_BODY else False  #: None: nobody looked yet
 
     @property
-    def can_be_read(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether it is XML, and can be looked into."""
-        return _apart().is_xml(self)
+        return _xpath_process().is_xml(self)
 
 
 class SelectorView(dict[str, str]):
@@ -66,21 +66,21 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
     overruns = SlowConditionTracker(f"XPATH {expression!r}")
     moment = overruns.moment(SECONDS)
     try:
-        _apart().check(expression, moment)
+        _xpath_process().check(expression, moment)
     except TimeoutError as wrong:
         overruns.happened(moment)
         raise ValueError("it takes too long") from wrong
 
     def holds(seen: Mapping[str, str]) -> bool:
-        if not isinstance(seen, SelectorView) or overruns.too_many:
+        if not isinstance(seen, SelectorView) or overruns.is_disabled:
             return False
         moment = overruns.moment(SECONDS)
         try:
-            truth = _apart().holds(expression, seen.body, moment)
+            truth = _xpath_process().holds(expression, seen.body, moment)
         except TimeoutError:
             overruns.happened(moment)
             return False
-        overruns.did_not_happen()
+        overruns.record_success()
         return truth
 
     return holds

@@ -9,7 +9,7 @@ from itertools import repeat
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.model.broker_path import HELD_HEADER, PATH_HEADER, write_path
+from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, PATH_HEADER, format_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.transformations import as_wanted
@@ -29,7 +29,7 @@ class MessageFrames:
         """Add the frames, in pieces, to what goes out; how many bytes of bodies that were."""
         session = self._session
         named = session.server_frames.version == "1.2"
-        as_stored = named and subscription.transformation is None and not self._client.own_names
+        as_stored = named and subscription.transformation is None and not self._client.temporary_names
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
             message = entry.message if as_stored else self._transform(subscription, entry.message)
@@ -42,9 +42,9 @@ class MessageFrames:
                 out.append(session.server_frames.header("original-destination", entry.original))
             if session.bridge is not None:
                 if message.path:
-                    out.append(session.server_frames.header(PATH_HEADER, write_path(message.path)))
+                    out.append(session.server_frames.header(PATH_HEADER, format_path(message.path)))
                 if message.held:
-                    out.append(session.server_frames.header(HELD_HEADER, write_path(message.held)))
+                    out.append(session.server_frames.header(BOUND_QUEUES_HEADER, format_path(message.held)))
             if entry.first_of_group:
                 out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")
@@ -55,15 +55,15 @@ class MessageFrames:
         if subscription.transformation is not None:
             message = as_wanted(message, subscription.transformation)
         head = message.head
-        if self._client.own_names:
-            head = replace_reply_to(head, self._client.own_names)
+        if self._client.temporary_names:
+            head = replace_reply_to(head, self._client.temporary_names)
         head = self._session.server_frames.translate_head(head)
         return message if head is message.head else replace(message, head=head)
 
     def _prefix(self, subscription: Subscription, entry: LogEntry) -> bytes:
         """The first lines of what a subscription gets from where this entry is from."""
         destination = entry.shown or Destination.parse(entry.log).stomp
-        destination = self._client.own_names.get(destination, destination)
+        destination = self._client.temporary_names.get(destination, destination)
         prefix = self._session.server_frames.message_prefix(destination, subscription.id)
         subscription.prefix[entry.shown or entry.log] = prefix
         return prefix

@@ -5,7 +5,7 @@ ActiveMQ's JMS names set the STOMP headers of the same meaning.
 
 from __future__ import annotations
 
-from brokerapp.engine.policy.broker_headers import ORIGIN, WROTE, signed
+from brokerapp.engine.policy.broker_headers import ORIGIN, SIGNATURE, with_broker_headers
 from brokerapp.errors import RequestRefused
 from brokerapp.model.message import DEFAULT_PRIORITY, escape
 
@@ -25,7 +25,7 @@ NOT_PROPERTIES = frozenset(
         "timestamp",
         "message-id",
         "sluice-path",
-        WROTE,
+        SIGNATURE,
         "redelivered",
         "subscription",
         "ack",
@@ -87,7 +87,7 @@ def origin_of(headers: dict[str, str]) -> str:
     if ORIGIN not in headers:
         return ""
     came = {name: value for name, value in headers.items() if name not in NOT_PROPERTIES}
-    said = signed(came, {ORIGIN: headers[ORIGIN]})
+    said = with_broker_headers(came, {ORIGIN: headers[ORIGIN]})
     return "".join(f"{name}:{escape(value)}\n" for name, value in said.items() if value is not None)
 
 

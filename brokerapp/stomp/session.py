@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from brokerapp.errors import ProtocolError, RequestRefused
-from brokerapp.model.broker_path import HELD_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, read_path
+from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, KEEP_HEADER, PATH_HEADER, REASON_HEADER, parse_path
 from brokerapp.model.commands import (
     AbortCommand,
     AckBatchCommand,
@@ -29,7 +29,7 @@ from brokerapp.model.commands import (
     UnsubscribeCommand,
 )
 from brokerapp.model.message import escape
-from brokerapp.model.transformations import error_in
+from brokerapp.model.transformations import find_error
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.compression import ENCODING_HEADER, decompress
 from brokerapp.stomp.frame_batches import AckFrameBatch
@@ -178,7 +178,7 @@ class StompSession:
         properties = self._user_headers_of(headers) + properties_of(headers)
         if self.bridge is not None:
             properties += origin_of(headers)
-        if "transformation" in headers and (wrong := error_in(headers["transformation"], body)):
+        if "transformation" in headers and (wrong := find_error(headers["transformation"], body)):
             properties += f"transformation-error:{escape(wrong)}\n"
         return SendCommand(
             destination,
@@ -204,7 +204,7 @@ class StompSession:
     def _bridged_origin(self, headers: dict[str, str]) -> BridgedOrigin | None:
         if self.bridge is None or MESSAGE_ID not in headers:
             return None
-        path, held = (read_path(headers.get(name, "")) for name in (PATH_HEADER, HELD_HEADER))
+        path, held = (parse_path(headers.get(name, "")) for name in (PATH_HEADER, BOUND_QUEUES_HEADER))
         return BridgedOrigin(headers[MESSAGE_ID], path, held)
 
     def _with_routing_type(self, destination: str, headers: dict[str, str]) -> dict[str, str]:
@@ -237,7 +237,7 @@ class StompSession:
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         id, name = headers.get("id"), subscription_name(headers)
         if self.bridge is not None and KEEP_HEADER in headers:
-            return UnsubscribeCommand(None, None, None, headers.get("receipt"), read_path(headers[KEEP_HEADER]))
+            return UnsubscribeCommand(None, None, None, headers.get("receipt"), parse_path(headers[KEEP_HEADER]))
         if id is None and name is None and (self.version != "1.0" or "destination" not in headers):
             raise RequestRefused("UNSUBSCRIBE without an id header")
         destination = headers.get("destination")

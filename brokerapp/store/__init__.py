@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from brokerapp.model.message import Message, is_volatile
+from brokerapp.model.message import Message, is_non_persistent
 from brokerapp.store.server.disk_space import DiskSpace
 
 #: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
@@ -104,7 +104,7 @@ class PendingWrite:
     @property
     def is_non_persistent(self) -> bool:
         """Whether one of its messages is not persistent."""
-        return any(map(is_volatile, (stored for stored, _ in self.appends)))
+        return any(map(is_non_persistent, (stored for stored, _ in self.appends)))
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -147,7 +147,7 @@ class BatchWrite:
     @property
     def is_non_persistent(self) -> bool:
         """Whether its messages are not persistent: they differ in head and body only."""
-        return is_volatile(self.stored[0])
+        return is_non_persistent(self.stored[0])
 
     @property
     def cost(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ class DataDirectory:
         return self.path / "store"
 
     @property
-    def _elsewhere(self) -> Path:
+    def _external_url(self) -> Path:
         """The URL of a store that is not the folder's own. It may hold a password: only its owner may read it."""
         return self.path / "redis.url"
 
@@ -30,17 +30,17 @@ class DataDirectory:
 
     def remember(self, broker: str, elsewhere: str | None = None) -> None:
         """Note the broker's name, and the URL of its store where that is not the folder's own."""
-        self._elsewhere.unlink(missing_ok=True)  # it may have been readable by others, or be true no more
+        self._external_url.unlink(missing_ok=True)  # it may have been readable by others, or be true no more
         if elsewhere is not None:
-            self._elsewhere.touch(mode=0o600)
-            self._elsewhere.write_text(elsewhere)
+            self._external_url.touch(mode=0o600)
+            self._external_url.write_text(elsewhere)
         self._name.write_text(broker)
 
-    def whereabouts(self) -> tuple[str, str]:
+    def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""
         if not self.path.is_dir():
             raise StoreUnavailable(f"there is no folder {self.path}: a broker's --data is expected")
-        url = self._elsewhere if self._elsewhere.exists() else self.store / "store.url"
+        url = self._external_url if self._external_url.exists() else self.store / "store.url"
         for each in (self._name, url):
             if each.exists():
                 continue

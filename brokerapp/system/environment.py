@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.system.store_address import check_address
+from brokerapp.system.store_address import check_store_url
 
 #: Ways to STOMP that are served where a port is given, by scheme.
 EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "wss": "SLUICE_WSS_PORT"}
@@ -194,7 +194,7 @@ def _indexed(names: str) -> tuple[str, ...]:
 def _store_url(variables: Mapping[str, str]) -> str:
     """The store's URL where one is named, else ""; raises ConfigurationRefused."""
     url = variables.get("REDIS_URL", "")
-    return check_address(url) if url else ""
+    return check_store_url(url) if url else ""
 
 
 def _embedded_url(folder: Path) -> str:

@@ -16,7 +16,7 @@ OWNER_LOCK = "owner.lock"  # held by the owner alone; holds its process id
 FAMILY_LOCK = "family.lock"  # held by the owner and by every child that inherits it
 LOCK_POLL_SECONDS = 0.05
 #: The umask of what is written into a folder of ours: what messages hold is nobody else's on this machine.
-OURS_ALONE = 0o077
+OWNER_UMASK = 0o077
 #: The mode of such a folder.
 OWNER_ONLY = 0o700
 
@@ -25,14 +25,14 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def private_folder(folder: Path) -> None:
+def make_private_directory(folder: Path) -> None:
     """Make a folder that only its owner may enter, or close one of ours that others may enter.
 
     A folder of another user, which that user opened to us, is left as it is.
     """
     folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
     found = folder.stat()
-    if found.st_uid == os.geteuid() and found.st_mode & OURS_ALONE:
+    if found.st_uid == os.geteuid() and found.st_mode & OWNER_UMASK:
         folder.chmod(OWNER_ONLY)
 
 
@@ -57,7 +57,7 @@ class DirectoryLock:
         os.close(self.owner)
 
 
-def dying_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
+def end_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
     """A `preexec_fn` after which the child gets `death_signal` as soon as the thread that started it ends.
 
     The kernel watches that *thread*, not the process: start children from a thread that lives as long as they may.
@@ -75,7 +75,7 @@ def dying_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
     return in_child
 
 
-def claim(folder: Path, patience: float = 0.0) -> DirectoryLock:
+def lock_directory(folder: Path, patience: float = 0.0) -> DirectoryLock:
     """Make this process the folder's only owner.
 
     Raises DirectoryInUse: at once when another owner lives, and after `patience` seconds when one is dead but children

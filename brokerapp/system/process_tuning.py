@@ -15,7 +15,7 @@ COLLECT_AFTER = (200_000, 20, 100)
 SWITCH_SECONDS = 0.0005
 
 
-def tune() -> None:
+def tune_process() -> None:
     """Set them for the whole process."""
     gc.set_threshold(*COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_SECONDS)

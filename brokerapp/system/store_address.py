@@ -15,14 +15,14 @@ _EXPECTED = "expected redis://HOST:PORT/DATABASE, rediss://HOST:PORT/DATABASE or
 _ONE_PRIMARY = "use the address of one primary server, redis://HOST:PORT/DATABASE"
 
 
-def check_address(url: str) -> str:
+def check_store_url(url: str) -> str:
     """Return the URL; raises ConfigurationRefused for one that does not name a single server."""
     if problem := _problem(url):
         raise ConfigurationRefused(f"store URL {_without_password(url)}: {problem}")
     return url
 
 
-def clustered(url: str) -> ConfigurationRefused:
+def cluster_mode_error(url: str) -> ConfigurationRefused:
     """Refuse a server that says it is part of a cluster."""
     return ConfigurationRefused(
         f"store URL {_without_password(url)}: the server runs in cluster mode, and Redis Cluster is not supported yet; "

@@ -11,9 +11,9 @@ from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 logger = logging.getLogger(__name__)
 
 #: Seconds until a task goes on that found the store away, and one that failed.
-AWAY_SECONDS, FAULT_SECONDS = 0.25, 1.0
+STORE_RETRY_SECONDS, FAILURE_RETRY_SECONDS = 0.25, 1.0
 #: Seconds between two times that a task is asked to end.
-ASK_SECONDS = 1.0
+CANCEL_SECONDS = 1.0
 
 
 class SupervisedTasks:
@@ -25,9 +25,9 @@ class SupervisedTasks:
 
     def begin(self, name: str, work: Callable[[], Awaitable[None]], *, vital: bool = False) -> None:
         """Do this until the end, again where it ended with an error; a fault in what is `vital` ends the node."""
-        self._running.append(asyncio.create_task(self._guard(name, work, vital=vital), name=name))
+        self._running.append(asyncio.create_task(self._run_forever(name, work, vital=vital), name=name))
 
-    async def _guard(self, name: str, work: Callable[[], Awaitable[None]], *, vital: bool) -> None:
+    async def _run_forever(self, name: str, work: Callable[[], Awaitable[None]], *, vital: bool) -> None:
         while True:
             try:
                 await work()
@@ -37,13 +37,13 @@ class SupervisedTasks:
                 return
             except StoreUnavailable as error:
                 logger.debug("%s: %s", name, error)
-                await asyncio.sleep(AWAY_SECONDS)
+                await asyncio.sleep(STORE_RETRY_SECONDS)
             except Exception as error:
                 logger.exception("%s failed", name)
                 if vital:
                     self._give_up(error)
                     return
-                await asyncio.sleep(FAULT_SECONDS)
+                await asyncio.sleep(FAILURE_RETRY_SECONDS)
 
     def cancel(self) -> None:
         """Ask all to end."""
@@ -54,4 +54,4 @@ class SupervisedTasks:
         """End all. A cancel that meets the end of one of the driver's reads gets lost: ask until they are done."""
         while running := [task for task in self._running if not task.done()]:
             self.cancel()
-            await asyncio.wait(running, timeout=ASK_SECONDS)
+            await asyncio.wait(running, timeout=CANCEL_SECONDS)

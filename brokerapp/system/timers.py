@@ -37,7 +37,7 @@ class Timers:
             self.moved()
         return timer
 
-    def every(self, period_ms: int, call: Callable[[], None], now_ms: int) -> None:
+    def call_every(self, period_ms: int, call: Callable[[], None], now_ms: int) -> None:
         """Do it again and again, first when one period is over."""
 
         def again() -> None:

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from brokerapp.engine.policy.broker_headers import CLAIMED, ROUTE
+from brokerapp.engine.policy.broker_headers import CLAIMED_ROUTE, ROUTE
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors import Selector, compile_selector
-from brokerapp.selectors.identifiers import identifier
+from brokerapp.selectors.identifiers import identifier_for
 from console.access.masking_rules import COVER, MaskedBody, MaskRule, mask_body, mask_headers, rule_for_header
 from console.access.models import MaskingRule
 from console.access.permission_version import permission_state
@@ -103,7 +103,7 @@ def _locations(message: BrowsedMessage, where: Destination) -> tuple[Destination
 
     Whoever wrote it, the broker or a client: a place too many only masks more.
     """
-    said = (message.headers.get(name) for name in (ROUTE, CLAIMED))
+    said = (message.headers.get(name) for name in (ROUTE, CLAIMED_ROUTE))
     texts = (message.destination, message.original_destination, message.came_from, *said)
     names = LIST_SEPARATOR.join(filter(None, texts)).split(LIST_SEPARATOR)
     return (where, *(place for each in names if (place := _parse_location(each)) is not None))
@@ -161,7 +161,7 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
 
 def _is_hidden(rules: list[MaskRule], name: str) -> bool:
     """Return whether a rule masks the header of this selector name (JMSCorrelationID is correlation-id)."""
-    return any(rule_for_header(rules, each) for each in (name, *identifier(name).headers))
+    return any(rule_for_header(rules, each) for each in (name, *identifier_for(name).headers))
 
 
 def reader_role(grants: tuple[RoleGrant, ...], where: Destination) -> Role | None:

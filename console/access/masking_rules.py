@@ -18,7 +18,7 @@ from typing import Any
 
 import regex
 
-from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, WROTE
+from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, SIGNATURE
 from brokerapp.errors import RequestRefused
 from console.access.roles import Role, Scope
 
@@ -34,7 +34,7 @@ MAX_DEPTH = 64
 #: Seconds that the regular expressions may take over one body; then it is withheld. A page shows 50 messages.
 REGEX_SECONDS = 0.1
 #: Headers that pages and clients need, and that say nothing of what is in a message.
-NEVER_MASKED = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", WROTE})
+NEVER_MASKED = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", SIGNATURE})
 #: Headers that repeat what another one says: a rule about that one masks these.
 DERIVED_HEADERS = {EARLIER_CAUSE: CAUSE}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 
-from brokerapp.system.process_lock import private_folder
+from brokerapp.system.process_lock import make_private_directory
 from console.access.permissions import Role
 
 NAME = "admin"
@@ -40,7 +40,7 @@ def create_initial_admin() -> str | None:
 
 
 def _store_password(password: str, file: Path) -> None:
-    private_folder(file.parent)
+    make_private_directory(file.parent)
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         stream.write(password + "\n")

@@ -7,13 +7,13 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from brokerapp.system.process_lock import private_folder
+from brokerapp.system.process_lock import make_private_directory
 
 
 def secret_key(path: Path) -> str:
     """The text in the file `path`, which is written with a fresh secret when it does not exist."""
     if not path.exists():
-        private_folder(path.parent)
+        make_private_directory(path.parent)
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(48))

@@ -14,7 +14,7 @@ from django.db import close_old_connections, transaction
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
-from brokerapp.model.time_series import FINE, DestinationPoint, points, wholes
+from brokerapp.model.time_series import FINE, DestinationPoint, unpack_broker_points, unpack_destination_points
 from brokerapp.store.history_rings import BROKER_RING
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertFiring, AlertRule
@@ -99,7 +99,7 @@ def _ask_counts(picture: BrokerSnapshot, rules: Collection[AlertCondition], now:
     return {
         "recent": {**stood_still, **recent},
         "has_all_points": len(moved) < MAX_DESTINATIONS,
-        "watched": was_monitored([each.at for each in wholes(kept)], now),
+        "watched": was_monitored([each.at for each in unpack_broker_points(kept)], now),
     }
 
 
@@ -139,7 +139,7 @@ def recent_points(queues: list[Destination]) -> dict[Destination, list[Destinati
     if not queues:
         return {}
     kept = gateway().run(gateway().admin.rings.read(FINE, list(map(str, queues)), LATELY))
-    return {queue: points(each) for queue, each in zip(queues, kept, strict=True)}
+    return {queue: unpack_destination_points(each) for queue, each in zip(queues, kept, strict=True)}
 
 
 def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReadings) -> None:

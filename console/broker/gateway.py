@@ -16,7 +16,7 @@ from django.conf import settings
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.engine.routing.routing_context import RoutingContext
-from brokerapp.engine.routing.validation import check
+from brokerapp.engine.routing.validation import check_definitions
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
@@ -211,7 +211,7 @@ class Gateway:
     @staticmethod
     def check(definitions: Definitions) -> None:
         """Raise DefinitionRefused when these cannot work; what define would say, without doing it."""
-        check(definitions)
+        check_definitions(definitions)
 
     def explain(
         self, destination: Destination, headers: Mapping[str, str], body: str, definitions: Definitions | None = None

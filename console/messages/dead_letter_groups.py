@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, pattern_of
-from brokerapp.engine.policy.broker_headers import CAUSE, COUNT, EARLIER_CAUSE, FAILED_AT, FIRST_FAILED_AT, brokers_word
+from brokerapp.engine.policy.broker_headers import (
+    CAUSE,
+    EARLIER_CAUSE,
+    FAILED_AT,
+    FIRST_FAILED_AT,
+    RESUBMIT_COUNT,
+    broker_headers,
+)
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, DestinationStats
 from console.messages.message_view import MessageView
@@ -127,7 +134,7 @@ def group_dead_letters(messages: Iterable[tuple[Destination, BrowsedMessage]]) -
         pattern, origin = pattern_of(headers.get(CAUSE, "")), message.came_from or ""
         group = found.setdefault((pattern, origin), DeadLetterGroup(pattern, origin))
         group.queues[queue] += 1
-        properties = brokers_word(headers)
+        properties = broker_headers(headers)
         group.claimed += CAUSE in headers and CAUSE not in properties
         if consumer := properties.get("dlqConsumer"):
             group.consumers[consumer] += 1
@@ -135,7 +142,7 @@ def group_dead_letters(messages: Iterable[tuple[Destination, BrowsedMessage]]) -
         if failed_ms is not None:
             group.times.append(failed_ms)
             group.first_ms = min(group.first_ms, failed_ms, _failed_before(properties, pattern))
-        group.resubmitted += COUNT in properties
+        group.resubmitted += RESUBMIT_COUNT in properties
         group.newest = group.newest or MessageView(message)
     return sorted(found.values(), key=lambda each: (-max(each.times, default=0), each.pattern))
 

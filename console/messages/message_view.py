@@ -9,25 +9,25 @@ from datetime import UTC, datetime
 from brokerapp.engine.editing.message_properties import STANDARD
 from brokerapp.engine.policy.broker_headers import (
     CAUSE,
-    CLAIMED,
-    COUNT,
+    CLAIMED_ROUTE,
     FAILED_AT,
     FIRST_FAILED_AT,
-    LIVED_UNTIL,
     NAMES,
+    ORIGINAL_EXPIRATION,
+    RESUBMIT_COUNT,
     ROUTE,
-    WROTE,
-    brokers_word,
+    SIGNATURE,
+    broker_headers,
 )
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors.values import DECIMAL_NUMBER
 
 #: Standard headers and properties of the broker that are times, in milliseconds since the epoch.
-TIME_HEADERS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, LIVED_UNTIL})
+TIME_HEADERS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, ORIGINAL_EXPIRATION})
 #: Properties of a dead letter that a list shows as text of their own.
 SUMMARIZED = frozenset({CAUSE, ROUTE, "dlqConsumer"})
 #: Headers that are not properties: the standard ones, and the one that lists what the broker wrote.
-NOT_PROPERTIES = STANDARD | {WROTE}
+NOT_PROPERTIES = STANDARD | {SIGNATURE}
 #: Properties shown in a list, and the length of their values there.
 MAX_SHOWN, MAX_VALUE = 3, 24
 
@@ -77,7 +77,7 @@ class MessageView:
     @property
     def broker_properties(self) -> dict[str, str]:
         """Return the properties that the broker itself wrote (see broker_headers)."""
-        return brokers_word(self.message.headers)
+        return broker_headers(self.message.headers)
 
     @property
     def expires_at(self) -> datetime | None:
@@ -98,13 +98,13 @@ class MessageView:
     @property
     def resubmit_count(self) -> int:
         """Return how often operators resubmitted it."""
-        text = self.broker_properties.get(COUNT, "")  # perhaps masked
+        text = self.broker_properties.get(RESUBMIT_COUNT, "")  # perhaps masked
         return int(text) if text.isdecimal() else 0
 
     @property
     def property_rows(self) -> list[PropertyRow]:
         """Return all properties, which are the headers that are not standard."""
-        claimed = (NAMES | {CLAIMED}) - self.broker_properties.keys()
+        claimed = (NAMES | {CLAIMED_ROUTE}) - self.broker_properties.keys()
         return [_property_row(name, value, name in claimed) for name, value in self.properties]
 
     @property

@@ -11,7 +11,15 @@ from urllib.parse import urlencode
 from analytics.rollups.queries import width_for
 from analytics.rollups.store import HOUR, KEPT
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, Resolution, points, wholes
+from brokerapp.model.time_series import (
+    COARSE,
+    FINE,
+    BrokerPoint,
+    DestinationPoint,
+    Resolution,
+    unpack_broker_points,
+    unpack_destination_points,
+)
 from brokerapp.store.history_rings import BROKER_RING
 from console.broker.gateway import Gateway
 
@@ -221,9 +229,9 @@ def read_points(
 ) -> list[list[DestinationPoint]]:
     """What is kept of these destinations."""
     found = door.run(door.admin.rings.read(resolution, [str(each) for each in destinations])) if destinations else []
-    return [points(each) for each in found]
+    return [unpack_destination_points(each) for each in found]
 
 
 def read_broker_points(door: Gateway, resolution: Resolution) -> list[BrokerPoint]:
     """What is kept of the broker."""
-    return wholes(door.run(door.admin.rings.read(resolution, [BROKER_RING]))[0])
+    return unpack_broker_points(door.run(door.admin.rings.read(resolution, [BROKER_RING]))[0])

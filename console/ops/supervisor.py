@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokerapp.system.process_lock import DirectoryLock, claim, dying_with_parent, private_folder
+from brokerapp.system.process_lock import DirectoryLock, end_with_parent, lock_directory, make_private_directory
 
 TICK_SECONDS = 0.1
 ASK_SECONDS = 0.25  # between two questions whether a part is ready
@@ -199,7 +199,7 @@ class SupervisedProcess:
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._family],
                 process_group=0,  # a Ctrl-C is for the supervisor, which ends its children in order
-                preexec_fn=dying_with_parent(),
+                preexec_fn=end_with_parent(),
             )
 
     def _on_exit(self, now: float) -> None:
@@ -219,8 +219,8 @@ class Supervisor:
     """
 
     def __init__(self, parts: Sequence[ProcessSpec], folder: Path, say: Print) -> None:
-        private_folder(folder)
-        self._claim: DirectoryLock = claim(folder, patience=LEFTOVER_PATIENCE_SECONDS)
+        make_private_directory(folder)
+        self._claim: DirectoryLock = lock_directory(folder, patience=LEFTOVER_PATIENCE_SECONDS)
         self._parts, self._say = parts, say
         self._logs = folder / "log"
         self._logs.mkdir(mode=0o700, exist_ok=True)

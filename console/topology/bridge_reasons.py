@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import RequestRefused
-from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
+from brokerapp.model.broker_path import RECORD_QUEUE_PREFIX, UNLIMITED, Path
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import BridgeConnectionState, BridgeConnectionStats, DemandStats
 from brokerapp.network.options.options import ConnectorOptions
@@ -71,7 +71,7 @@ def _connection_reason(terms: ConnectorOptions, way: BridgeConnectionStats) -> B
 
 
 def _filter_reasons(target: Destination, terms: ConnectorOptions) -> Iterator[BridgeReason]:
-    if target.name.startswith((_ADVISORIES, RECORDS)):
+    if target.name.startswith((_ADVISORIES, RECORD_QUEUE_PREFIX)):
         yield BridgeReason(False, "Advisories, and what bridges keep for themselves, never cross.")
         return
     if target.is_temporary and not terms.bridge_temp_destinations:

@@ -60,7 +60,7 @@ def _known_by(node: Node) -> Iterator[str]:
         for each in homes.abroad.consumers(log):
             client = each.client
             yield (
-                f"  {client.client_id} {each.name} guest of {each.guest_of!r}: {each.credit} of {each.prefetch},"
+                f"  {client.client_id} {each.name} guest of {each.owner_session!r}: {each.credit} of {each.prefetch},"
                 f" started {each.started}, blocked {client.blocked}, tested {each.tested.get(log.name)}"
             )
 

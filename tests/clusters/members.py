@@ -89,7 +89,7 @@ class MemberProcess:
         """Ask through the operators' door."""
 
         async def once() -> T:
-            admin = BrokerAdmin(*DataDirectory(self.data).whereabouts())
+            admin = BrokerAdmin(*DataDirectory(self.data).locate_store())
             try:
                 return await question(admin)
             finally:

@@ -71,7 +71,7 @@ class BrokerProcess:
         """Messages in the queues whose names begin so, as the store has them; or in the logs of another kind."""
 
         async def ask() -> dict[str, int]:
-            store = RedisStore(*DataDirectory(self.data).whereabouts())
+            store = RedisStore(*DataDirectory(self.data).locate_store())
             try:
                 return await store.logs.depths(
                     [log for log in await store.logs.all_attributes() if log.startswith(f"{kind}://{prefix}")]

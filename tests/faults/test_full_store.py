@@ -36,7 +36,7 @@ def on_store(broker, work):
     """The result of a coroutine that uses the broker's store."""
 
     async def once():
-        store = RedisStore(*DataDirectory(broker.data).whereabouts())
+        store = RedisStore(*DataDirectory(broker.data).locate_store())
         try:
             return await work(store)
         finally:

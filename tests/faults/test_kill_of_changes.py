@@ -67,7 +67,7 @@ class Changes:
     answered: Answered = field(default_factory=Answered)
 
     async def until_killed(self) -> None:
-        admin = BrokerAdmin(*DataDirectory(self.broker.data).whereabouts())
+        admin = BrokerAdmin(*DataDirectory(self.broker.data).locate_store())
         series = [
             asyncio.create_task(each)
             for each in (

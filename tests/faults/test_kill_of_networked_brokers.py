@@ -115,7 +115,7 @@ def stopped_at(broker: BrokerProcess) -> int:
     """Copies that a bridge brought again, and that its target had already."""
 
     async def ask() -> int:
-        admin = BrokerAdmin(*DataDirectory(broker.data).whereabouts())
+        admin = BrokerAdmin(*DataDirectory(broker.data).locate_store())
         try:
             return sum(each.duplicates for each in (await admin.networks.stats()).incoming)
         finally:

@@ -36,7 +36,7 @@ def broker(tmp_path):
 
 def ask(broker, question):
     async def once():
-        admin = BrokerAdmin(*DataDirectory(broker.data).whereabouts())
+        admin = BrokerAdmin(*DataDirectory(broker.data).locate_store())
         try:
             return await question(admin)
         finally:

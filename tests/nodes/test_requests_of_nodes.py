@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.errors import BrokerError, StoreUnavailable
-from brokerapp.model.broker_path import BRIDGE_DURABLES
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -89,7 +89,7 @@ def test_a_shared_subscription_in_use_keeps_what_it_keeps_wherever_it_is_at_home
 def durable_elsewhere(broker, client, name):
     """A client at b, and the name of one of its durable subscriptions, at home at a, that it consumes as `s`."""
     consumer, home = client("b", **{"client-id": name}), broker["a"].node.broker
-    names = map(f"{BRIDGE_DURABLES}{{}}".format, itertools.count())
+    names = map(f"{BRIDGE_DURABLE_PREFIX}{{}}".format, itertools.count())
     while True:
         subscription = next(names)
         consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscription})
@@ -205,7 +205,7 @@ def leave(broker, queue, home="a"):
     def vacate():
         homes.abroad.on_handed_off(log)
         log.away = True
-        log.vacate()
+        log.release_ownership()
 
     broker[home].look(vacate)
     return homes

@@ -76,7 +76,7 @@ async def test_a_node_that_loses_its_store_as_it_starts_ends_what_it_has_begun_b
             raise StoreUnavailable("the store died")
 
     monkeypatch.setattr("brokerapp.management.commands.runbroker.Node", Losing)
-    monkeypatch.setattr("brokerapp.system.supervised_tasks.ASK_SECONDS", 0.01)
+    monkeypatch.setattr("brokerapp.system.supervised_tasks.CANCEL_SECONDS", 0.01)
     config, options = options_of(tmp_path, NOWHERE, "losing")
     with pytest.raises(StoreUnavailable, match="the store died"):
         await asyncio.wait_for(Command()._run(read_config(config, {}), options, {}), 20)

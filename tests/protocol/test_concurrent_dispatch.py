@@ -7,7 +7,7 @@ import queue
 
 import pytest
 
-from brokerapp.engine.dispatch.recovery_marks import OPEN
+from brokerapp.engine.dispatch.recovery_marks import OPEN_MARK
 from brokerapp.model.destination import Destination
 from tests.protocol.conftest import stopped
 from tests.protocol.running_node import named, node_of, until
@@ -324,6 +324,6 @@ def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it
         consumer.ack(consumer.take()[0], wait=False)
         consumer.break_off()
         until(lambda: marks, "its last consumer is gone")
-        assert marks == [OPEN]
+        assert marks == [OPEN_MARK]
     assert is_confirmed(sender, receipt, 20)
-    until(lambda: marks == [OPEN, "0"], "nothing is left of it")
+    until(lambda: marks == [OPEN_MARK, "0"], "nothing is left of it")

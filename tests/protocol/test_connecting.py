@@ -173,7 +173,7 @@ def test_newlines_between_frames_count_as_heart_beats(raw):
 
 def test_a_client_the_store_keeps_waiting_is_not_taken_for_dead(raw, store, name, monkeypatch):
     """Its socket is not read meanwhile, so its heart-beats are not seen."""
-    monkeypatch.setattr("brokerapp.engine.clients.quotas.UNITS", (10, 10))
+    monkeypatch.setattr("brokerapp.engine.clients.quotas.WRITE_COUNTS", (10, 10))
     client = raw(**{"heart-beat": "100,0"})
     with stopped(store):
         for number in range(50):

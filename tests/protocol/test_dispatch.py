@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from tests.protocol.running_node import named, until
@@ -50,7 +50,7 @@ def test_a_prioritized_queue_gives_the_most_urgent_first_of_any_backlog(connect,
 
 def test_a_browser_of_a_prioritized_queue_is_shown_the_most_urgent_first_of_several_pages(connect, node, name, policy):
     policy(name, prioritized_messages=True)
-    client, count = connect(), 2 * PAGE + 10
+    client, count = connect(), 2 * PAGE_SIZE + 10
     for number in range(count):
         client.send(f"/queue/{name}", str(number), wait=False, priority=str(number % 10))
     until(lambda: node.depth(name) == count, "all are stored")

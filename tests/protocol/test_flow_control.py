@@ -122,7 +122,7 @@ def test_a_held_producer_is_not_read_from_and_takes_no_memory(raw, node, name):
             sent += 1
     assert sent < 100_000, "it was read from although its messages have no room"
     assert node.depth(queue) <= ROOM
-    assert node.look(lambda: node.node.broker.flow_control.bytes) < 2 * quotas.BYTES[0]
+    assert node.look(lambda: node.node.broker.flow_control.bytes) < 2 * quotas.WRITE_BYTES[0]
 
 
 def test_others_go_on_meanwhile(raw, connect, node, name):

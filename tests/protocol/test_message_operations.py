@@ -8,7 +8,7 @@ from brokerapp.admin import BrokerAdmin
 from brokerapp.core.publishing.group_commit import MAX_BYTES
 from brokerapp.engine.editing.message_edit import MAX_BODY, MessageEdit
 from brokerapp.engine.editing.operator_message import OperatorMessage
-from brokerapp.engine.editing.resubmit_target import came_from, home_of
+from brokerapp.engine.editing.resubmit_target import edit_target, origin_destination
 from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
@@ -182,7 +182,7 @@ def dead_letter_by_a_composite(connect, node, name):
 @pytest.mark.parametrize(("action", "edit"), [("retry", None), ("edit", MessageEdit({"n": "1"}).to_json())])
 def test_a_browsed_message_says_where_it_goes_by_itself_whatever_it_came_by(connect, node, name, action, edit):
     parked = dead_letter_by_a_composite(connect, node, name)
-    goes = home_of(parked.headers, parked.came_from, queue(name)) if edit else came_from(parked.came_from)
+    goes = edit_target(parked.headers, parked.came_from, queue(name)) if edit else origin_destination(parked.came_from)
     outcome, detail = step(node, action, f"{name}.parked", [parked.seq], edit=edit)[parked.seq]
     assert (outcome, detail) == ("done", str(goes))
 

@@ -44,7 +44,7 @@ def flood(client):
 
 @pytest.fixture
 def running(store, monkeypatch):
-    monkeypatch.setattr("brokerapp.engine.clients.quotas.BYTES", (LITTLE, LITTLE))
+    monkeypatch.setattr("brokerapp.engine.clients.quotas.WRITE_BYTES", (LITTLE, LITTLE))
     return RunningNode(default_config("stopping", 0), store.url)
 
 
@@ -57,7 +57,9 @@ def test_producers_that_do_not_pause_keep_no_queue_from_being_closed_and_who_is_
     for thread in threads:
         thread.start()
     node = running.node
-    until(lambda: running.look(lambda: any(each.on_hold for each in node.broker.clients.values())), "one is on hold")
+    until(
+        lambda: running.look(lambda: any(each.is_over_quota for each in node.broker.clients.values())), "one is on hold"
+    )
     started = time.monotonic()
     running.stop()
     assert time.monotonic() - started < DRAIN_SECONDS, "it hears no more of them"
@@ -76,10 +78,10 @@ def test_a_client_on_hold_is_read_on_when_its_units_are_done_unless_the_node_sto
         def hold(self, now):
             held.append(now)
 
-    client = Client("c", FakeSink(), stopping=stopping)
-    for _ in range(client.share.units):
+    client = Client("c", FakeSink(), is_stopping=stopping)
+    for _ in range(client.share.write_count):
         client.started_unit()
-    for _ in range(client.share.units):
+    for _ in range(client.share.write_count):
         client.ended_unit()
     assert held == [True, stopping]
 

@@ -80,7 +80,7 @@ def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_th
     node = RunningNode(default_config(f"{BROKER}-chosen", 0), store.url)
     try:
         node.ask(lambda admin: _record(admin, PolicyEntry(Destination.queue("quiet.>"), record_one_in=0)))
-        until(lambda: node.look(lambda: node.node.broker.routing.table.chooses_what_is_recorded), "the new policy")
+        until(lambda: node.look(lambda: node.node.broker.routing.table.samples_traces), "the new policy")
         client = StompClient(node.port, "1.2")
         client.send("/queue/quiet.one", "a")
         client.send("/queue/told", "b")

@@ -15,14 +15,14 @@ from types import MappingProxyType
 
 from brokerapp.core.broker import Broker
 from brokerapp.engine.clients.client import RoutedMessage
-from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import selector_headers
-from brokerapp.engine.editing.resubmit_target import came_from
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.editing.resubmit_target import origin_destination
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.policy.broker_headers import ORIGIN, signed
-from brokerapp.engine.policy.dead_letters import way_from
+from brokerapp.engine.policy.broker_headers import ORIGIN, with_broker_headers
+from brokerapp.engine.policy.dead_letters import route_headers
 from brokerapp.errors import LimitExceeded, RequestRefused, StoreUnavailable
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
@@ -120,7 +120,7 @@ class BulkMoves:
 
     def came_from(self, entry: LogEntry) -> Destination | None:
         """Where a dead letter failed; None when nobody can say, or it was temporary."""
-        origin = came_from(entry.message.headers.get(ORIGIN))
+        origin = origin_destination(entry.message.headers.get(ORIGIN))
         return None if origin is None else self._reachable(origin)
 
     # -- page by page
@@ -162,18 +162,18 @@ class BulkMoves:
                     return
                 try:
                     sound = self._broker.dead_letters.sound(log, found, take=seize)
-                    entries = [entry_of(log.name, each) for each in sound if each.seq <= last]
+                    entries = [log_entry_of(log.name, each) for each in sound if each.seq <= last]
                     ways = self._chosen(log, selection, entries, target)
                     if seize:
                         check_here(log)
-                        seized = log.seize([entry for entry, _ in ways])
+                        seized = log.reserve([entry for entry, _ in ways])
                         ways = [(entry, placed) for entry, placed in ways if entry.seq in seized]
                     selection.done += len(ways)
                     answer.set_result((found, deal(ways) if ways else None))
                 except Exception as error:  # whoever reads must not fail; who asked is told
                     answer.set_exception(error)
 
-            self._broker.commits.read(log.name, after, PAGE, read)
+            self._broker.commits.read(log.name, after, PAGE_SIZE, read)
             if (page := await answer) is not None:
                 return page
 
@@ -223,8 +223,8 @@ class BulkMoves:
         Raises RequestRefused when it would come nowhere: it is not for an operator's move to lose it.
         """
         message, here = entry.message, log.destination
-        way = way_from(message, entry.original or message.headers.get(ORIGIN, ""), here)
-        changed = signed(message.headers, {ORIGIN: here.stomp, **way, **headers})
+        way = route_headers(message, entry.original or message.headers.get(ORIGIN, ""), here)
+        changed = with_broker_headers(message.headers, {ORIGIN: here.stomp, **way, **headers})
         return self.on_its_way(message.with_headers(changed), target)
 
     def on_its_way(self, message: Message, target: Destination) -> RoutedMessage:

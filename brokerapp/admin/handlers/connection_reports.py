@@ -134,4 +134,4 @@ class ConnectionReports:
     def _asked(self, ids: list[str] | None) -> Iterator[Client]:
         clients = self._broker.clients
         found = clients.values() if ids is None else [clients[id] for id in ids if id in clients]
-        return (each for each in list(found) if each.member or not each.internal)
+        return (each for each in list(found) if each.member or not each.is_internal)

@@ -17,22 +17,22 @@ from brokerapp.admin.handlers.bulk_moves import NOTHING, BulkMoves, check_here
 from brokerapp.core.broker import Broker
 from brokerapp.core.redelivery.dead_lettering import DAMAGED
 from brokerapp.engine.clients.client import RoutedMessage
-from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.editing.message_edit import MessageEdit
-from brokerapp.engine.editing.message_properties import NOT_SET, check
+from brokerapp.engine.editing.message_properties import BROKER_ONLY, check_properties
 from brokerapp.engine.editing.operator_message import OperatorMessage
-from brokerapp.engine.editing.resubmit_target import home_of
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.editing.resubmit_target import edit_target
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.broker_headers import (
-    ACTOR,
-    COUNT,
-    EDITED_FROM,
     FAILURE,
     ORIGIN,
-    TIME,
-    brokers_word,
+    RESUBMIT_COUNT,
+    RESUBMITTED_BY,
+    RESUBMITTED_FROM,
+    RESUBMITTED_TIME,
+    broker_headers,
     failure_history,
 )
 from brokerapp.errors import RequestRefused
@@ -65,7 +65,7 @@ class StepPlan:
     actor: str
     anew: EditMessage | None = None  #: of an edit
     takes: bool = True  #: whether messages leave the queue
-    page: int = PAGE  #: messages that are dealt with in one unit of the store, at most
+    page: int = PAGE_SIZE  #: messages that are dealt with in one unit of the store, at most
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: by number: how it ended, and a detail
     ids: dict[int, str] = field(default_factory=dict)  #: by number: message-ids of those that were found
     edited: dict[int, RoutedMessage] = field(default_factory=dict)  #: by number: what edited ones became
@@ -99,7 +99,7 @@ class MessageOperations:
         log, wanted = self._transfers.log_of(queue), _edit(action, edit)
         deal = StepPlan(log, action, self._target(log, action, target), actor, takes=action != COPY)
         if wanted is not None:
-            deal.anew, deal.takes, deal.page = _edited_by(wanted), not wanted.keeps, wanted.portion(PAGE)
+            deal.anew, deal.takes, deal.page = _edited_by(wanted), not wanted.keeps, wanted.batch_size(PAGE_SIZE)
         await self._carry_out(deal, sorted(set(seqs)))
         return [[seq, *deal.outcomes.get(seq, (GONE, "")), deal.ids.get(seq, ""), deal.new_id(seq)] for seq in seqs]
 
@@ -109,7 +109,7 @@ class MessageOperations:
         Raises RequestRefused when it is not there to be replaced.
         """
         wanted = OperatorMessage.from_json(message)
-        check(wanted.properties)
+        check_properties(wanted.properties)
         log = self._transfers.log_of(queue)
         deal = StepPlan(log, EDIT, self._edited_target(log, wanted.destination), actor, lambda *_: wanted)
         await self._carry_out(deal, [seq])
@@ -151,7 +151,7 @@ class MessageOperations:
 
         def of(entry: LogEntry) -> Destination:
             headers = entry.message.headers
-            goal = to or home_of(headers, headers.get(ORIGIN), log.destination)
+            goal = to or edit_target(headers, headers.get(ORIGIN), log.destination)
             check(goal)
             return goal
 
@@ -196,7 +196,7 @@ class MessageOperations:
 
     def _apply(self, deal: StepPlan, found: Iterable[StoredLogEntry]) -> asyncio.Future | None:
         """Take what can be taken, and let it be stored where it goes."""
-        entries = [entry_of(deal.log.name, each) for each in found]
+        entries = [log_entry_of(deal.log.name, each) for each in found]
         deal.ids |= {entry.seq: entry.message.id for entry in entries}
         if deal.takes:  # before a way is looked for: what stays where it is lets no queue exist
             check_here(deal.log)
@@ -211,7 +211,7 @@ class MessageOperations:
             deal.outcomes |= dict.fromkeys(ways, (REFUSED, full))
             return None
         if deal.takes:
-            deal.log.seize(taken)
+            deal.log.reserve(taken)
             kind, done = (REMOVED, "removed") if deal.action == REMOVE else (MOVED, "moved")
             self._transfers.leave(deal.log, taken, kind, f"{done} by {deal.actor or 'an operator'}")
         if deal.action == REMOVE:
@@ -235,7 +235,7 @@ class MessageOperations:
         if deal.target is None:
             return None
         target = deal.target(entry)
-        if entry.message.damaged:
+        if entry.message.is_damaged:
             raise RequestRefused(DAMAGED)
         if target is None:
             raise RequestRefused("it does not say where it failed: name a target")
@@ -271,8 +271,8 @@ class MessageOperations:
 
     def _edited(self, entry: LogEntry, wanted: OperatorMessage, actor: str) -> Message:
         """The edited message, under an id of its own: it says of which one it was made, and who sent that."""
-        said = {name: value for name, value in entry.message.headers.items() if name in NOT_SET}
-        marks = {**said, **self._resubmitted(entry, actor), EDITED_FROM: entry.message.id}
+        said = {name: value for name, value in entry.message.headers.items() if name in BROKER_ONLY}
+        marks = {**said, **self._resubmitted(entry, actor), RESUBMITTED_FROM: entry.message.id}
         return self._broker.publisher.message(
             wanted.send({name: text for name, text in marks.items() if text is not None})
         )
@@ -280,8 +280,8 @@ class MessageOperations:
     @staticmethod
     def _resubmitted(entry: LogEntry, actor: str) -> Mapping[str, str | None]:
         headers = entry.message.headers
-        times = int(brokers_word(headers).get(COUNT, "0")) + 1
-        marks = {COUNT: str(times), ACTOR: actor or None, TIME: str(clock.now_ms())}
+        times = int(broker_headers(headers).get(RESUBMIT_COUNT, "0")) + 1
+        marks = {RESUBMIT_COUNT: str(times), RESUBMITTED_BY: actor or None, RESUBMITTED_TIME: str(clock.now_ms())}
         return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
     def _remove(self, deal: StepPlan, entries: list[LogEntry]) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 from brokerapp.core.broker import Broker
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.editing import message_properties
-from brokerapp.engine.editing.operator_message import OperatorMessage, portion, weight
+from brokerapp.engine.editing.operator_message import OperatorMessage, batch_size, estimate_bytes
 from brokerapp.engine.policy.broker_headers import SENT_BY
-from brokerapp.engine.routing.route_walk import explain
+from brokerapp.engine.routing.route_walk import explain_route
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
 from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
@@ -38,20 +38,20 @@ class TestSender:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._client = Client(f"{broker.session}-operators", self, client_id="operators", internal=True)
+        self._client = Client(f"{broker.session}-operators", self, client_id="operators", is_internal=True)
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._numbers = itertools.count(1)
 
     async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
         """Send so many messages alike. The first one's id, how many were sent, and where messages like it come now."""
         wanted = OperatorMessage.from_json(message)
-        message_properties.check(wanted.properties, may_wait=True)
+        message_properties.check_properties(wanted.properties, may_wait=True)
         for each in Destination.parse_list(wanted.destination):
             self._broker.creation.check_named(each)
         if not 0 < count <= MAX_COUNT:
             raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
         first, sent, send = "", 0, wanted.send({SENT_BY: actor} if actor else {})
-        at_once = portion(BATCH_SIZE, weight(wanted.properties, wanted.body))
+        at_once = batch_size(BATCH_SIZE, estimate_bytes(wanted.properties, wanted.body))
         try:
             while sent < count:
                 size = min(at_once, count - sent)
@@ -101,7 +101,7 @@ class TestSender:
         for each in targets:
             self._broker.creation.check_named(each)
         headers = {**headers, "destination": (list_of(destination) or targets[0]).stomp}
-        explained = [explain(headers, each, self._broker.routing.table) for each in targets]
+        explained = [explain_route(headers, each, self._broker.routing.table) for each in targets]
         routes = [found for found, _ in explained]
         return {
             "hops": [

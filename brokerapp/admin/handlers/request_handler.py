@@ -17,7 +17,7 @@ from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.broker import Broker
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -80,7 +80,7 @@ class AdminRequests:
 
         def read(found: list[StoredLogEntry]) -> None:
             gone = log.take_out(found) if window == log.window else set()
-            entries = [entry_of(log.name, each) for each in found if each.seq in gone]
+            entries = [log_entry_of(log.name, each) for each in found if each.seq in gone]
             self._committer.settle(entries)
             now_us = time.time_ns() // 1000
             for entry in entries:
@@ -245,7 +245,7 @@ class AdminRequests:
     async def set_subscription(self, wanted: SubscriptionIdentity, exists: bool) -> None:
         """Let a durable subscription exist as it is wanted, or no longer, whoever consumes it."""
         durable = self._broker.durables.known_as(wanted)
-        if durable is not None and not (exists and durable.subscription.keeps_the_same_as(wanted)):
+        if durable is not None and not (exists and durable.subscription.has_same_contents(wanted)):
             why = RequestRefused(f"the {durable.subscription} was deleted, or keeps something else now")
             self._broker.subscriptions.dismiss(durable.log, why)
             self._broker.durables.remove(durable)

@@ -7,7 +7,7 @@ from typing import Any
 
 from brokerapp.core.broker import Broker
 from brokerapp.engine.routing.consumer_queues import topic_behind
-from brokerapp.engine.routing.route_walk import Route, RouteHop, examine
+from brokerapp.engine.routing.route_walk import Route, RouteHop, trace_route
 from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.model.definition_codec import from_json
@@ -32,7 +32,7 @@ class RouteExplainer:
         With `definitions` by these instead of those in force. What consumers and subscriptions want is as it is now.
         """
         topology = self._topology(definitions)
-        found, hops, problem = examine(headers, Destination.parse(destination), topology, body.encode())
+        found, hops, problem = trace_route(headers, Destination.parse(destination), topology, body.encode())
         return {
             "hops": [_told(each) for each in hops[:MAX_PLACES]],
             "places": _places(found)[:MAX_PLACES],

@@ -11,7 +11,7 @@ from typing import Any
 
 from brokerapp.config.parsing.broker_config import TransportConnector
 from brokerapp.engine.routing.bindings import RoutingType
-from brokerapp.engine.routing.consumer_mappings import DEFAULT_REMEMBERED, ConsumerMappings, parse_mappings
+from brokerapp.engine.routing.consumer_mappings import DEFAULT_CACHE_SIZE, ConsumerMappings, parse_mappings
 from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.engine.routing.naming_conventions import NamingConventions
 from brokerapp.errors import ConfigurationRefused
@@ -178,7 +178,7 @@ def conventions_of(connector: TransportConnector) -> tuple[NamingConventions, li
     ]
     prefixes.sort(key=lambda each: len(each[0]), reverse=True)  # of several that fit, the longest is meant
     mappings, warnings = parse_mappings(options.get(CONSUMER_WILDCARDS, ""))
-    remembered = _read(_REMEMBERED, options.get(_REMEMBERED, str(DEFAULT_REMEMBERED)), _whole)
+    remembered = _read(_REMEMBERED, options.get(_REMEMBERED, str(DEFAULT_CACHE_SIZE)), _whole)
     return NamingConventions(tuple(prefixes), ConsumerMappings(mappings, remembered) if mappings else None), warnings
 
 

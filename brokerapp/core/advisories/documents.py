@@ -132,10 +132,10 @@ def consumer_is_for(subscription: Subscription, broker: str) -> Document:
 
 def _network(subscription: Subscription) -> Document:
     """What is told of the consumer of a bridge: the brokers from here to where it leads."""
-    if subscription.crossing is None:
+    if subscription.bridge_eligibility is None:
         return {}
-    path = [{"value": name} for name in subscription.crossing.path]
-    consumers = list(map(_consumer_id, sorted(subscription.crossing.consumers)))
+    path = [{"value": name} for name in subscription.bridge_eligibility.path]
+    consumers = list(map(_consumer_id, sorted(subscription.bridge_eligibility.consumers)))
     return {
         "brokerPath": {"BrokerId": path}, "networkSubscription": True, "networkConsumerPath": {"ConsumerId": consumers},
     }  # fmt: skip

@@ -12,7 +12,7 @@ from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.broker_path import BRIDGE_DURABLES
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
 from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class AdvisoryReplay:
         yield from self._consumers_there()
         for each in self._durables:
             named = each.subscription
-            if not each.active and named.durable and not named.name.startswith(BRIDGE_DURABLES):
+            if not each.active and named.durable and not named.name.startswith(BRIDGE_DURABLE_PREFIX):
                 for topic in named.topics:
                     document = documents.offline(named, topic, self._name)
                     yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document

@@ -124,7 +124,7 @@ class StatisticsDocuments:
     def of_subscriptions(self, queues: bool) -> Iterator[Numbers]:
         """The numbers of each consumer of queues, or of topics. As in ActiveMQ, durable ones are none of these."""
         for client in list(self._clients.values()):
-            for each in [] if client.internal else list(client.subscriptions.values()):
+            for each in [] if client.is_internal else list(client.subscriptions.values()):
                 first = each.destinations[0]
                 if first.is_queue is queues and each.durable is None and each.browse is None:
                     yield self._of_subscription(client, each)

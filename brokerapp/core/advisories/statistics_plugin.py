@@ -75,7 +75,7 @@ class StatisticsPlugin:
         self._commits, self._counters = context.commits, context.counters
         self._placement, self._publisher, self._temporaries = placement, publisher, temporaries
         self._consumers, self._dispatcher, self._documents = consumers, dispatcher, documents
-        self._client = Client(f"{context.session}-statistics", self, client_id="statistics", internal=True)
+        self._client = Client(f"{context.session}-statistics", self, client_id="statistics", is_internal=True)
 
     def start(self) -> None:
         """Consume requests from now on."""

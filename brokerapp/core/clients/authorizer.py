@@ -27,7 +27,7 @@ class ClientAuthorizer:
 
     def require(self, client: Client, verb: str, destination: Destination) -> None:
         """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
-        if self.access is None or client.internal:
+        if self.access is None or client.is_internal:
             return
         may, verbs = self.access.may, [verb]
         if destination.is_pattern and verb == "read":
@@ -58,8 +58,8 @@ class ClientAuthorizer:
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool:
         """Say whether the owner of a subscription has a permission; a bridge has none at destinations it excludes."""
         client: Client = subscription.client
-        if subscription.crossing is not None and subscription.crossing.leaves_alone(destination.name):
+        if subscription.bridge_eligibility is not None and subscription.bridge_eligibility.excludes(destination.name):
             return False
-        if self.access is None or (client.internal and subscription.principal is None):
+        if self.access is None or (client.is_internal and subscription.principal is None):
             return True
         return self.access.may(subscription.principal or client.principal, verb, destination)

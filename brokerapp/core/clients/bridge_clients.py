@@ -104,7 +104,7 @@ class BridgeClients:
 
     def _incoming(self) -> Iterator[InboundBridgeStats]:
         for each in self._clients.values():
-            if each.bridge and each.tally is not None and not each.internal:
+            if each.bridge and each.tally is not None and not each.is_internal:
                 yield InboundBridgeStats(
                     each.bridge, each.id, each.client_id, each.remote_address, each.principal.name, each.connected_ms,
                     received=each.sent, duplicates=each.tally.repeated, given=each.delivered,

@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.policy.life_cycles import DestinationOrigin, DestinationUsage, ends_at_restart, ends_when_idle
+from brokerapp.engine.policy.life_cycles import (
+    DestinationOrigin,
+    DestinationUsage,
+    should_delete_at_restart,
+    should_delete_when_idle,
+)
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
@@ -75,8 +80,8 @@ class IdleDestinations:
             often = max(SHORTEST_PERIOD_MS, settings.auto_destroy_after // LOOKS)
             period = min(period, often) if period > 0 else often
         if period > 0:
-            self._timers.every(period, self.sweep, now_ms)
-        self._timers.every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
+            self._timers.call_every(period, self.sweep, now_ms)
+        self._timers.call_every(BOUND_PERIOD_MS, self.bound_topics, now_ms)
 
     def sweep(self) -> None:
         """Look at all destinations, and remove those whose time has come."""
@@ -108,10 +113,10 @@ class IdleDestinations:
             timeout = policy.inactive_timeout_before_gc
             return idle_ms >= (DEFAULT_TIMEOUT_MS if timeout is None else timeout)
         use = DestinationUsage(producers=self._numbers(destination).ProducerCount)
-        if not use.is_none:
+        if not use.is_unused:
             self._idle.pop(destination, None)
         kept, limit = self._is_subscription(destination), self._settings.auto_destroy_after
-        return not kept and ends_when_idle(DestinationOrigin.AUTO, use, idle_ms, limit)
+        return not kept and should_delete_when_idle(DestinationOrigin.AUTO, use, idle_ms, limit)
 
     def _idle_ms(self, destination: Destination) -> int:
         """Since when it was found idle, and nothing sent there."""
@@ -143,7 +148,7 @@ class IdleDestinations:
         declared = self._creation.is_declared(destination)
         origin = DestinationOrigin.ADMIN if declared else DestinationOrigin.AUTO
         is_subscription = self._is_subscription(destination)
-        if ends_at_restart(origin, log.depth, is_subscription=is_subscription) and self._is_idle(destination):
+        if should_delete_at_restart(origin, log.depth, is_subscription=is_subscription) and self._is_idle(destination):
             self._remove(destination)
 
     def _is_idle(self, destination: Destination) -> bool:

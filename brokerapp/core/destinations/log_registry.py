@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy, dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
+from brokerapp.engine.dispatch.recovery_marks import is_open, maybe_delivered_up_to
 from brokerapp.engine.routing.bindings import is_at
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
@@ -64,7 +64,7 @@ class LogRegistry:
 
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
-        log = self._add(Destination.parse(state.name), state.depth, suspects(state.mark, last))
+        log = self._add(Destination.parse(state.name), state.depth, maybe_delivered_up_to(state.mark, last))
         if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
             self._commits.mark(state.name, str(last))
         log.returned.update(state.returned)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
-from brokerapp.engine.policy.life_cycles import DestinationOrigin, is_kept_over_restarts
+from brokerapp.engine.policy.life_cycles import DestinationOrigin, survives_restart
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
@@ -50,7 +50,7 @@ class ReconnectWindow:
 
     def keep(self, destination: Destination, belongs: TemporaryOwner) -> None:
         """Let it outlive this node, which has it, if its client may reconnect."""
-        if not is_kept_over_restarts(DestinationOrigin.TEMPORARY, belongs.window_ms):
+        if not survives_restart(DestinationOrigin.TEMPORARY, belongs.window_ms):
             return
         attributes = {BELONGS: belongs.to_json(), AT: self._session}
         if destination.is_queue:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from brokerapp.core.destinations.reconnect_window import AT
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for
-from brokerapp.engine.policy.life_cycles import ConnectionEnd, grace_ms
+from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind, check_name
 from brokerapp.nodes.links.members import session_of_temporary
@@ -96,7 +96,7 @@ class TemporaryDestinations:
     def _settle(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """It is this client's own, and so at home here."""
         client.temporaries[belongs.kind, belongs.name] = destination
-        client.own_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
+        client.temporary_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
         self._belonging[destination] = belongs
         self._observers.on_temporary_added(destination, belongs)
 
@@ -200,13 +200,13 @@ class TemporaryDestinations:
             belongs = self._belonging.get(destination)
             if belongs is None:  # its client came back somewhere else
                 continue
-            grace = grace_ms(ConnectionEnd.LEFT if client.left else ConnectionEnd.LOST, belongs.window_ms)
+            grace = reconnect_grace_ms(ConnectionEnd.LEFT if client.left else ConnectionEnd.LOST, belongs.window_ms)
             if grace:
                 self._reconnect_window.wait(destination, belongs, grace)
             else:
                 self.remove(destination)
         client.temporaries.clear()
-        client.own_names.clear()
+        client.temporary_names.clear()
 
     def remove(self, destination: Destination) -> None:
         """It is gone, with all it holds."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import from_log
+from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
@@ -163,7 +163,7 @@ class Acknowledgements:
         now_us = time.time_ns() // 1000
         for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
             entries = [entry for _, _, entry in run]
-            if from_log(entries[0]):
+            if is_from_log(entries[0]):
                 log = self._queues.get(name)
                 if log is not None and log.away:
                     self._placement.abroad.settled(name, entries, subscription.client)
@@ -180,7 +180,7 @@ class Acknowledgements:
     def _check_grave(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
         log = self._queues.get(entry.log)
-        if from_log(entry) and log is not None and self._dead_letters.is_in_grave(log, entry):
+        if is_from_log(entry) and log is not None and self._dead_letters.is_in_grave(log, entry):
             raise RequestRefused(
                 f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
             )
@@ -206,7 +206,7 @@ class Acknowledgements:
         cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
         if client.bridge:
             self._dead_letters.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
-        if from_log(entry):
+        if is_from_log(entry):
             log, again = self._queues[entry.log], not reason
             self._redelivery.reject(log, entry, client.client_id, cause, again=again)
         elif isinstance(entry, RemoteLogEntry):

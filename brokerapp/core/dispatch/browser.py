@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from brokerapp.core.destinations.log_registry import ORDERING
 from brokerapp.core.dispatch.acknowledgements import take
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import selector_headers
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import entry_of, partition
+from brokerapp.engine.entries.entry_factory import log_entry_of, partition
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.entries.message_order import by_number
+from brokerapp.engine.entries.message_order import seq_order
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import SettleCommand, SubscribeCommand
 from brokerapp.model.destination import Destination
@@ -125,7 +125,7 @@ class BrowseCursor:
         self._logs: deque[MessageLog] = deque()  # not read to their end
         self._page: deque[LogEntry] = deque()
         self._after = self._upto = 0
-        self._place = by_number  # what orders the log that is read
+        self._place = seq_order  # what orders the log that is read
         self._reading = self._over = False
 
     def begin(self) -> None:
@@ -180,11 +180,11 @@ class BrowseCursor:
         log, after, self._reading = self._logs[0], self._after, True
         if not after:
             ordering = any(reason.startswith(ORDERING) for reason in log.stopped)
-            self._place = by_number if ordering else log.place
-        if self._place is by_number:
-            self._commits.read(log.name, after, PAGE, self._loaded)
+            self._place = seq_order if ordering else log.place
+        if self._place is seq_order:
+            self._commits.read(log.name, after, PAGE_SIZE, self._loaded)
         else:
-            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), self._loaded)
+            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._loaded)
 
     def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False
@@ -193,12 +193,12 @@ class BrowseCursor:
         log, now_ms = self._logs[0], clock.now_ms()
         if not self._queues.holds(log):  # deleted meanwhile
             found = []
-        entries = [entry_of(log.name, each) for each in found if each.seq <= self._upto]
+        entries = [log_entry_of(log.name, each) for each in found if each.seq <= self._upto]
         in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
         if late:
             self._expiration.sweep((log,))
         self._page.extend(each for each in in_time if self._shows(log, each))
-        if found and (self._place is not by_number or len(entries) == len(found)):
+        if found and (self._place is not seq_order or len(entries) == len(found)):
             self._after = self._place(found[-1])
         else:
             self._logs.popleft()
@@ -207,5 +207,5 @@ class BrowseCursor:
 
     def _shows(self, log: MessageLog, entry: LogEntry) -> bool:
         selector = self._subscription.condition
-        entry.deliveries = log.deliveries_of(entry)
+        entry.deliveries = log.redelivery_count_of(entry)
         return selector is None or selector.matches(selector_headers(entry, log.destination))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.clients.bridge_clients import bringer
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import entry_of, native, partition, topic_entry
+from brokerapp.engine.entries.entry_factory import log_entry_of, native_form, partition, topic_entry
 from brokerapp.engine.entries.eviction import OLDEST, evict
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
@@ -112,22 +112,22 @@ class Dispatcher:
             client.sink.flush()
 
     def _page(self, log: MessageLog) -> None:
-        after = log.loaded if log.wants_page else log.wants_ahead
+        after = log.loaded if log.needs_page else log.lookahead_position
         if after is None:
             return
-        load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+        load = log.load if log.needs_page else partial(log.on_lookahead_read, after=after)
         log.paging, window = True, log.window
 
         def loaded(found: list[StoredLogEntry]) -> None:
-            load((entry_of(log.name, each) for each in found), window)
+            load((log_entry_of(log.name, each) for each in found), window)
             if window == log.window:
                 self._dead_letters.sound(log, found)
             self.touched[log] = None
 
         if log.rules.prioritized:
-            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE), loaded)
+            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), loaded)
         else:
-            self._commits.read(log.name, after, PAGE, loaded)
+            self._commits.read(log.name, after, PAGE_SIZE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
@@ -154,7 +154,7 @@ class Dispatcher:
             if expired and log.ready:
                 self.touched[log] = None
         client: Client = subscription.client
-        log.counts.handed_out([entry.message.born_us for entry in entries], now_us)
+        log.counts.count_dispatched([entry.message.born_us for entry in entries], now_us)
         self._counters.mark_changed(log.counts)
         client.delivered += len(entries)
         self.dirty[client] = None
@@ -194,7 +194,7 @@ class Dispatcher:
     def _record(self, kind: int, log: MessageLog, entries: list[LogEntry], consumer: str, now_us: int) -> None:
         for original, run in groupby(entries, _original):
             messages = [entry.message for entry in run]
-            sent_to = native(original) if original else log.name
+            sent_to = native_form(original) if original else log.name
             self._tracer.record(kind, now_us, messages, (log.name,), sent_to, consumer)
 
     @staticmethod
@@ -205,8 +205,8 @@ class Dispatcher:
             for entry in entries:
                 subscription.hold(entry.message.id, entry)
             return [entry.message.id for entry in entries]
-        first = client.ack_numbers + 1
-        client.ack_numbers += len(entries)
+        first = client.last_ack_number + 1
+        client.last_ack_number += len(entries)
         ack_ids = [f"{subscription.key}-{number}" for number in range(first, first + len(entries))]
         subscription.unacked.update(zip(ack_ids, entries, strict=True))
         return ack_ids
@@ -216,7 +216,7 @@ class Dispatcher:
     def join(self, subscription: Subscription, topic: Destination) -> None:
         """A subscriber of a topic, or of all that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
-        if not subscription.client.internal:
+        if not subscription.client.is_internal:
             self.consumers.on_subscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
         self._placement.known.add_listener(topic)
@@ -264,7 +264,7 @@ class Dispatcher:
             if subscription.no_local and subscription.client is sender:
                 continue
             self.tell(subscription, message, copy, wants=wants)
-            if subscription.too_much_waits:
+            if subscription.is_over_pending_limit:
                 self._drain(subscription)
                 self._bound(subscription)
 
@@ -278,12 +278,12 @@ class Dispatcher:
         entry = topic_entry(message, copy, queue)
         wants = wants or SelectorEvaluation(entry, copy.destination)
         if subscription.selector is None or wants(subscription.selector):
-            subscription.await_turn(entry)
+            subscription.add_pending(entry)
             self.waiting[subscription] = None
 
     def _bound(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
-        while subscription.too_much_waits:
+        while subscription.is_over_pending_limit:
             for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
                 subscription.pending_bytes -= len(entry.message.body)
                 self._discard(subscription, entry)
@@ -302,7 +302,7 @@ class Dispatcher:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
         while pending and subscription.ready:
-            entry = subscription.next_pending()
+            entry = subscription.pop_oldest_pending()
             if isinstance(entry, RemoteLogEntry):
                 self._give_remote(subscription, entry, now_us // 1000)
                 continue
@@ -336,10 +336,10 @@ class Dispatcher:
     def _give_from_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         topic = Destination.parse(entry.shown)
         stats = self._counters.of(topic)
-        stats.handed_out((entry.message.born_us,), now_us)
+        stats.count_dispatched((entry.message.born_us,), now_us)
         consumer = subscription.client.client_id
         self._tracer.record_one(
-            DISPATCH, now_us, entry.message, entry.log, native(entry.original or entry.shown), consumer, None
+            DISPATCH, now_us, entry.message, entry.log, native_form(entry.original or entry.shown), consumer, None
         )
         if self._advisories.watching:
             self._advisories.dispatched(topic, (entry,))
@@ -358,7 +358,7 @@ class Dispatcher:
         self._counters.mark_changed(stats)
         if self._advisories.watching:
             self._advisories.consumed(topic, (entry,))
-        original = native(entry.original or entry.shown)
+        original = native_form(entry.original or entry.shown)
         client: Client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
             self._tracer.record_one(kind, now_us, entry.message, entry.log, original, client.client_id, None)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import RoutedMessage
-from brokerapp.engine.policy.send_timeout import ByteLimit, bound_of, topic_bound_of
+from brokerapp.engine.policy.send_timeout import ByteLimit, memory_limit_of, store_limit_of
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination, DestinationKind
@@ -43,7 +43,7 @@ class DestinationLimits:
         policies = self._routing.table.definitions.policies
         self._of_logs.clear()
         self.of_topics = any(
-            each.destination.kind is DestinationKind.TOPIC and topic_bound_of(each).bytes for each in policies
+            each.destination.kind is DestinationKind.TOPIC and memory_limit_of(each).bytes for each in policies
         )
 
     def policy_of(self, name: str) -> PolicyEntry | None:
@@ -67,7 +67,7 @@ class DestinationLimits:
         if known is None:
             if len(self._of_logs) >= MAX_REMEMBERED:
                 self._of_logs.clear()
-            known = self._of_logs[name] = bound_of(self.policy_of(name)).bytes
+            known = self._of_logs[name] = store_limit_of(self.policy_of(name)).bytes
         return known
 
     @property
@@ -77,7 +77,7 @@ class DestinationLimits:
 
     def is_full(self, topic: Destination) -> bool:
         """Whether one of its subscribers has as much waiting as the topic may hold."""
-        bound = topic_bound_of(self._routing.table.policy_for(topic)).bytes
+        bound = memory_limit_of(self._routing.table.policy_for(topic)).bytes
         return bound > 0 and self._waiting(topic) >= bound
 
     def room(self, place: str) -> float:
@@ -87,7 +87,7 @@ class DestinationLimits:
         destination = None if place in SHARED else Destination.parse(place)
         if destination is None or destination.is_queue:
             return float("inf")
-        bound = topic_bound_of(self._routing.table.policy_for(destination)).bytes
+        bound = memory_limit_of(self._routing.table.policy_for(destination)).bytes
         return bound - self._waiting(destination) if bound else float("inf")
 
     def full_topic(self, placed: Sequence[RoutedMessage]) -> str | None:
@@ -113,4 +113,4 @@ class DestinationLimits:
 
     def _bound(self, place: str) -> ByteLimit:
         is_queue = Destination.parse(place).is_queue
-        return (bound_of if is_queue else topic_bound_of)(self.policy_of(place))
+        return (store_limit_of if is_queue else memory_limit_of)(self.policy_of(place))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.wait_queue import BlockedSend, WaitQueue
 from brokerapp.engine.clients.client import Client, RoutedMessage
-from brokerapp.engine.policy.send_timeout import patience_ms, warning_interval_ms
+from brokerapp.engine.policy.send_timeout import send_timeout_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.store import GONE, SHARED, STORE, TEMP, BatchWrite, CommitBatch, PendingWrite
@@ -199,8 +199,8 @@ class FlowControl:
         self.bytes += unit.size
         client.ended_unit(unit.size)  # on its way it is no more
         client.waiting += 1
-        client.waiting_bytes += unit.size
-        client.read_or_not()
+        client.blocked_bytes += unit.size
+        client.update_reading()
         stats = self._counters.of(place.blamed(unit))
         stats.BlockedSends += 1
         self._counters.mark_changed(stats)
@@ -211,7 +211,7 @@ class FlowControl:
             return None
         if self.bytes + size > MAX_ALL_WAITING_BYTES:
             return f"{self.bytes} bytes of messages wait for room already"
-        count, waits = client.waiting, client.waiting_bytes
+        count, waits = client.waiting, client.blocked_bytes
         if client.subscriptions and (count >= MAX_WAITING or waits + size > MAX_WAITING_BYTES):
             return (
                 f"{count} sends of this connection ({waits} bytes) wait for room already: one that also consumes must "
@@ -226,7 +226,7 @@ class FlowControl:
         name = first if place.name in SHARED else place.name
         policy = self._limits.policy_of(name) if name else None
         settings = self._settings
-        return patience_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
+        return send_timeout_ms(policy, settings.send_fail_if_no_space, settings.send_fail_if_no_space_after_timeout)
 
     def _opened(self, place: WaitQueue) -> WaitQueue:
         """The place counts as full from now on."""
@@ -255,8 +255,8 @@ class FlowControl:
         self._counters.mark_changed(stats)
         client.started_unit(unit.size)
         client.waiting -= 1
-        client.waiting_bytes -= unit.size
-        client.read_or_not()
+        client.blocked_bytes -= unit.size
+        client.update_reading()
         if not client.waiting:
             for farewell in self._farewells.pop(client, ()):
                 farewell()

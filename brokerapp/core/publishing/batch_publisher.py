@@ -90,7 +90,7 @@ class BatchPublisher:
     def _way(self, client: Client, run: SendBatchCommand) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
         like = run.like
-        if like.transaction is not None or like.expires or like.handover or SCHEDULED in like.properties:
+        if like.transaction is not None or like.expires or like.bridged_from or SCHEDULED in like.properties:
             return None
         if self._flow_control.places or self._limits.is_disk_low:
             return None

@@ -72,7 +72,7 @@ class ConcurrentDispatch:
             return NOTHING
         if 0 < first.expires <= first.born_us // 1000 or self._flow_control.is_full(group.names):
             return NOTHING
-        if not log.is_awaited or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
+        if not log.can_bypass_window or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
             return NOTHING
         entries = self._give(log, row, messages, sizes)
         return {log.name: entries} if entries else NOTHING
@@ -86,7 +86,7 @@ class ConcurrentDispatch:
         entries = [
             LogEntry(name, UNCOMMITTED, message, 0, size, original, shown, deliveries) for message, size in facts
         ]
-        taken = log.give_early(entries)
+        taken = log.dispatch_uncommitted(entries)
         if not taken:
             return ()
         self._writer.arrived(log, messages, BodySizes.of(messages))
@@ -121,7 +121,7 @@ class ConcurrentDispatch:
     ) -> None:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)
-        if log.stranded or not log.consumers:
+        if log.ownerless or not log.consumers:
             self._consumers.return_stranded(log)
 
     def never_stored(self, given: Given) -> None:

@@ -248,10 +248,10 @@ class MessageWriter:
                 continue
             self.arrived(log, messages, bodies)
             if entries:
-                log.offer_run(entries, before.get(name))
+                log.append_batch(entries, before.get(name))
                 touch(log)
             else:
-                log.offer_unseen(count, numbers[-1])
+                log.note_appended(count, numbers[-1])
         self._record_stored(messages, group, sent_to, given, moved_us or messages[0].born_us, kind)
 
     def _record_stored(
@@ -294,7 +294,7 @@ class MessageWriter:
                 full, known = ({copy for m, copy in which if m == number} for which in (dropped, repeated))
                 for log in itertools.compress(group.logs, (at in full for at in itertools.count(1))):
                     self._drop(each, log)
-                groups.append(group.without(full | known) if full or known else group)
+                groups.append(group.without_rows(full | known) if full or known else group)
             each.route = replace(each.route, groups=groups, topics=[] if all_repeated else each.route.topics)
 
     def _drop(self, placed: RoutedMessage, log: MessageLog) -> None:

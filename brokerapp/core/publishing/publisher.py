@@ -16,10 +16,10 @@ from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.persistency import forced_persistency
-from brokerapp.engine.policy.time_stamping import stamped
-from brokerapp.engine.routing.route_walk import Route, route, sparing, telling, without
+from brokerapp.engine.policy.time_stamping import apply_timestamps
+from brokerapp.engine.routing.route_walk import Route, annotate_bound, exclude_bound, exclude_logs, route
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.model.broker_path import write_path
+from brokerapp.model.broker_path import format_path
 from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
 from brokerapp.model.message import BodySizes, Message, RoutedCopy, escape
@@ -53,11 +53,11 @@ def handover_key(send: SendCommand) -> str:
 
     To a queue it may come again by a longer path, when it went back and forth: that is no repetition. To a topic it is.
     """
-    passed_on = send.handover
+    passed_on = send.bridged_from
     if passed_on is None or not passed_on.path:
         return ""
     sent_to_topic = not Destination.parse_list(send.destination)[0].is_queue
-    return passed_on.message_id if sent_to_topic else f"{write_path(passed_on.path)} {passed_on.message_id}"
+    return passed_on.message_id if sent_to_topic else f"{format_path(passed_on.path)} {passed_on.message_id}"
 
 
 class Publisher:
@@ -175,21 +175,21 @@ class Publisher:
     def message(self, send: SendCommand) -> Message:
         """What a client sends, as a message; what another broker passes on keeps its id and its path."""
         [made] = self.messages(send, (send.body,))
-        passed_on = send.handover
+        passed_on = send.bridged_from
         if passed_on is None:
             return made
         head = made.head[made.head.index(b"\n") :]
         id = f"message-id:{escape(passed_on.message_id)}".encode()
         return Message(
             passed_on.message_id, id + head, made.body, made.persistent, made.priority, made.expires, made.born_us,
-            made.grouped, path=passed_on.path, held=passed_on.held,
+            made.has_group, path=passed_on.path, held=passed_on.held,
         )  # fmt: skip
 
     def messages(self, send: SendCommand, bodies: Sequence[bytes]) -> list[Message]:
         """New messages, like what was sent but with these bodies."""
         now_us = time.time_ns() // 1000
-        if (rules := self._settings.time_stamping) is not None and send.handover is None:
-            timestamp, expires = stamped(rules, send.timestamp, send.expires, now_us // 1000)
+        if (rules := self._settings.time_stamping) is not None and send.bridged_from is None:
+            timestamp, expires = apply_timestamps(rules, send.timestamp, send.expires, now_us // 1000)
             send = replace(send, timestamp=timestamp, expires=expires)
         persistent = self._is_persistent(send)
         timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
@@ -292,10 +292,10 @@ class Publisher:
         """
         found = route(message, destination, self._routing.table, sent_to, by, is_moved=is_moved)
         if held:
-            found = without(found, held)
+            found = exclude_bound(found, held)
         if message.path and (back := self._durables.leading_back(message.path)):
-            found = sparing(found, back)
-        message = telling(message, found, held)
+            found = exclude_logs(found, back)
+        message = annotate_bound(message, found, held)
         if found.groups is None:
             found.groups = self.groups(found)
         return message, found

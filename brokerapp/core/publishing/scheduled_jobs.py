@@ -102,7 +102,7 @@ class ScheduledJobs:
 
     def _do(self, due: StoredJob) -> None:
         job = ScheduledJob.load(due.record)
-        if job.message.damaged:
+        if job.message.is_damaged:
             self._fail(due.id, job)
             return
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from brokerapp.core.publishing.scheduled_jobs import PAGE
 from brokerapp.core.writes.pending_write import JobWrite
 from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
-from brokerapp.engine.policy.broker_headers import ORIGIN, signed
+from brokerapp.engine.policy.broker_headers import ORIGIN, with_broker_headers
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, DeliverySchedule, read_schedule
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
@@ -128,7 +128,7 @@ class MessageScheduler:
             changes = [ScheduledJobChange(id)]
         else:
             changes = [ScheduledJobChange(id, following[0], replace(job, schedule=following[1]).record())]
-        if schedule.starts_row:
+        if schedule.starts_repetitions:
             row = replace(job, schedule=schedule.row)
             changes.append(ScheduledJobChange(publishing.next_id(), row.schedule.first(due_ms), row.record(), new=True))
             self._submit(changes, [])
@@ -204,7 +204,7 @@ class MessageScheduler:
         job = ScheduledJob.load(stored.record)
         id, publishing = self._publisher.next_id(), self._publisher
         headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
-        told = signed(job.message.headers, headers | job.schedule.headers())
+        told = with_broker_headers(job.message.headers, headers | job.schedule.headers())
         message = job.message.with_headers(told, id=id, persistent=False)
         placed = [publishing.on_its_way(message, each) for each in targets]
         self._submit([], placed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from brokerapp.engine.clients.acknowledged import Acknowledged
 from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import from_log
+from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
@@ -77,7 +77,7 @@ class Transactions:
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
         def undo() -> None:
-            self._consumers.take_back(entry for _, _, entry in settled if from_log(entry))
+            self._consumers.take_back(entry for _, _, entry in settled if is_from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
         self._writer.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
@@ -85,7 +85,7 @@ class Transactions:
 
     def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
-        return not from_log(entry) or self._queues.get(entry.log) is not None
+        return not is_from_log(entry) or self._queues.get(entry.log) is not None
 
     def _take(self, client: Client, name: str) -> Transaction:
         """An open transaction, which is over."""
@@ -133,7 +133,7 @@ class Transactions:
         for subscription, key, entry in transaction.settled:
             if client.by_key.get(subscription.key) is subscription:
                 held.setdefault(subscription, {})[key] = entry
-            elif from_log(entry):
+            elif is_from_log(entry):
                 homeless.append(entry)
             elif not isinstance(entry, RemoteLogEntry):  # which goes back where it is kept
                 self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
@@ -142,6 +142,6 @@ class Transactions:
         self._consumers.take_back(homeless)
 
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
-        subscription.hold_again(entries)
+        subscription.restore_unacked(entries)
         if subscription.abroad:
             self._placement.abroad.take_credit(subscription, entries.values())

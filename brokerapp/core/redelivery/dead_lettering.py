@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.dead_letters import (
     DEFAULT_STRATEGY,
@@ -89,14 +89,14 @@ class DeadLettering:
         """Those of a page of the store that are as they were written. The others become dead letters if `take`, unless
         a consumer holds them.
         """
-        damaged = [each for each in found if each.message.damaged]
+        damaged = [each for each in found if each.message.is_damaged]
         if not damaged:
             return found
-        taken = log.seize(damaged) if take and not log.away else ()
+        taken = log.reserve(damaged) if take and not log.away else ()
         for each in damaged:
             if each.seq in taken:
-                self.fail_damaged(log, entry_of(log.name, each))
-        return [each for each in found if not each.message.damaged]
+                self.fail_damaged(log, log_entry_of(log.name, each))
+        return [each for each in found if not each.message.is_damaged]
 
     def fail_damaged(self, log: MessageLog, entry: LogEntry) -> None:
         """Let a damaged message in flight be a dead letter."""
@@ -123,7 +123,7 @@ class DeadLettering:
         source, durable = self.source(log, entry)
         strategy = self._strategy(source)
         target = self._target(strategy, source, durable, entry.message, expired)
-        if entry.message.damaged:
+        if entry.message.is_damaged:
             cause = DAMAGED
             if target is None and is_dead_letter_queue(strategy, source):
                 target = source  # it stays there, and says from now on that it is damaged
@@ -135,7 +135,7 @@ class DeadLettering:
         log.counts.DeadLetterCount += 1
         gone = self.gone(log, entry)
         self._advisories.dead_lettered(source, entry.message)
-        deliveries = entry.deliveries if expired or entry.message.damaged else entry.deliveries + 1
+        deliveries = entry.deliveries if expired or entry.message.is_damaged else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         blamed = "" if expired else consumer or ""
         death = DeadLetterInfo(cause, source, sent_to, now_us // 1000, deliveries, blamed)

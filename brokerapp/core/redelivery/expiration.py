@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import RoutedMessage
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.store import StoredLogEntry
 from brokerapp.system import clock
@@ -105,10 +105,10 @@ class ExpirationSweeper:
             elif window != log.window:  # some of it may be settled meanwhile
                 self._step(log, skip)
             else:
-                taken = log.seize(late)
+                taken = log.reserve(late)
                 for each in late:
                     if each.seq in taken:
-                        self._dead_letters.expire(log, entry_of(log.name, each))
+                        self._dead_letters.expire(log, log_entry_of(log.name, each))
                 self._dispatcher.touch(log)
                 self._step(log, skip + len(late) - len(taken))
 

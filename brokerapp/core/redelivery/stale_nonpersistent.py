@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.dispatch.dispatch_window import PAGE
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.store import StoredLogEntry
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ class StaleNonPersistent:
                 self._then(log)
             self._read(0)
 
-        self._commits.read(log.name, after, PAGE, found)
+        self._commits.read(log.name, after, PAGE_SIZE, found)
 
     def _drop(self, log: MessageLog, leftover: list[StoredLogEntry]) -> None:
-        taken = log.seize(leftover)
+        taken = log.reserve(leftover)
         for each in leftover:
             if each.seq in taken:
-                self._dead_letters.drop(log, entry_of(log.name, each), CAUSE, None)
+                self._dead_letters.drop(log, log_entry_of(log.name, each), CAUSE, None)

@@ -96,14 +96,14 @@ class Consumers:
         """A queue came to be: those consume from it whose patterns take it in."""
         queue = log.destination
         for subscription in self._patterns.find(queue.name):
-            literally = queue in subscription.destinations or subscription.client.internal
+            literally = queue in subscription.destinations or subscription.client.is_internal
             wanted = not queue.is_pattern or literally
             if wanted and self._may(subscription, "read", queue):
                 self.attach(subscription, log)
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
-        if log.away and not subscription.guest_of:
+        if log.away and not subscription.owner_session:
             self._placement.abroad.attach(subscription, log)
         else:
             self.attach_here(subscription, log)
@@ -123,17 +123,17 @@ class Consumers:
         log.counts.ConsumerCount = len(log.consumers)
         self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
-        if log.rules.patience_ms:
+        if log.rules.start_delay_ms:
             self._gather(log)
-        if log.gate is None and isinstance(subscription.selector, BridgeEligibility):
-            log.gate = BridgeRateFilter(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
+        if log.bridge_filter is None and isinstance(subscription.selector, BridgeEligibility):
+            log.bridge_filter = BridgeRateFilter(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
         self._queues.remembering.came(subscription, log)
 
     def _offer_later(self, log: MessageLog, at_ms: int) -> None:
         """Something may not cross a bridge yet: offer it again then."""
 
         def offer() -> None:
-            log.offer_again()
+            log.reset_offers()
             self._dispatcher.touch(log)
 
         self._timers.at(at_ms, offer)
@@ -152,8 +152,8 @@ class Consumers:
         """Let the first consumer wait for others, as the queue's policy wants it."""
         if len(log.consumers) == 1:
             log.stopped.add(GATHERING)
-            self._timers.at(clock.now_ms() + log.rules.patience_ms, partial(self._begin, log))
-        if log.rules.suffices(len(log.consumers)):
+            self._timers.at(clock.now_ms() + log.rules.start_delay_ms, partial(self._begin, log))
+        if log.rules.has_enough_consumers(len(log.consumers)):
             self._begin(log)
 
     def _begin(self, log: MessageLog) -> None:
@@ -228,7 +228,7 @@ class Consumers:
     def _take_back(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         back = [entry for entry in entries if 0 < entry.seq < UNCOMMITTED]
         if len(back) < len(entries):
-            log.stranded += [entry for entry in entries if entry.seq == UNCOMMITTED]
+            log.ownerless += [entry for entry in entries if entry.seq == UNCOMMITTED]
             log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
             log.take_back(self._redelivery.left_behind(log, back))
@@ -237,7 +237,7 @@ class Consumers:
 
     def return_stranded(self, log: MessageLog) -> None:
         """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""
-        stranded, log.stranded = log.stranded, []
+        stranded, log.ownerless = log.ownerless, []
         self.take_back(stranded)
         if not log.consumers and self._queues.holds(log):
             self.mark(log)

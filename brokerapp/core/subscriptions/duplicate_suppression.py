@@ -68,7 +68,7 @@ class DuplicateSuppression:
 
     def admits(self, subscription: Subscription) -> bool:
         """Whether a consumer that begins is served; those who rest for it from now on do."""
-        if subscription.crossing is None:
+        if subscription.bridge_eligibility is None:
             return True
         target = subscription.destinations[0]
         standing = _LocalBid(_bid(subscription, time.time_ns() // 1000))
@@ -84,7 +84,7 @@ class DuplicateSuppression:
 
         Whoever listens is told, but for what rests: of that they are told when it does so no longer.
         """
-        before = subscription.crossing
+        before = subscription.bridge_eligibility
         if (before.consumers, before.path, subscription.priority) == (crossing.consumers, crossing.path, priority):
             return
         before.consumers, before.path, subscription.priority = crossing.consumers, crossing.path, priority
@@ -184,7 +184,7 @@ class DuplicateSuppression:
 
 
 def _bid(subscription: Subscription, since_us: int) -> BridgeBid:
-    crossing = subscription.crossing
+    crossing = subscription.bridge_eligibility
     key = f"{subscription.client.id} {subscription.key}"
     return BridgeBid(key, subscription.priority, len(crossing.path), since_us, crossing.consumers, crossing.yields)
 

@@ -18,7 +18,7 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.errors import RequestRefused
-from brokerapp.model.broker_path import BRIDGE_DURABLES
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.store import DISCARDED, LogState
@@ -71,7 +71,7 @@ class DurableSubscriptions:
         self._discarded: set[str] = set()  # names of logs that are not gone yet, whoever discards them
         if context.settings.offline_durable_subscriber_timeout > 0:
             period = max(SHORTEST_SCHEDULE_MS, context.settings.offline_durable_subscriber_task_schedule)
-            context.timers.every(period, self._remove_abandoned, clock.now_ms())
+            context.timers.call_every(period, self._remove_abandoned, clock.now_ms())
 
     def __iter__(self) -> Iterator[DurableSubscription]:
         return iter(self._by_key.values())
@@ -155,7 +155,7 @@ class DurableSubscriptions:
         return None
 
     def _must_go(self, found: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
-        return found.must_go(wanted, self._authorizer.access)
+        return found.must_be_replaced(wanted, self._authorizer.access)
 
     def known_as(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
         """The one of this identity, whatever it keeps."""
@@ -229,7 +229,7 @@ class DurableSubscriptions:
         if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
             return False
         self._lead_nowhere(durable)
-        durable.feed.subscription = known.left_to(wanted.groups, wanted.leads_to)
+        durable.feed.subscription = known.for_reader(wanted.groups, wanted.leads_to)
         self._lead(durable)
         self._routing.table.plans.clear()
         return True
@@ -251,7 +251,7 @@ class DurableSubscriptions:
         """Of this bridge's durable subscriptions only those of these names are needed, and those with consumers."""
         for durable in list(self):
             named = durable.subscription
-            is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLES)
+            is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLE_PREFIX)
             if is_its and named.name not in names and not durable.active:
                 logger.info("%s is not needed any more: it goes", named)
                 self._placement.dropping.drop(durable, lambda _in_use: None)
@@ -296,7 +296,7 @@ class DurableSubscriptions:
     def join(self, subscription: Subscription, durable: DurableSubscription) -> None:
         """One more consumes it. Whether it is the first is known at its home."""
         subscription.durable = durable
-        if subscription.guest_of or not durable.log.away:
+        if subscription.owner_session or not durable.log.away:
             self.adopt(durable, subscription)
         self._consumers.attach(subscription, durable.log)
         self._only_persistent(durable)

@@ -57,7 +57,7 @@ class RetroactiveRecovery:
             OrderedDict()
         )  # those that got something last at the end
         self._bytes = 0
-        context.timers.every(SWEEP_MS, self._sweep, clock.now_ms())
+        context.timers.call_every(SWEEP_MS, self._sweep, clock.now_ms())
 
     # -- remembering
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 from brokerapp.core.flow_control.limits import MESSAGE_BYTES
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.subscribe_options import (
-    behind,
-    crossing_of,
+    bridge_eligibility_of,
+    delegated_principal,
     is_true,
-    named_subscription,
     number_of,
     priority_of,
+    subscription_identity,
     subscription_name,
 )
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import MAX_PENDING_BYTES, Subscription
-from brokerapp.engine.entries.entry_factory import from_log
+from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.eviction import pending_limit
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
-from brokerapp.engine.policy.send_timeout import topic_bound_of
+from brokerapp.engine.policy.send_timeout import memory_limit_of
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import TO_HEADER
@@ -111,9 +111,9 @@ class Subscriptions:
         if subscribe.browser:
             self._browsers.check(subscribe, targets)
         selector = compile_selector(subscribe.selector) if subscribe.selector else None
-        wanted = named_subscription(client, subscribe, targets)
+        wanted = subscription_identity(client, subscribe, targets)
         retroactive = is_true(subscribe.options, "retroactive")
-        crossing = crossing_of(client, subscribe.options, selector)
+        crossing = bridge_eligibility_of(client, subscribe.options, selector)
         by_default = self._prefetch(targets[0], wanted is not None)
         if subscribe.browser:
             by_default = self._browsers.prefetch(targets[0])
@@ -125,24 +125,35 @@ class Subscriptions:
         if old is not None and self._goes_on(old, subscribe, targets, crossing):
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
-            self._quotas.check_subscription(len(client.subscriptions) + 1, client.patterns + _patterns(targets))
+            self._quotas.check_subscription(len(client.subscriptions) + 1, client.pattern_count + _patterns(targets))
         if wanted and (ask := self._placement.contending.question_before_claim(wanted)) is not None:
             self._placement.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
             return
         durable = self._durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
         subscription = Subscription(
-            subscribe.id, name, str(client.keys), client, targets, subscribe.ack_mode,
-            prefetch, None if durable else crossing or selector, subscribe.transformation,
+            subscribe.id,
+            name,
+            str(client.keys),
+            client,
+            targets,
+            subscribe.ack_mode,
+            prefetch,
+            None if durable else crossing or selector,
+            subscribe.transformation,
             priority=priority_of(subscribe.options),
-            exclusive=self._exclusive(targets[0], subscribe.options), no_local=is_true(subscribe.options, "noLocal"),
-            retroactive=retroactive, crossing=crossing, principal=behind(client, subscribe.options), claim=wanted,
-        )  # fmt: skip
+            exclusive=self._exclusive(targets[0], subscribe.options),
+            no_local=is_true(subscribe.options, "noLocal"),
+            retroactive=retroactive,
+            bridge_eligibility=crossing,
+            principal=delegated_principal(client, subscribe.options),
+            claim=wanted,
+        )
         self._bound_pending(subscription, number_of(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
-        client.patterns += _patterns(targets)
+        client.pattern_count += _patterns(targets)
         self._quotas.subscriptions += 1
-        client.read_or_not()
+        client.update_reading()
         if subscribe.browser:
             self._browsers.join(subscription)
             self._advisories.consumer_started(subscription)
@@ -165,8 +176,8 @@ class Subscriptions:
         self, old: Subscription, subscribe: SubscribeCommand, targets: tuple, crossing: BridgeEligibility | None
     ) -> bool:
         """Whether a bridge's subscription of that name goes on, with other facts; any other ends: a new one begins."""
-        same = crossing is not None and old.crossing is not None and targets == old.destinations
-        if not (same and crossing.goes_on(old.crossing)):
+        same = crossing is not None and old.bridge_eligibility is not None and targets == old.destinations
+        if not (same and crossing.goes_on(old.bridge_eligibility)):
             self.end(old.client, old)
             return False
         self._duplicates.is_for(old, crossing, priority_of(subscribe.options))
@@ -206,7 +217,7 @@ class Subscriptions:
         policy = self._routing.table.policy_for(subscription.destinations[0])
         limit = policy.pending_message_limit if policy else None
         subscription.max_pending = pending_limit(limit, subscription.prefetch, wanted)
-        bound = topic_bound_of(policy).bytes
+        bound = memory_limit_of(policy).bytes
         subscription.max_pending_bytes = MAX_PENDING_BYTES + bound  # its producers wait before anything goes
         if limit is None:
             subscription.max_pending += bound // MESSAGE_BYTES
@@ -261,10 +272,10 @@ class Subscriptions:
         """It is over; what it holds goes back to its place."""
         if client.subscriptions.get(subscription.name) is subscription:
             del client.subscriptions[subscription.name]
-            client.patterns -= _patterns(subscription.destinations)
+            client.pattern_count -= _patterns(subscription.destinations)
             self._quotas.subscriptions -= 1
         client.by_key.pop(subscription.key, None)
-        client.read_or_not()
+        client.update_reading()
         is_resting = self._duplicates.left(subscription)
         if subscription.browse is not None:
             subscription.browse.stop()
@@ -278,7 +289,7 @@ class Subscriptions:
                 continue
             self._dead_letters.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
             self._counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
-            if not from_log(entry):
+            if not is_from_log(entry):
                 self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
         self._consumers.part(subscription)
         if subscription.durable is not None:

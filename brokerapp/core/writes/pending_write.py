@@ -13,7 +13,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Message, stored_alike
+from brokerapp.model.message import Message, encode_messages
 from brokerapp.store import BatchWrite, PendingWrite, ScheduledJobChange, SettledEntry
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class ClientBatchWrite(BatchWrite):
         destination: Destination,
         route: Route,
     ) -> None:
-        super().__init__(stored_alike(messages), route.groups[0].rows)
+        super().__init__(encode_messages(messages), route.groups[0].rows)
         self.runs, self.client, self.messages, self.receipts = runs, client, messages, receipts
         self.destination, self.route = destination, route
         self.sizes = list(map(len, self.stored))

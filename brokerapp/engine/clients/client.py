@@ -25,7 +25,7 @@ MAX_TRANSACTION_ACTIONS = 100_000
 MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
 MAX_TRANSACTION_COPIES = 20_000
 #: Bytes of sends without room at which a bridge is not read from: its other messages go on until then.
-MAX_BRIDGE_WAITING_BYTES = 8 * 1024 * 1024
+MAX_BRIDGE_BLOCKED_BYTES = 8 * 1024 * 1024
 
 
 class ClientSink(Protocol):
@@ -108,7 +108,7 @@ class Client:
     named: bool = False  #: whether that is a name it gave itself
     shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
-    internal: bool = False  #: a part of the broker, which may do everything
+    is_internal: bool = False  #: a part of the broker, which may do everything
     member: str = ""  #: the broker of the cluster whose link it is
     reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
     left: bool = False  #: it said good-bye
@@ -122,13 +122,13 @@ class Client:
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
     share: QuotaShare = field(default_factory=QuotaShare)  #: of what all may have under way
-    patterns: int = 0  #: destinations with wildcards that it consumes from
+    pattern_count: int = 0  #: destinations with wildcards that it consumes from
     pending: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
-    on_hold: bool = False  #: not read from because of that
-    stopping: bool = False  #: not read from any more, as the node stops
+    is_over_quota: bool = False  #: not read from because of that
+    is_stopping: bool = False  #: not read from any more, as the node stops
     waiting: int = 0  #: sends that found no room
-    waiting_bytes: int = 0  #: of messages in them
+    blocked_bytes: int = 0  #: of messages in them
     blocked: bool = False  #: its socket takes no more for now
     sent: int = 0
     delivered: int = 0
@@ -136,14 +136,14 @@ class Client:
     temporaries: dict[tuple[DestinationKind, str], Destination] = field(
         default_factory=dict
     )  #: its own, by its names for them
-    own_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
-    ack_numbers: int = 0
+    temporary_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
+    last_ack_number: int = 0
     keys: int = 0
 
     @property
     def is_broker(self) -> bool:
         """Whether a broker is behind it: a bridge, a link of the cluster, or a part of this one."""
-        return bool(self.internal or self.member or self.bridge)
+        return bool(self.is_internal or self.member or self.bridge)
 
     @property
     def names_messages(self) -> bool:
@@ -181,7 +181,7 @@ class Client:
         else:
             candidates = list(self.subscriptions.values())
         for each in candidates:
-            if (key := each.held_as(ack_id)) is not None:
+            if (key := each.unacked_key(ack_id)) is not None:
                 return each, key
         if by_key is None and subscription is None and self._was_key(first):
             return None
@@ -197,27 +197,31 @@ class Client:
         self.pending_bytes += size
         share = self.share
         share.pending_bytes += size
-        if not self.on_hold and (self.pending >= share.units or self.pending_bytes >= share.bytes):
-            self.on_hold = True
-            self.read_or_not()
+        if not self.is_over_quota and (self.pending >= share.write_count or self.pending_bytes >= share.bytes):
+            self.is_over_quota = True
+            self.update_reading()
 
     def ended_unit(self, size: int = 0) -> None:
         """A unit is done."""
         self.pending -= 1
         self.pending_bytes -= size
         self.share.pending_bytes -= size
-        if self.on_hold and self.pending <= self.share.units // 2 and self.pending_bytes <= self.share.bytes // 2:
-            self.on_hold = False
-            self.read_or_not()
+        if (
+            self.is_over_quota
+            and self.pending <= self.share.write_count // 2
+            and self.pending_bytes <= self.share.bytes // 2
+        ):
+            self.is_over_quota = False
+            self.update_reading()
 
-    def read_or_not(self) -> None:
+    def update_reading(self) -> None:
         """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
-        self.sink.hold(self.stopping or self.on_hold or self._waits)
+        self.sink.hold(self.is_stopping or self.is_over_quota or self._must_wait)
 
     @property
-    def _waits(self) -> bool:
+    def _must_wait(self) -> bool:
         """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
         if not self.bridge:
             return self.waiting > 0 and not self.subscriptions
         acks = any(each.ack_mode != "auto" for each in self.subscriptions.values())
-        return self.waiting_bytes >= MAX_BRIDGE_WAITING_BYTES and not acks
+        return self.blocked_bytes >= MAX_BRIDGE_BLOCKED_BYTES and not acks

@@ -18,19 +18,19 @@ MAX_PATTERNS = 1_000
 #: Open transactions of all clients.
 MAX_ALL_TRANSACTIONS = 10_000
 #: Units of all clients on their way to the store: some 1 KB each beside the messages.
-MAX_ALL_UNITS = 400_000
+MAX_ALL_WRITES = 400_000
 #: Units of one client on their way to the store, and bytes of messages in them; at this many its socket is not read
 #: until half of them are done. Where many clients share the memory each has less, down to the second number.
-UNITS = (2_000, 20)
-BYTES = (8 * 1024 * 1024, 64 * 1024)
+WRITE_COUNTS = (2_000, 20)
+WRITE_BYTES = (8 * 1024 * 1024, 64 * 1024)
 
 
 @dataclass(slots=True)
 class QuotaShare:
     """What each client may have on its way to the store at a time."""
 
-    units: int = UNITS[0]
-    bytes: int = BYTES[0]
+    write_count: int = WRITE_COUNTS[0]
+    bytes: int = WRITE_BYTES[0]
     pending_bytes: int = 0  #: of messages that all have on their way now
 
 
@@ -51,8 +51,8 @@ class Quotas:
 
     def divide(self, clients: int) -> None:
         """There are so many clients now."""
-        self.share.units = _part(MAX_ALL_UNITS, clients, UNITS)
-        self.share.bytes = _part(self.memory, clients, BYTES)
+        self.share.write_count = _share_of(MAX_ALL_WRITES, clients, WRITE_COUNTS)
+        self.share.bytes = _share_of(self.memory, clients, WRITE_BYTES)
 
     def check_subscription(self, own: int, own_patterns: int) -> None:
         """Raise LimitExceeded when a client that would have so many may not subscribe."""
@@ -83,6 +83,6 @@ class Quotas:
         self.transaction_bytes -= size
 
 
-def _part(whole: int, clients: int, bounds: tuple[int, int]) -> int:
+def _share_of(whole: int, clients: int, bounds: tuple[int, int]) -> int:
     most, least = bounds
     return max(least, min(most, whole // max(1, clients)))

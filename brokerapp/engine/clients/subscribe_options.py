@@ -17,7 +17,7 @@ from brokerapp.model.broker_path import (
     SUPPRESS_HEADER,
     TO_HEADER,
     TTL_HEADER,
-    read_path,
+    parse_path,
 )
 from brokerapp.model.commands import SubscribeCommand
 from brokerapp.model.destination import Destination
@@ -26,14 +26,14 @@ from brokerapp.selectors import Selector
 
 MAX_DIGITS = 9  #: of a number among the options
 PRIORITIES = range(-128, 128)  #: of consumers, which ActiveMQ's clients send as one byte
-USUAL_PRIORITY = 0
+DEFAULT_PRIORITY = 0
 _IS_NUMBER = re.compile(rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}").fullmatch
 #: The options by which a broker of the cluster says for whom it consumes: the client of a named subscription; the user,
 #: and the user's groups in JSON, where there are rights.
 CLIENT_OPTION, USER_OPTION, GROUPS_OPTION = "sluice.clientId", "sluice.user", "sluice.groups"
 
 
-def named_subscription(
+def subscription_identity(
     client: Client, subscribe: SubscribeCommand, topics: tuple[Destination, ...]
 ) -> SubscriptionIdentity | None:
     """The named subscription that is to be consumed; None for one that has no name. Raises RequestRefused."""
@@ -51,25 +51,27 @@ def named_subscription(
     return SubscriptionIdentity(
         client_id, name, topics, subscribe.selector,
         no_local=is_true(options, "noLocal"), shared=shared, durable=options.get("durable", "true").lower() == "true",
-        groups=tuple(sorted((behind(client, options) or client.principal).groups)),
+        groups=tuple(sorted((delegated_principal(client, options) or client.principal).groups)),
         leads_to=options.get(TO_HEADER, "") if client.is_broker else "",
     )  # fmt: skip
 
 
-def behind(client: Client, options: Mapping[str, str]) -> Principal | None:
+def delegated_principal(client: Client, options: Mapping[str, str]) -> Principal | None:
     """For whom another broker of the cluster consumes; None where the client is it itself."""
     if not client.member or USER_OPTION not in options:
         return None
     return Principal(options[USER_OPTION], frozenset(json.loads(options[GROUPS_OPTION])))
 
 
-def crossing_of(client: Client, options: Mapping[str, str], selector: Selector | None) -> BridgeEligibility | None:
+def bridge_eligibility_of(
+    client: Client, options: Mapping[str, str], selector: Selector | None
+) -> BridgeEligibility | None:
     """What the bridge of another broker takes; None for other consumers."""
     if TO_HEADER not in options or not client.is_broker:
         return None
-    ttl, path = number_of(options, TTL_HEADER, 1), read_path(options.get(PATH_HEADER, ""))
-    consumers = frozenset(read_path(options.get(CONSUMERS_HEADER, "")))
-    yields, excepted = options.get(SUPPRESS_HEADER) == "true", read_path(options.get(EXCEPT_HEADER, ""))
+    ttl, path = number_of(options, TTL_HEADER, 1), parse_path(options.get(PATH_HEADER, ""))
+    consumers = frozenset(parse_path(options.get(CONSUMERS_HEADER, "")))
+    yields, excepted = options.get(SUPPRESS_HEADER) == "true", parse_path(options.get(EXCEPT_HEADER, ""))
     return BridgeEligibility(
         options[TO_HEADER], ttl, path, selector, client.tally or BridgeFilterCounts(), consumers, yields, excepted
     )
@@ -87,8 +89,8 @@ def subscription_name(id: str | None, destination: str | None) -> str:
 
 def priority_of(options: Mapping[str, str]) -> int:
     """That of a consumer; as in ActiveMQ one that is none, being too large or too small, is the usual one."""
-    priority = number_of(options, "priority", USUAL_PRIORITY)
-    return priority if priority in PRIORITIES else USUAL_PRIORITY
+    priority = number_of(options, "priority", DEFAULT_PRIORITY)
+    return priority if priority in PRIORITIES else DEFAULT_PRIORITY
 
 
 def number_of(options: Mapping[str, str], name: str, default: int) -> int:

@@ -38,7 +38,7 @@ class AppendGroup:
         original, shown = (each.stomp if each else "" for each in (copy.original, copy.shown))
         self.rows.append((log.name, original, shown))
 
-    def without(self, numbers: Collection[int]) -> AppendGroup:
+    def without_rows(self, numbers: Collection[int]) -> AppendGroup:
         """The same without those of these numbers (from 1)."""
         rest = AppendGroup()
         rest.shared = self.shared

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.routing.bridge_eligibility import Asks, BridgeDecision, BridgeEligibility, BridgeRate
+from brokerapp.engine.routing.bridge_eligibility import BridgeDecision, BridgeEligibility, BridgeRate, SelectorTest
 
 if TYPE_CHECKING:
     from brokerapp.engine.dispatch.subscription import Subscription
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from brokerapp.model.policy_strategies import NetworkBridgeFilter
 
 #: Milliseconds between two looks at what had to wait, at least: each goes through the window of the queue.
-LEAST_WAIT_MS = 50
+MIN_RETRY_MS = 50
 
 
 class BridgeRateFilter:
@@ -27,10 +27,12 @@ class BridgeRateFilter:
     def __init__(
         self, log: str, consumers: Sequence[Subscription], now_ms: Callable[[], int], later: Callable[[int], None]
     ) -> None:
-        self._log, self._consumers, self._now_ms, self._later = log, consumers, now_ms, later
-        self._again_ms = 0  # when everything is offered again
+        self._log, self._consumers, self._now_ms, self._retry_at = log, consumers, now_ms, later
+        self._retry_ms = 0  # when everything is offered again
 
-    def lets(self, crossing: BridgeEligibility, entry: LogEntry, asks: Asks, rules: NetworkBridgeFilter | None) -> bool:
+    def lets(
+        self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
+    ) -> bool:
         """Let it cross, or not now. What crosses counts."""
         found = self.verdict(crossing, entry, asks, rules)
         if rules is not None:
@@ -43,18 +45,18 @@ class BridgeRateFilter:
         return found is BridgeDecision.CROSSES
 
     def verdict(
-        self, crossing: BridgeEligibility, entry: LogEntry, asks: Asks, rules: NetworkBridgeFilter | None
+        self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> BridgeDecision:  # fmt: skip
         """What becomes of it now."""
         path = entry.message.path
         if rules is None:
             return crossing.verdict(path, asks)
-        found = crossing.verdict(path, asks, lambda: self._returning(entry, asks, rules))
+        found = crossing.verdict(path, asks, lambda: self._decide_return(entry, asks, rules))
         if found is BridgeDecision.CROSSES and self._is_too_fast(crossing, rules):
             return BridgeDecision.TOO_FAST
         return found
 
-    def _returning(self, entry: LogEntry, asks: Asks, rules: NetworkBridgeFilter) -> BridgeDecision:
+    def _decide_return(self, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter) -> BridgeDecision:
         if not rules.replay_when_no_consumers:
             return BridgeDecision.CAME_FROM_THERE
         if any(_takes(each, asks, rules) for each in self._consumers):
@@ -69,13 +71,13 @@ class BridgeRateFilter:
 
     def _wait_until(self, ms: int) -> None:
         now = self._now_ms()
-        ms = max(ms, now + LEAST_WAIT_MS)
-        if not now < self._again_ms <= ms:
-            self._again_ms = ms
-            self._later(ms)
+        ms = max(ms, now + MIN_RETRY_MS)
+        if not now < self._retry_ms <= ms:
+            self._retry_ms = ms
+            self._retry_at(ms)
 
 
-def _takes(consumer: Subscription, asks: Asks, rules: NetworkBridgeFilter) -> bool:
+def _takes(consumer: Subscription, asks: SelectorTest, rules: NetworkBridgeFilter) -> bool:
     """Whether it is a consumer of this broker's own, and would take the message (if the policy cares for that)."""
     selector = consumer.selector
     if isinstance(selector, BridgeEligibility):

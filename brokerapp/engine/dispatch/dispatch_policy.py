@@ -9,7 +9,7 @@ from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.policy_strategies import NetworkBridgeFilter
 
 #: Milliseconds a queue waits for the consumers it wants before it starts, when its policy names no time (ActiveMQ's).
-PATIENCE_MS = 1_000
+DEFAULT_START_DELAY_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class DispatchPolicy:
     bridges: NetworkBridgeFilter | None = None  #: what they may take
 
     @property
-    def patience_ms(self) -> int:
+    def start_delay_ms(self) -> int:
         """How long the first consumer of a queue waits at most before it is given messages; 0: not at all."""
-        return self.wait_ms or (PATIENCE_MS if self.consumers_first > 1 else 0)
+        return self.wait_ms or (DEFAULT_START_DELAY_MS if self.consumers_first > 1 else 0)
 
-    def suffices(self, consumers: int) -> bool:
+    def has_enough_consumers(self, consumers: int) -> bool:
         """Whether enough consumers are there to start before the time is over."""
         return 0 < self.consumers_first <= consumers
 

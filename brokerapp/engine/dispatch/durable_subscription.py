@@ -23,7 +23,7 @@ class DurableSubscription:
     log: MessageLog
     feed: SubscriptionFeed
     offline_since_ms: int  #: since the epoch, or since the node started; of no meaning while it has consumers
-    may_be_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
+    maybe_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
 
     @property
     def subscription(self) -> SubscriptionIdentity:
@@ -33,29 +33,29 @@ class DurableSubscription:
     @property
     def active(self) -> bool:
         """Whether somebody consumes it, for all that is known here."""
-        return bool(self.log.consumers) or self.may_be_consumed(self.log.name)
+        return bool(self.log.consumers) or self.maybe_consumed(self.log.name)
 
     def keeps(self, wanted: SubscriptionIdentity) -> bool:
         """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
         if self.subscription.shared != wanted.shared:
             raise RequestRefused(f"there is a {self.subscription}: it cannot be shared and unshared")
-        same = self.subscription.keeps_the_same_as(wanted)
+        same = self.subscription.has_same_contents(wanted)
         if self.active and not wanted.shared:
             raise RequestRefused(f"the {self.subscription} has a consumer already")
         if self.active and not same:
             raise RequestRefused(f"the {self.subscription} has consumers, with another topic or selector")
         return same
 
-    def must_go(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
+    def must_be_replaced(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
         """Whether its next consumer, who wants it so, is to have a new one. Raises what Durables.claim raises."""
-        same, entitled = self.keeps(wanted), self._is_for(wanted, access)
+        same, entitled = self.keeps(wanted), self._may_read_all(wanted, access)
         if self.active and not entitled:
             raise AccessDenied(f"the {self.subscription} has consumers, and is given what this user may not read")
         if not same:
             self._check_may_drop(wanted, access)
         return not (same and entitled)
 
-    def _is_for(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
+    def _may_read_all(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
         """Whether its next consumer may read all that it may hold: of a pattern each user gets what they may read."""
         if access is None or wanted.groups == self.subscription.groups:
             return True

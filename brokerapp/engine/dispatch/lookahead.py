@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.entries.message_order import OrderKey, place_in
+from brokerapp.engine.entries.message_order import OrderKey, order_key_for
 
 if TYPE_CHECKING:
     from brokerapp.engine.dispatch.selective_dispatch import SelectiveDispatch
@@ -31,16 +31,28 @@ class Lookahead:
     """The page, and which messages past the window are in flight."""
 
     __slots__ = (
-        "_bytes", "_entries", "_hidden", "_leaving", "_place", "_shown", "_total", "after", "at_end", "taken", "upto",
+        "_bytes",
+        "_entries",
+        "_in_flight_up_to",
+        "_knows_all_in_flight",
+        "_not_in_flight",
+        "_order_key",
+        "_settled_while_reading",
+        "after",
+        "at_end",
+        "taken",
+        "upto",
     )  # fmt: skip
 
     def __init__(self, prioritized: bool = False) -> None:
         self.taken: set[int] = set()  #: in flight past the window: to be passed over when it gets there
-        self._leaving: list[int] = []  # of them, settled while a page is being read that may still hold them
-        self._hidden = 0  # up to this number all are in flight, too, or gone
-        self._shown: set[int] = set()  # but for these
-        self._place: OrderKey = place_in(prioritized)
-        self._total = prioritized  # whether all that are in flight are known
+        self._settled_while_reading: list[
+            int
+        ] = []  # of them, settled while a page is being read that may still hold them
+        self._in_flight_up_to = 0  # up to this number all are in flight, too, or gone
+        self._not_in_flight: set[int] = set()  # but for these
+        self._order_key: OrderKey = order_key_for(prioritized)
+        self._knows_all_in_flight = prioritized  # whether all that are in flight are known
         self.forget()
 
     def forget(self) -> None:
@@ -57,16 +69,16 @@ class Lookahead:
         """Nothing is in flight, and nobody looks."""
         self.forget()
         self.taken.clear()
-        self._leaving.clear()
-        self._hidden = 0
-        self._shown.clear()
+        self._settled_while_reading.clear()
+        self._in_flight_up_to = 0
+        self._not_in_flight.clear()
 
     def reorder(self, prioritized: bool, loaded: int, waiting: Iterable[int]) -> None:
         """Places are others from now on. The window reached to `loaded` and held those that are `waiting`."""
         if prioritized:
-            self._shown = {*waiting, *(seq for seq in self._shown if seq > loaded)}
-            self._hidden = max(self._hidden, loaded)
-        self._place, self._total = place_in(prioritized), prioritized
+            self._not_in_flight = {*waiting, *(seq for seq in self._not_in_flight if seq > loaded)}
+            self._in_flight_up_to = max(self._in_flight_up_to, loaded)
+        self._order_key, self._knows_all_in_flight = order_key_for(prioritized), prioritized
         self.forget()
 
     def put(self, entries: Iterable[LogEntry], after: int, upto: int | None) -> None:
@@ -84,7 +96,7 @@ class Lookahead:
             return
         self._entries.append(entry)
         self._bytes += entry.size
-        self.upto = self._place(entry)
+        self.upto = self._order_key(entry)
 
     def give(self, choosing: SelectiveDispatch) -> int:
         """Offer the page to those who have seen all that is before it; how many messages were taken."""
@@ -93,7 +105,7 @@ class Lookahead:
         self.taken.update(entry.seq for entry in given)
         return len(given)
 
-    def wanted_after(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
+    def next_position(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
         """The place to read on from for consumers who may be given more; None when all of them have seen all."""
         seen = [max(consumer.tested.get(log, 0), loaded) for consumer in hungry]
         if not seen or (self.at_end and min(seen) >= self.upto):
@@ -102,21 +114,21 @@ class Lookahead:
 
     # -- the window comes on, messages leave
 
-    def is_out(self, seq: int) -> bool:
+    def is_in_flight(self, seq: int) -> bool:
         """Whether a stored message past the window is in flight."""
-        return seq in self.taken or (seq <= self._hidden and seq not in self._shown)
+        return seq in self.taken or (seq <= self._in_flight_up_to and seq not in self._not_in_flight)
 
-    def pass_over(self, entries: Iterable[LogEntry]) -> list[LogEntry]:
+    def exclude_in_flight(self, entries: Iterable[LogEntry]) -> list[LogEntry]:
         """What the window may hold of messages that were read."""
-        if not (self.taken or self._hidden):
+        if not (self.taken or self._in_flight_up_to):
             return list(entries)
-        return [entry for entry in entries if not self.is_out(entry.seq)]
+        return [entry for entry in entries if not self.is_in_flight(entry.seq)]
 
     def loaded(self, upto: int) -> None:
         """The window reaches to this place: what lies before is its own."""
-        while self._entries and self._place(self._entries[0]) <= upto:
+        while self._entries and self._order_key(self._entries[0]) <= upto:
             self._bytes -= self._entries.popleft().size
-        if not self._total:
+        if not self._knows_all_in_flight:
             self.taken = {seq for seq in self.taken if seq > upto}
 
     def arrived(self, place: int) -> None:
@@ -127,25 +139,25 @@ class Lookahead:
 
     def given(self, entries: Iterable[LogEntry]) -> None:
         """These of the window are in flight."""
-        if self._total:
+        if self._knows_all_in_flight:
             self.taken.update(entry.seq for entry in entries)
 
     def came_back(self, entries: Iterable[LogEntry]) -> None:
         """These are not in flight any more, but wait."""
         if self.taken:
             self.taken.difference_update(entry.seq for entry in entries)
-        if self._hidden:
-            self._shown.update(entry.seq for entry in entries if entry.seq <= self._hidden)
+        if self._in_flight_up_to:
+            self._not_in_flight.update(entry.seq for entry in entries if entry.seq <= self._in_flight_up_to)
 
     def read(self) -> None:
         """A page was read: what was settled meanwhile cannot come again."""
-        self.taken.difference_update(self._leaving)
-        self._leaving.clear()
+        self.taken.difference_update(self._settled_while_reading)
+        self._settled_while_reading.clear()
 
     def settled(self, seq: int, reading: bool) -> None:
         """A message in flight is gone."""
         if reading:
-            self._leaving.append(seq)
+            self._settled_while_reading.append(seq)
         else:
             self.taken.discard(seq)
 

@@ -61,7 +61,7 @@ def parse_group_map(text: str | None) -> GroupMapSettings:
 
 def group_of(entry: LogEntry) -> str | None:
     """The group of a message, if it has one."""
-    return entry.message.headers.get("JMSXGroupID") if entry.message.grouped else None
+    return entry.message.headers.get("JMSXGroupID") if entry.message.has_group else None
 
 
 def position_in_group(entry: LogEntry) -> int:
@@ -76,9 +76,9 @@ class MessageGroups:
     """The owners of one queue's groups."""
 
     def __init__(self, wanted: GroupMapSettings = CACHED) -> None:
-        self._map = wanted
+        self._settings = wanted
         self._owners: dict[str, Subscription] = {}  # the next to be forgotten first
-        self._held: Counter[Subscription] = Counter()
+        self._counts: Counter[Subscription] = Counter()
         #: Set when groups lost their owner: messages others were not given may go to them now.
         self.released = False
 
@@ -89,15 +89,15 @@ class MessageGroups:
         """Groups (of kind `bucket`: numbers of buckets) with their owners."""
         return iter(self._owners.items())
 
-    def held_by(self, consumer: Subscription) -> int:
+    def count_owned_by(self, consumer: Subscription) -> int:
         """How many groups a consumer owns."""
-        return self._held[consumer]
+        return self._counts[consumer]
 
     def owner(self, group: str) -> Subscription | None:
         """Who gets the messages of this group."""
         key = self._key(group)
         found = self._owners.get(key)
-        if found is not None and self._map.kind == "cached":
+        if found is not None and self._settings.kind == "cached":
             self._owners[key] = self._owners.pop(key)
         return found
 
@@ -106,8 +106,8 @@ class MessageGroups:
         key = self._key(group)
         self._release(key)
         self._owners[key] = consumer
-        self._held[consumer] += 1
-        if self._map.kind != "bucket" and len(self._owners) > self._map.size:
+        self._counts[consumer] += 1
+        if self._settings.kind != "bucket" and len(self._owners) > self._settings.size:
             self._release(next(iter(self._owners)))
 
     def close(self, group: str) -> bool:
@@ -116,15 +116,15 @@ class MessageGroups:
 
     def leave(self, consumer: Subscription) -> None:
         """A consumer is gone: its groups go to others with their next messages."""
-        if self._held.pop(consumer, 0):
+        if self._counts.pop(consumer, 0):
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not consumer}
             self.released = True
 
-    def hand_over(self, former: Subscription, consumer: Subscription) -> None:
+    def reassign(self, former: Subscription, consumer: Subscription) -> None:
         """What was one consumer's is another one's from now on."""
-        count = self._held.pop(former, 0)
+        count = self._counts.pop(former, 0)
         if count:
-            self._held[consumer] += count
+            self._counts[consumer] += count
             self._owners = {key: consumer if owner is former else owner for key, owner in self._owners.items()}
             self.released = True
 
@@ -132,19 +132,19 @@ class MessageGroups:
         """Nobody owns any group; how many were owned."""
         count = len(self._owners)
         self._owners.clear()
-        self._held.clear()
+        self._counts.clear()
         self.released = self.released or count > 0
         return count
 
     def _key(self, group: str) -> str:
-        return str(zlib.crc32(group.encode()) % self._map.size) if self._map.kind == "bucket" else group
+        return str(zlib.crc32(group.encode()) % self._settings.size) if self._settings.kind == "bucket" else group
 
     def _release(self, key: str) -> bool:
         owner = self._owners.pop(key, None)
         if owner is None:
             return False
-        self._held[owner] -= 1
-        if not self._held[owner]:
-            del self._held[owner]
+        self._counts[owner] -= 1
+        if not self._counts[owner]:
+            del self._counts[owner]
         self.released = True
         return True

@@ -10,7 +10,13 @@ from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.dispatch_policy import DEFAULT_DISPATCH_POLICY, DispatchPolicy
 from brokerapp.engine.dispatch.message_groups import MessageGroups
 from brokerapp.engine.dispatch.multi_writer_window import MultiWriterWindow
-from brokerapp.engine.dispatch.round_robin import Able, Given, able, able_by_choice, deal
+from brokerapp.engine.dispatch.round_robin import (
+    Assignments,
+    EligibleConsumers,
+    deal_round_robin,
+    eligible_by_selectivity,
+    eligible_consumers,
+)
 from brokerapp.engine.dispatch.selective_dispatch import SelectiveDispatch
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
@@ -21,8 +27,17 @@ class MessageLog(MultiWriterWindow):
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
-        "away", "coming", "counts", "destination", "dispatched", "gate", "paused", "stopped", "stranded",
-        "tenure", "turn",
+        "away",
+        "bridge_filter",
+        "coming",
+        "counts",
+        "destination",
+        "dispatched",
+        "handoff_count",
+        "ownerless",
+        "paused",
+        "stopped",
+        "turn",
     )  # fmt: skip
 
     def __init__(
@@ -39,12 +54,12 @@ class MessageLog(MultiWriterWindow):
         self.dispatched = 0  #: the highest number that was given out
         self.coming = 0  #: bytes of messages that were given early and are not stored yet
         self.away = False  #: another node dispatches from it
-        self.tenure = 0  #: grows whenever another node dispatches from it
+        self.handoff_count = 0  #: grows whenever another node dispatches from it
         self.paused = False  #: an operator wants nothing to be given out
         self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
         #: Entries that consumers left behind before they were stored: they come back when they are.
-        self.stranded: list[LogEntry] = []
-        self.gate: BridgeRateFilter | None = None  #: once bridges consume
+        self.ownerless: list[LogEntry] = []
+        self.bridge_filter: BridgeRateFilter | None = None  #: once bridges consume
 
     def leave(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
         """It consumes no longer; its groups go to others, or wait for what becomes of it."""
@@ -52,11 +67,11 @@ class MessageLog(MultiWriterWindow):
         if self.groups is not None and not keeps_groups:
             self.groups.leave(consumer)
         if self.rules.bridges is not None:  # what it kept here may cross now
-            self.offer_again()
-        self.forget_window()
+            self.reset_offers()
+        self.release_memory()
 
-    def vacate(self) -> None:
-        super().vacate()
+    def release_ownership(self) -> None:
+        super().release_ownership()
         self.consumers.clear()
         self.dispatched = 0
 
@@ -66,7 +81,7 @@ class MessageLog(MultiWriterWindow):
         self.consumers[:] = consumers
         self.dispatched = max(held, default=0)
 
-    def note_owner(self, group: str, consumer: Subscription) -> None:
+    def assign_group(self, group: str, consumer: Subscription) -> None:
         """A message group is this consumer's, who holds messages of it."""
         if self.groups is None:
             self.groups = MessageGroups(self.rules.groups)
@@ -75,18 +90,20 @@ class MessageLog(MultiWriterWindow):
     # -- what it wants of the store
 
     @property
-    def wants_page(self) -> bool:
+    def needs_page(self) -> bool:
         """Whether the window should be filled from the store."""
-        if not self.unloaded or self.paging or self.silent or not self.is_low:
+        if not self.unloaded_count or self.paging or self.silent or not self.is_low:
             return False
         return any(each.ready for each in self.consumers)
 
     @property
-    def wants_ahead(self) -> int | None:
+    def lookahead_position(self) -> int | None:
         """The place after which consumers that find nothing in the window want to read on; None: there are none."""
-        if not (self.unloaded and self.consumers and self._choosy) or self.paging or self.silent:
+        if not (self.unloaded_count and self.consumers and self._is_selective) or self.paging or self.silent:
             return None
-        return self.ahead.wanted_after((consumer for consumer, _ in self._able()), self.name, self.loaded)
+        return self.lookahead.next_position(
+            (consumer for consumer, _ in self._eligible_consumers()), self.name, self.loaded
+        )
 
     # -- who gets what
 
@@ -100,102 +117,109 @@ class MessageLog(MultiWriterWindow):
         return self.paused or bool(self.stopped)
 
     @property
-    def _choosy(self) -> bool:
+    def _is_selective(self) -> bool:
         """Whether it matters who gets which message."""
         return self.groups is not None or any(each.selector is not None for each in self.consumers)
 
-    def _able(self) -> Able:
-        if self._choosy:
-            return able_by_choice(self.consumers, self.name, self.turn, self.rules)
-        return able(self.consumers, self.turn, self.rules)
+    def _eligible_consumers(self) -> EligibleConsumers:
+        if self._is_selective:
+            return eligible_by_selectivity(self.consumers, self.name, self.turn, self.rules)
+        return eligible_consumers(self.consumers, self.turn, self.rules)
 
-    def dispatch(self) -> Given:
+    def dispatch(self) -> Assignments:
         """Who gets which messages now, each consumer's in order. They are in flight from here on."""
-        if self.paused or self.stopped or not self.consumers or not (self.ready or self.ahead):
+        if self.paused or self.stopped or not self.consumers or not (self.ready or self.lookahead):
             return []
-        given = self._by_choice() if self._choosy else self._in_turn()
+        given = self._dispatch_selective() if self._is_selective else self._dispatch_round_robin()
         for consumer, entries in given:
             count = len(entries)
             consumer.credit -= count
             consumer.delivered += count
             self.in_flight += count
-            self.ahead.given(entries)
+            self.lookahead.given(entries)
             self.dispatched = max(self.dispatched, max([entry.seq for entry in entries]))
         return given
 
-    def _in_turn(self) -> Given:
+    def _dispatch_round_robin(self) -> Assignments:
         """It does not matter who gets what: each message to the next that has credit."""
         if not self.ready:
             return []
-        given, turns = deal(self.ready, self._able(), self.rules)
+        given, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.rules)
         self.turn += turns
         self.ready_bytes -= sum([entry.size for _, entries in given for entry in entries])
         return given
 
-    def _by_choice(self) -> Given:
+    def _dispatch_selective(self) -> Assignments:
         """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
         if self.groups is not None and self.groups.released:  # older ones first
             self.groups.released = False
-            self.offer_again()
+            self.reset_offers()
         choosing = SelectiveDispatch(
-            self._able(), self.name, self.destination, self.groups, self.rules, self.place, self.turn, self.gate
+            self._eligible_consumers(),
+            self.name,
+            self.destination,
+            self.groups,
+            self.rules,
+            self.place,
+            self.turn,
+            self.bridge_filter,
         )
         while True:
             self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
-            self._leave_unloaded(self.unloaded - self.ahead.give(choosing))
+            self._set_unloaded(self.unloaded_count - self.lookahead.give(choosing))
             if self.groups is None or not self.groups.released:
                 self.turn = choosing.turn
                 return choosing.given
             self.groups.released = False
-            self.offer_again()
+            self.reset_offers()
 
     def settled(self, entries: Sequence[LogEntry]) -> None:
         super().settled(entries)
         if self.coming:
             for entry in entries:
-                entry.hasty = entry.seq == UNCOMMITTED
+                entry.acked_before_commit = entry.seq == UNCOMMITTED
 
     # -- what is given before it is stored
 
     @property
-    def is_awaited(self) -> bool:
+    def can_bypass_window(self) -> bool:
         """Whether the next message may be for a consumer at once, because nothing waits before it."""
-        if self.shared or self.unsure:  # another node may have confirmed what is older, and not told of it yet
+        if self.shared or self.end_is_unknown:  # another node may have confirmed what is older, and not told of it yet
             return False
         if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
             return False
         return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
 
-    def pass_through(self, entries: Sequence[LogEntry]) -> Given:
+    def pass_through(self, entries: Sequence[LogEntry]) -> Assignments:
         """Who gets these new messages at once, without their being stored.
 
         Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
-        if not self.is_awaited or self._choosy or entries[0].message.grouped:
+        if not self.can_bypass_window or self._is_selective or entries[0].message.has_group:
             return []
-        able = self._able()
+        able = self._eligible_consumers()
         if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
             return []
-        return self._give_at_once(entries)
+        return self._dispatch_new(entries)
 
-    def give_early(self, entries: Sequence[LogEntry]) -> Given:
+    def dispatch_uncommitted(self, entries: Sequence[LogEntry]) -> Assignments:
         """Who gets these new messages while the store is told of them: all are taken, or none; see `stored`.
 
         Where it matters who gets which, only one can be given. They are in flight from here on.
         """
-        if self.rules.prioritized or not self.is_awaited:  # by priority what is in flight is known by its number
+        if self.rules.prioritized or not self.can_bypass_window:  # by priority what is in flight is known by its number
             return []
         self._note_group(entries[0])
-        if self._choosy:
-            return self._choose_early(entries) if len(entries) == 1 else []
-        if sum([room for _, room in self._able()]) < len(entries):
+        if self._is_selective:
+            return self._dispatch_one_uncommitted(entries) if len(entries) == 1 else []
+        if sum([room for _, room in self._eligible_consumers()]) < len(entries):
             return []
         self.coming += sum([entry.size for entry in entries])
-        return self._give_at_once(entries)
+        return self._dispatch_new(entries)
 
-    def _choose_early(self, entries: Sequence[LogEntry]) -> Given:
-        given = self._give_at_once(entries)
-        self.offer_again()  # as nothing waits, nobody has seen anything
+    def _dispatch_one_uncommitted(self, entries: Sequence[LogEntry]) -> Assignments:
+        given = self._dispatch_new(entries)
+        self.reset_offers()  # as nothing waits, nobody has seen anything
         if given:
             self.coming += entries[0].size
         else:
@@ -204,7 +228,7 @@ class MessageLog(MultiWriterWindow):
             self.depth -= 1
         return given
 
-    def _give_at_once(self, entries: Sequence[LogEntry]) -> Given:
+    def _dispatch_new(self, entries: Sequence[LogEntry]) -> Assignments:
         self.depth += len(entries)
         self.ready.extend(entries)
         self.ready_bytes += sum([entry.size for entry in entries])
@@ -221,18 +245,18 @@ class MessageLog(MultiWriterWindow):
         self.coming -= sum([entry.size for entry in entries])
         self.dispatched = max(self.dispatched, last)
         if (
-            self.unloaded or self.paging or self.shared or self.rules.prioritized
+            self.unloaded_count or self.paging or self.shared or self.rules.prioritized
         ):  # the window may come there, and is to pass them over
             if not self.paging:
-                self.ahead.read()
-            self.ahead.taken.update([entry.seq for entry in entries])
+                self.lookahead.read()
+            self.lookahead.taken.update([entry.seq for entry in entries])
             for entry in entries:
-                if entry.hasty:  # the next batch removes it
-                    self.ahead.settled(entry.seq, reading=True)
+                if entry.acked_before_commit:  # the next batch removes it
+                    self.lookahead.settled(entry.seq, reading=True)
         else:
             self.loaded = max(self.loaded, last)
-            if self.ahead.taken:
-                self.ahead.loaded(last)
+            if self.lookahead.taken:
+                self.lookahead.loaded(last)
 
     def never_stored(self, entries: Sequence[LogEntry]) -> None:
         """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
-from brokerapp.engine.dispatch.dispatch_window import WINDOW, WINDOW_BYTES, DispatchWindow
+from brokerapp.engine.dispatch.dispatch_window import WINDOW_BYTES, WINDOW_SIZE, DispatchWindow
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.message_order import OrderedMessage
 from brokerapp.engine.entries.out_of_order_tail import OutOfOrderTail
@@ -23,32 +23,34 @@ class MultiWriterWindow(DispatchWindow):
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchPolicy) -> None:
         super().__init__(name, depth, suspect, rules)
         self.shared = False  #: other nodes write to it, too
-        self.tail = OutOfOrderTail(WINDOW, WINDOW_BYTES)
+        self.tail = OutOfOrderTail(WINDOW_SIZE, WINDOW_BYTES)
 
     @property
     def follows(self) -> bool:
         """Whether what comes is given out before long, so that what is at hand of it need not be read."""
-        return self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded <= WINDOW
+        return (
+            self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded_count <= WINDOW_SIZE
+        )
 
-    def offer_run(self, entries: Sequence[LogEntry], before: int | None = None) -> None:
+    def append_batch(self, entries: Sequence[LogEntry], before: int | None = None) -> None:
         """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
-        if not self.shared or self._has_all_to(before):
-            super().offer_run(entries)
+        if not self.shared or self._holds_all_up_to(before):
+            super().append_batch(entries)
             return
-        self.offer_unseen(len(entries), entries[-1].seq)
+        self.note_appended(len(entries), entries[-1].seq)
         if self.follows:
             self.tail.add(entries, before)
 
-    def offer_told(self, entries: Sequence[LogEntry], before: int | None) -> None:
+    def append_remote(self, entries: Sequence[LogEntry], before: int | None) -> None:
         """The same, by another node, which tells of it later than they can be read."""
         if self.shared and self.horizon.is_new(entries[0].seq):
-            self.offer_run(entries, before)
+            self.append_batch(entries, before)
         else:
-            self.offer_unseen(len(entries), entries[-1].seq)
+            self.note_appended(len(entries), entries[-1].seq)
 
-    def _has_all_to(self, before: int | None) -> bool:
+    def _holds_all_up_to(self, before: int | None) -> bool:
         """Whether nothing up to this number is in the store alone, from whichever node."""
-        all_is_read = self.follows and not (self.unloaded or self.paging)
+        all_is_read = self.follows and not (self.unloaded_count or self.paging)
         return all_is_read and before is not None and before <= self.loaded
 
     def load(self, entries: Iterable[LogEntry], window: int) -> None:
@@ -58,29 +60,29 @@ class MultiWriterWindow(DispatchWindow):
         super().load(found, window)
 
     @property
-    def _behind(self) -> int:
+    def _least_unread(self) -> int:
         of_others = self.shared and not self.rules.prioritized and self.loaded < self.horizon.known
-        return max(super()._behind, int(of_others))
+        return max(super()._least_unread, int(of_others))
 
     # -- where some of what is at hand may be gone, or the window is another one
 
-    def load_ahead(self, entries: Iterable[LogEntry], window: int, after: int) -> None:
+    def on_lookahead_read(self, entries: Iterable[LogEntry], window: int, after: int) -> None:
         self.tail.clear()
-        super().load_ahead(entries, window, after)
+        super().on_lookahead_read(entries, window, after)
 
     def take_out(self, stored: Collection[OrderedMessage]) -> set[int]:
         self.tail.clear()
         return super().take_out(stored)
 
-    def _read_anew(self) -> None:
+    def _reload(self) -> None:
         self.tail.clear()
-        super()._read_anew()
+        super()._reload()
 
-    def vacate(self) -> None:
+    def release_ownership(self) -> None:
         self.tail.clear()
-        super().vacate()
+        super().release_ownership()
 
-    def forget_window(self) -> None:
+    def release_memory(self) -> None:
         if not self.consumers:
             self.tail.clear()
-        super().forget_window()
+        super().release_memory()

@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable
 from brokerapp.engine.dispatch.message_log import MessageLog
 
 #: Mark of a log whose messages may all have been delivered.
-OPEN = "open"
+OPEN_MARK = "open"
 
 
 def is_open(mark: str) -> bool:
     """Whether the log had consumers."""
-    return mark.startswith(OPEN)
+    return mark.startswith(OPEN_MARK)
 
 
-def suspects(mark: str, last: int, alive: Collection[str] = ()) -> int:
+def maybe_delivered_up_to(mark: str, last: int, alive: Collection[str] = ()) -> int:
     """The number up to which messages may have been delivered to who knows nothing of it any more.
 
     `last` is that of the broker's last message, `alive` the nodes (sessions) that have said what they hold.
@@ -38,16 +38,16 @@ def open_mark(log: MessageLog, me: str, holders: Iterable[str] = ()) -> str:
     hold some of it, or did when nothing more was heard of them.
     """
     if not log.shared:
-        return OPEN
+        return OPEN_MARK
     came_back = max(log.returned, default=0)
-    sessions = sorted({*holders, *(consumer.guest_of or me for consumer in log.consumers)})
-    return " ".join((OPEN, str(max(came_back, log.may_have_been_delivered)), *sessions))
+    sessions = sorted({*holders, *(consumer.owner_session or me for consumer in log.consumers)})
+    return " ".join((OPEN_MARK, str(max(came_back, log.maybe_delivered_up_to)), *sessions))
 
 
 def closing_mark(log: MessageLog) -> str:
     """The mark of a log that nobody consumes from any more."""
     if log.coming:  # what was given early has no number yet
-        return OPEN
+        return OPEN_MARK
     if log.shared or log.depth:  # of what others stored and could not tell of, the depth knows nothing
-        return str(max(log.dispatched, log.may_have_been_delivered))
+        return str(max(log.dispatched, log.maybe_delivered_up_to))
     return "0"

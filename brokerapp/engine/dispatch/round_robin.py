@@ -12,28 +12,28 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 
 #: Who may be given messages, with how many: in the order in which they come to turn.
-Able = list[tuple[Subscription, int]]
+EligibleConsumers = list[tuple[Subscription, int]]
 #: Who gets which messages, each consumer's in order.
-Given = list[tuple[Subscription, list[LogEntry]]]
+Assignments = list[tuple[Subscription, list[LogEntry]]]
 
 _by_priority: Callable[[Subscription], int] = attrgetter("priority")
 
 
-def _all_equal(_consumer: Subscription) -> int:
+def _same_priority(_consumer: Subscription) -> int:
     return 0
 
 
-def rank_by(rules: DispatchPolicy) -> Callable[[Subscription], int]:
+def highest_ranked(rules: DispatchPolicy) -> Callable[[Subscription], int]:
     """What puts some consumers before others: the highest first."""
-    return _by_priority if rules.consumer_priority else _all_equal
+    return _by_priority if rules.consumer_priority else _same_priority
 
 
-def able(consumers: Sequence[Subscription], turn: int, rules: DispatchPolicy) -> Able:
+def eligible_consumers(consumers: Sequence[Subscription], turn: int, rules: DispatchPolicy) -> EligibleConsumers:
     """Those who may be given messages, with how many: the highest priority first, in turn among equals.
 
     An exclusive consumer is alone, the first that came among those of the highest priority.
     """
-    rank = rank_by(rules)
+    rank = highest_ranked(rules)
     exclusive = [consumer for consumer in consumers if consumer.exclusive]
     if exclusive:
         only = max(exclusive, key=rank)
@@ -43,29 +43,33 @@ def able(consumers: Sequence[Subscription], turn: int, rules: DispatchPolicy) ->
     return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
 
 
-def able_by_choice(consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchPolicy) -> Able:
+def eligible_by_selectivity(
+    consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchPolicy
+) -> EligibleConsumers:
     """The same where not every consumer takes every message: who took one longest ago is next among equals.
 
     A newcomer has its turn after all who are there.
     """
     if rules.strict_order:
-        return able(consumers, turn, rules)
+        return eligible_consumers(consumers, turn, rules)
     in_turn = sorted(consumers, key=lambda consumer: consumer.took.setdefault(log, turn))
-    return able(in_turn, 0, rules)
+    return eligible_consumers(in_turn, 0, rules)
 
 
-def deal(ready: deque[LogEntry], takers: Able, rules: DispatchPolicy) -> tuple[Given, int]:
+def deal_round_robin(
+    ready: deque[LogEntry], takers: EligibleConsumers, rules: DispatchPolicy
+) -> tuple[Assignments, int]:
     """Take from what is ready as much as they may be given: who gets what, and how many turns that took."""
     if len(takers) == 1:
         consumer, room = takers[0]
-        return [(consumer, _first(ready, room))], 0
+        return [(consumer, _take(ready, room))], 0
     if rules.strict_order:
-        given = [(consumer, _first(ready, room)) for consumer, room in takers]
+        given = [(consumer, _take(ready, room)) for consumer, room in takers]
         return [(consumer, entries) for consumer, entries in given if entries], 0
     return _round_robin(ready, takers, rules)
 
 
-def _first(ready: deque[LogEntry], room: int) -> list[LogEntry]:
+def _take(ready: deque[LogEntry], room: int) -> list[LogEntry]:
     if room < len(ready):
         return [ready.popleft() for _ in range(room)]
     entries = list(ready)
@@ -73,9 +77,9 @@ def _first(ready: deque[LogEntry], room: int) -> list[LogEntry]:
     return entries
 
 
-def _round_robin(ready: deque[LogEntry], takers: Able, rules: DispatchPolicy) -> tuple[Given, int]:
+def _round_robin(ready: deque[LogEntry], takers: EligibleConsumers, rules: DispatchPolicy) -> tuple[Assignments, int]:
     """One each, again and again: those of the highest priority until they have no room, then the next."""
-    rank, waiting = rank_by(rules), len(ready)
+    rank, waiting = highest_ranked(rules), len(ready)
     given: list[tuple[Subscription, list[LogEntry], int]] = [(consumer, [], room) for consumer, room in takers]
     for _, equals in groupby(given, key=lambda each: rank(each[0])):
         hungry = [(entries, room) for _, entries, room in equals]

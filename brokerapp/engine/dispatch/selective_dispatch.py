@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_groups import MessageGroups, group_of, position_in_group
-from brokerapp.engine.dispatch.round_robin import rank_by
+from brokerapp.engine.dispatch.round_robin import highest_ranked
 from brokerapp.engine.routing.bridge_eligibility import BridgeDecision, BridgeEligibility
 from brokerapp.selectors import SelectorView
 
@@ -34,17 +34,17 @@ class SelectiveDispatch:
         rules: DispatchPolicy, place: OrderKey, turn: int, gate: BridgeRateFilter | None = None,
     ) -> None:  # fmt: skip
         self.turn = turn  #: turns that were taken so far
-        self._log, self._destination, self._groups, self._rules = log, destination, groups, rules
-        self._place, self._gate = place, gate
-        self._room = dict(able)
-        self._ranks = [deque(same) for _, same in groupby(self._room, key=rank_by(rules))]
-        self._given: dict[Subscription, list[LogEntry]] = {consumer: [] for consumer, _ in able}
+        self._log, self._destination, self._groups, self._policy = log, destination, groups, rules
+        self._order_key, self._bridge_filter = place, gate
+        self._credit = dict(able)
+        self._ranks = [deque(same) for _, same in groupby(self._credit, key=highest_ranked(rules))]
+        self._assigned: dict[Subscription, list[LogEntry]] = {consumer: [] for consumer, _ in able}
         self._after = 0
 
     @property
     def given(self) -> list[tuple[Subscription, list[LogEntry]]]:
         """Who gets which messages."""
-        return [(consumer, entries) for consumer, entries in self._given.items() if entries]
+        return [(consumer, entries) for consumer, entries in self._assigned.items() if entries]
 
     def tested(self, consumer: Subscription) -> int:
         """The place up to which nothing is left for a consumer."""
@@ -56,75 +56,75 @@ class SelectiveDispatch:
         They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
         """
         self._after, given = after, []
-        able = [consumer for consumer in self._room if self.tested(consumer) >= after]
+        able = [consumer for consumer in self._credit if self.tested(consumer) >= after]
         if able and entries:
-            new = self._after_place(entries, min(map(self.tested, able)))
+            new = self._take_after(entries, min(map(self.tested, able)))
             for position, entry in enumerate(new):
-                if not self._room:
+                if not self._credit:
                     entries.extend(new[position:])
                     break
-                (given if self._give(entry) else entries).append(entry)
-        for consumer in self._room:
+                (given if self._assign(entry) else entries).append(entry)
+        for consumer in self._credit:
             if self.tested(consumer) >= after:
                 consumer.tested[self._log] = max(upto, self.tested(consumer))
         return given
 
-    def _after_place(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
+    def _take_after(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
         """Take from the end those with a later place; in order."""
         taken = []
-        while entries and self._place(entries[-1]) > place:
+        while entries and self._order_key(entries[-1]) > place:
             taken.append(entries.pop())
         taken.reverse()
         return taken
 
-    def _give(self, entry: LogEntry) -> bool:
+    def _assign(self, entry: LogEntry) -> bool:
         group = group_of(entry) if self._groups is not None else None
-        consumer = self._taker(entry) if group is None else self._taker_of_group(entry, group)
+        consumer = self._find_consumer(entry) if group is None else self._find_group_consumer(entry, group)
         if consumer is None:
             return False
-        self._given[consumer].append(entry)
-        self._room[consumer] -= 1
-        self._took_turn(consumer, entry)
+        self._assigned[consumer].append(entry)
+        self._credit[consumer] -= 1
+        self._spend_credit(consumer, entry)
         return True
 
-    def _taker(self, entry: LogEntry) -> Subscription | None:
-        wants = self._wants(entry)
-        return next((each for rank in self._ranks for each in rank if self._asks(each, entry, wants)), None)
+    def _find_consumer(self, entry: LogEntry) -> Subscription | None:
+        wants = self._evaluation_of(entry)
+        return next((each for rank in self._ranks for each in rank if self._is_wanted(each, entry, wants)), None)
 
-    def _taker_of_group(self, entry: LogEntry, group: str) -> Subscription | None:
+    def _find_group_consumer(self, entry: LogEntry, group: str) -> Subscription | None:
         """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
-        groups, wants, position = self._groups, self._wants(entry), position_in_group(entry)
+        groups, wants, position = self._groups, self._evaluation_of(entry), position_in_group(entry)
         owner = groups.owner(group)
         if owner is not None and position != 1:
-            if owner not in self._room or not self._asks(owner, entry, wants):
+            if owner not in self._credit or not self._is_wanted(owner, entry, wants):
                 return None
             if position < 0:
                 groups.close(group)
             return owner
-        candidates = (each for rank in self._ranks for each in sorted(rank, key=groups.held_by))
-        consumer = next((each for each in candidates if self._asks(each, entry, wants)), None)
+        candidates = (each for rank in self._ranks for each in sorted(rank, key=groups.count_owned_by))
+        consumer = next((each for each in candidates if self._is_wanted(each, entry, wants)), None)
         if consumer is not None:
             groups.assign(group, consumer)
             entry.first_of_group = True
         return consumer
 
-    def _wants(self, entry: LogEntry) -> SelectorEvaluation:
-        return SelectorEvaluation(entry, self._destination, self._gate, self._rules.bridges)
+    def _evaluation_of(self, entry: LogEntry) -> SelectorEvaluation:
+        return SelectorEvaluation(entry, self._destination, self._bridge_filter, self._policy.bridges)
 
-    def _asks(self, consumer: Subscription, entry: LogEntry, wants: SelectorEvaluation) -> bool:
-        if not self._after <= self.tested(consumer) < self._place(entry):
+    def _is_wanted(self, consumer: Subscription, entry: LogEntry, wants: SelectorEvaluation) -> bool:
+        if not self._after <= self.tested(consumer) < self._order_key(entry):
             return False
         return consumer.selector is None or wants(consumer.selector)
 
-    def _took_turn(self, consumer: Subscription, entry: LogEntry) -> None:
+    def _spend_credit(self, consumer: Subscription, entry: LogEntry) -> None:
         self.turn += 1
         consumer.took[self._log] = self.turn
         rank = next(each for each in self._ranks if consumer in each)
-        if not self._room[consumer]:
-            del self._room[consumer]
+        if not self._credit[consumer]:
+            del self._credit[consumer]
             rank.remove(consumer)
-            consumer.tested[self._log] = max(self._place(entry), self.tested(consumer))
-        elif not self._rules.strict_order:
+            consumer.tested[self._log] = max(self._order_key(entry), self.tested(consumer))
+        elif not self._policy.strict_order:
             rank.remove(consumer)
             rank.append(consumer)
 
@@ -132,22 +132,22 @@ class SelectiveDispatch:
 class SelectorEvaluation:
     """Whether a selector takes one message; equal selectors are asked once. At a queue its gate decides for bridges."""
 
-    __slots__ = ("_destination", "_entry", "_gate", "_headers", "_known", "_of_bridges")
+    __slots__ = ("_bridge_filter", "_bridge_policy", "_destination", "_entry", "_headers", "_results")
 
     def __init__(
         self, entry: LogEntry, destination: Destination, gate: BridgeRateFilter | None = None,
         of_bridges: NetworkBridgeFilter | None = None,
     ) -> None:  # fmt: skip
         self._entry, self._destination = entry, destination
-        self._gate, self._of_bridges = gate, of_bridges
+        self._bridge_filter, self._bridge_policy = gate, of_bridges
         self._headers: SelectorView | None = None
-        self._known: dict[Selector | BridgeEligibility, bool] = {}
+        self._results: dict[Selector | BridgeEligibility, bool] = {}
 
     def __call__(self, selector: Selector | BridgeEligibility) -> bool:
-        known = self._known.get(selector)
+        known = self._results.get(selector)
         if known is None:
-            ask = self._crosses if isinstance(selector, BridgeEligibility) else self._matches
-            known = self._known[selector] = ask(selector)
+            ask = self._may_cross if isinstance(selector, BridgeEligibility) else self._matches
+            known = self._results[selector] = ask(selector)
         return known
 
     def _matches(self, selector: Selector) -> bool:
@@ -155,12 +155,12 @@ class SelectorEvaluation:
             self._headers = selector_headers(self._entry, self._destination)
         return selector.matches(self._headers)
 
-    def _crosses(self, crossing: BridgeEligibility) -> bool:
-        if self._gate is None:  # a topic: it is not offered again
+    def _may_cross(self, crossing: BridgeEligibility) -> bool:
+        if self._bridge_filter is None:  # a topic: it is not offered again
             found = crossing.verdict(self._entry.message.path, self)
             crossing.tally.too_far += found is BridgeDecision.TOO_FAR
             return found is BridgeDecision.CROSSES
-        return self._gate.lets(crossing, self._entry, self, self._of_bridges)
+        return self._bridge_filter.lets(crossing, self._entry, self, self._bridge_policy)
 
 
 def selector_headers(entry: LogEntry, destination: Destination) -> SelectorView:

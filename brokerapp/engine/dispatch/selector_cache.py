@@ -14,7 +14,7 @@ from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.tree import Like, SelectorNode, children
 
 #: How a consumer without a selector is kept, as in ActiveMQ.
-TAKES_ALL = "TRUE"
+MATCH_ALL = "TRUE"
 #: Selectors kept for one queue. Beyond it the queue takes everything: too many messages rather than lost ones.
 MAX_SELECTORS = 5_000
 
@@ -65,10 +65,10 @@ class SelectorCache:
         if text in entries:
             return self._used(entries, text, now_ms)
         kept = entries
-        if self.rules.single and text != TAKES_ALL:
-            kept = {each: used for each, used in entries.items() if each == TAKES_ALL}
+        if self.rules.single and text != MATCH_ALL:
+            kept = {each: used for each, used in entries.items() if each == MATCH_ALL}
         elif len(entries) >= MAX_SELECTORS:
-            kept, text = {}, TAKES_ALL
+            kept, text = {}, MATCH_ALL
         self._set(queue, {**kept, text: now_ms})
         return True
 
@@ -77,7 +77,7 @@ class SelectorCache:
         entries, text = self._by_queue.get(queue, {}), _text(selector)
         if text not in entries:
             return False
-        if self.rules.single and text == TAKES_ALL and len(entries) > 1 and None not in left:
+        if self.rules.single and text == MATCH_ALL and len(entries) > 1 and None not in left:
             return self.forget(queue, text)
         return self._used(entries, text, now_ms)
 
@@ -126,7 +126,7 @@ def has_wildcard(node: SelectorNode) -> bool:
 
 
 def _text(selector: Selector | None) -> str:
-    return TAKES_ALL if selector is None else selector.text
+    return MATCH_ALL if selector is None else selector.text
 
 
 def _compiled(entries: Iterable[str]) -> Iterator[Selector]:

@@ -12,7 +12,7 @@ def is_slow(subscription: Subscription) -> bool:
     """Whether something waits for it that it cannot be given: it holds its prefetch, or its socket is full."""
     if not subscription.started or (subscription.credit > 0 and not subscription.client.blocked):
         return False
-    return bool(subscription.pending) or any(log.ready or log.unloaded for log in subscription.logs)
+    return bool(subscription.pending) or any(log.ready or log.unloaded_count for log in subscription.logs)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
 MAX_PENDING_BYTES = 16 * 1024 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
-_TWIN = "\n"
+_DUPLICATE_SUFFIX = "\n"
 
 
 @dataclass(slots=True, eq=False)
@@ -58,13 +58,13 @@ class Subscription:
     browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
     claim: Any = None  #: the one that its client wants, until who knows all its consumers has let it be so
-    guest_of: str = ""  #: the other node (its session) whose client it is; "": it is of this node
+    owner_session: str = ""  #: the other node (its session) whose client it is; "": it is of this node
     abroad: bool = False  #: some of its logs are, or were, at home on other nodes
     told: bool = False  #: was given what topics remembered, which is in none of its logs
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
     tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
-    crossing: BridgeEligibility | None = (
+    bridge_eligibility: BridgeEligibility | None = (
         None  #: of the consumer of a bridge; where it has no name this is its selector, too
     )
     took: dict[str, int] = field(default_factory=dict)  #: log -> the turn that it took last, where it matters who does
@@ -90,24 +90,24 @@ class Subscription:
 
     # -- what waits for it that is in none of its logs
 
-    def await_turn(self, entry: LogEntry) -> None:
+    def add_pending(self, entry: LogEntry) -> None:
         """A message waits until it is ready."""
         self.pending.append(entry)
         self.pending_bytes += len(entry.message.body)
 
-    def next_pending(self) -> LogEntry:
+    def pop_oldest_pending(self) -> LogEntry:
         """The one that waits for the longest time waits no longer."""
         entry = self.pending.popleft()
         self.pending_bytes -= len(entry.message.body)
         return entry
 
-    def forget_pending(self, entry: LogEntry) -> None:
+    def remove_pending(self, entry: LogEntry) -> None:
         """One of those waits no longer."""
         self.pending.remove(entry)
         self.pending_bytes -= len(entry.message.body)
 
     @property
-    def too_much_waits(self) -> bool:
+    def is_over_pending_limit(self) -> bool:
         """Whether more waits than may."""
         return len(self.pending) > self.max_pending or self.pending_bytes > self.max_pending_bytes
 
@@ -128,10 +128,10 @@ class Subscription:
         Two copies of one message may bear one ack id (before STOMP 1.2).
         """
         while ack_id in self.unacked:
-            ack_id += _TWIN
+            ack_id += _DUPLICATE_SUFFIX
         self.unacked[ack_id] = entry
 
-    def held_as(self, ack_id: str) -> str | None:
+    def unacked_key(self, ack_id: str) -> str | None:
         """The key in `unacked` of what a client names by this ack id; None when it holds no such message."""
         if ack_id in self.unacked:
             return ack_id
@@ -140,9 +140,9 @@ class Subscription:
     @staticmethod
     def name_of(key: str) -> str:
         """The ack id by which a client names what is held under this key."""
-        return key.rstrip(_TWIN)
+        return key.rstrip(_DUPLICATE_SUFFIX)
 
-    def hold_again(self, entries: Mapping[str, LogEntry]) -> None:
+    def restore_unacked(self, entries: Mapping[str, LogEntry]) -> None:
         """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""
         later, self.unacked = self.unacked, {}
         for ack_id, entry in (*entries.items(), *later.items()):

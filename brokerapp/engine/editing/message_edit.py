@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.engine.editing.message_properties import check_name, check_text, is_own
-from brokerapp.engine.editing.operator_message import OperatorMessage, portion, weight
+from brokerapp.engine.editing.operator_message import OperatorMessage, batch_size, estimate_bytes
 from brokerapp.errors import RequestRefused
 from brokerapp.model.message import DEFAULT_PRIORITY
 
@@ -45,9 +45,9 @@ class MessageEdit:
         given = (self.persistent, self.priority, self.lives, self.body)
         return bool(self.set or self.remove) or any(each is not None for each in given)
 
-    def portion(self, most: int) -> int:
+    def batch_size(self, most: int) -> int:
         """How many messages are edited at once, at most so many: what is given comes once for each of them."""
-        return portion(most, weight(self.set, self.body or b""))
+        return batch_size(most, estimate_bytes(self.set, self.body or b""))
 
     def check(self) -> None:
         """Raise RequestRefused that names what cannot be changed so, and the rule."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from brokerapp.engine.policy.broker_headers import CLAIMED, NAMES, WROTE
+from brokerapp.engine.policy.broker_headers import CLAIMED_ROUTE, NAMES, SIGNATURE
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULE
 from brokerapp.errors import RequestRefused
 from brokerapp.selectors.values import DECIMAL_NUMBER
@@ -24,9 +24,9 @@ STANDARD = frozenset(
 #: Of those, the ones that are given, set and removed like a property.
 EDITABLE = ("correlation-id", "reply-to", "type", "content-type")
 #: What the broker writes about a message: not the application's own, so not in an edited copy.
-BROKERS_OWN = NAMES | {WROTE, CLAIMED, "scheduledJobId", "transformation-error", "sluice-path"}
+BROKER_WRITTEN = NAMES | {SIGNATURE, CLAIMED_ROUTE, "scheduledJobId", "transformation-error", "sluice-path"}
 #: What only the broker says of who sent a message and how it was delivered: it stays, and nobody sets it.
-NOT_SET = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
+BROKER_ONLY = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
 #: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.
 TYPES: dict[str, re.Pattern[str]] = {
     "text": re.compile(r"(?s).*"),
@@ -39,10 +39,10 @@ MAX_TEXT = 10_000
 
 def is_own(name: str) -> bool:
     """Whether a header is the application's own, so that an edited copy has it too."""
-    return name in EDITABLE or not (name in STANDARD or name in BROKERS_OWN)
+    return name in EDITABLE or not (name in STANDARD or name in BROKER_WRITTEN)
 
 
-def typed(name: str, kind: str, value: str) -> str:
+def check_type(name: str, kind: str, value: str) -> str:
     """The value, which is of this type. Raises RequestRefused."""
     if not TYPES.get(kind, TYPES["text"]).fullmatch(value):
         raise RequestRefused(f"property {name!r}: {value[:40]!r} is no {kind}")
@@ -54,7 +54,7 @@ def type_of(value: str) -> str:
     return next(kind for kind in ("number", "boolean", "text") if TYPES[kind].fullmatch(value))
 
 
-def check(given: Mapping[str, str], may_wait: bool = False) -> None:
+def check_properties(given: Mapping[str, str], may_wait: bool = False) -> None:
     """Raise RequestRefused for properties that nobody gives. `may_wait`: those that ask for a delay are among them."""
     for name, value in given.items():
         if not (may_wait and name in SCHEDULE):
@@ -73,9 +73,9 @@ def check_name(name: str) -> None:
         raise RequestRefused(
             f"{name!r} is no property, and none of the headers that can be given: {', '.join(EDITABLE)}"
         )
-    if name in BROKERS_OWN:
+    if name in BROKER_WRITTEN:
         raise RequestRefused(f"{name!r} is written by the broker: nobody else gives it")
-    if name in NOT_SET:
+    if name in BROKER_ONLY:
         raise RequestRefused(f"{name!r} is for the broker to say")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from brokerapp.engine.policy.broker_headers import signed
+from brokerapp.engine.policy.broker_headers import with_broker_headers
 from brokerapp.errors import TooLarge
 from brokerapp.model.commands import SendCommand
 from brokerapp.model.message import DEFAULT_PRIORITY, escape
@@ -45,7 +45,11 @@ class OperatorMessage:
 
     def send(self, more: Mapping[str, str]) -> SendCommand:
         """What a client would ask, with more properties, which the broker writes."""
-        headers = {name: value for name, value in {**self.properties, **signed({}, more)}.items() if value is not None}
+        headers = {
+            name: value
+            for name, value in {**self.properties, **with_broker_headers({}, more)}.items()
+            if value is not None
+        }
         lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
         return SendCommand(
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
@@ -60,11 +64,11 @@ def check_size(body: bytes) -> bytes:
     return body
 
 
-def weight(properties: Mapping[str, str], body: bytes) -> int:
+def estimate_bytes(properties: Mapping[str, str], body: bytes) -> int:
     """About how many bytes this is in each message."""
     return len(body) + sum(len(name) + len(value) for name, value in properties.items())
 
 
-def portion(most: int, weight: int) -> int:
+def batch_size(most: int, weight: int) -> int:
     """How many messages of so many bytes go at once, at most so many: all wait while the store takes them in."""
     return max(1, min(most, BYTES_AT_ONCE // max(1, weight)))

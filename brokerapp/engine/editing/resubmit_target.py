@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokerapp.engine.policy.broker_headers import CAUSE, brokers_word
+from brokerapp.engine.policy.broker_headers import CAUSE, broker_headers
 from brokerapp.model.destination import Destination
 
 
-def came_from(origin: str | None) -> Destination | None:
+def origin_destination(origin: str | None) -> Destination | None:
     """Where a message that is resubmitted goes; None: it does not say, or that was temporary.
 
     Raises InvalidDestination.
@@ -23,9 +23,9 @@ def came_from(origin: str | None) -> Destination | None:
     return None if found.is_temporary else found
 
 
-def home_of(headers: Mapping[str, str], origin: str | None, here: Destination) -> Destination:
+def edit_target(headers: Mapping[str, str], origin: str | None, here: Destination) -> Destination:
     """Where a message that is edited goes: a dead letter to where it failed, any other to where it is.
 
     Raises InvalidDestination.
     """
-    return Destination.parse(origin) if origin and CAUSE in brokers_word(headers) else here
+    return Destination.parse(origin) if origin and CAUSE in broker_headers(headers) else here

@@ -16,12 +16,12 @@ _TOPICS = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.TEMP_TOPIC}://", RE
 
 
 @lru_cache(maxsize=16384)
-def native(stomp: str) -> str:
+def native_form(stomp: str) -> str:
     """`/queue/N` as `queue://N`."""
     return str(Destination.parse(stomp))
 
 
-def entry_of(log: str, stored: StoredLogEntry) -> LogEntry:
+def log_entry_of(log: str, stored: StoredLogEntry) -> LogEntry:
     """What the store holds, as the log's entry."""
     message = stored.message
     return LogEntry(
@@ -41,6 +41,6 @@ def partition(entries: list[LogEntry], wanted: Callable[[LogEntry], bool]) -> tu
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
 
 
-def from_log(entry: LogEntry) -> bool:
+def is_from_log(entry: LogEntry) -> bool:
     """Whether an entry came from a message log of this broker (else straight from a topic, or from another broker)."""
     return not entry.log.startswith(_TOPICS)

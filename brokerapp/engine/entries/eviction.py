@@ -31,15 +31,15 @@ def evict(pending: deque[LogEntry], eviction: MessageEviction, now_ms: int) -> l
     if len(pending) >= eviction.evict_expired_messages_high_watermark:
         expired = [each for each in pending if 0 < each.message.expires <= now_ms]
         if expired:
-            return _taken(pending, expired)
+            return _remove(pending, expired)
     if eviction.kind == "lowestPriority":
-        return _taken(pending, [min(pending, key=lambda each: each.message.priority)])
-    if eviction.kind == "uniqueProperty" and (followed := _followed(pending, eviction.property_name)):
-        return _taken(pending, followed)
+        return _remove(pending, [min(pending, key=lambda each: each.message.priority)])
+    if eviction.kind == "uniqueProperty" and (followed := _superseded(pending, eviction.property_name)):
+        return _remove(pending, followed)
     return [pending.popleft()]
 
 
-def _followed(pending: deque[LogEntry], property_name: str) -> list[LogEntry]:
+def _superseded(pending: deque[LogEntry], property_name: str) -> list[LogEntry]:
     """Those that a later one with the same value of the property replaces."""
     latest: dict[str, LogEntry] = {}
     followed = []
@@ -53,7 +53,7 @@ def _followed(pending: deque[LogEntry], property_name: str) -> list[LogEntry]:
     return followed
 
 
-def _taken(pending: deque[LogEntry], gone: list[LogEntry]) -> list[LogEntry]:
+def _remove(pending: deque[LogEntry], gone: list[LogEntry]) -> list[LogEntry]:
     numbers = set(map(id, gone))
     kept = [each for each in pending if id(each) not in numbers]
     pending.clear()

@@ -30,6 +30,6 @@ class LogEntry:
     shown: str = ""  #: what its destination header says, STOMP form, when not the log's
     deliveries: int = 0  #: times it was handed to a consumer before
     first_of_group: bool = False  #: the first of its message group for the consumer it is given to
-    hasty: bool = False  #: settled while it was COMING
+    acked_before_commit: bool = False  #: settled while it was COMING
     #: The node (its session) that stored it and is likely to have it in memory, until it is given out.
-    kept_at: str = ""
+    cached_at: str = ""

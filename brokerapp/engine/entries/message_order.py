@@ -13,7 +13,7 @@ from typing import Protocol
 from brokerapp.model.message import Message
 
 #: More numbers than a broker gives out; ten times as many are still exact as the scores of a sorted set.
-SPAN = 1 << 49
+PRIORITY_SPAN = 1 << 49
 HIGHEST_PRIORITY = 9
 
 
@@ -26,14 +26,14 @@ class OrderedMessage(Protocol):
 
 OrderKey = Callable[[OrderedMessage], int]
 
-by_number: OrderKey = attrgetter("seq")
+seq_order: OrderKey = attrgetter("seq")
 
 
-def by_urgency(entry: OrderedMessage) -> int:
+def priority_order(entry: OrderedMessage) -> int:
     """The most urgent first, equals as they came."""
-    return (HIGHEST_PRIORITY - entry.message.priority) * SPAN + entry.seq
+    return (HIGHEST_PRIORITY - entry.message.priority) * PRIORITY_SPAN + entry.seq
 
 
-def place_in(prioritized: bool) -> OrderKey:
+def order_key_for(prioritized: bool) -> OrderKey:
     """What orders a log."""
-    return by_urgency if prioritized else by_number
+    return priority_order if prioritized else seq_order

@@ -29,19 +29,19 @@ class ReadHorizon:
         """Whether it can neither have been read nor counted."""
         return number > self.known and number > self.begun
 
-    def saw(self, number: int) -> None:
+    def note_seq(self, number: int) -> None:
         """This one is known."""
         if number > self.known:
             self.known = number
 
-    def saw_all(self, numbers: Iterable[int]) -> None:
+    def note_seqs(self, numbers: Iterable[int]) -> None:
         """These are."""
-        self.saw(max(numbers, default=0))
+        self.note_seq(max(numbers, default=0))
 
     def came(self, count: int, upto: int, *, reading: bool) -> None:
         """So many came, with numbers up to this one, perhaps while a page is being read."""
         if upto < UNKNOWN_SEQ:
-            self.saw(upto)
+            self.note_seq(upto)
         if reading:
             self.fresh, self.upto = self.fresh + count, max(self.upto, upto)
 

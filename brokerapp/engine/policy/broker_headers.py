@@ -21,32 +21,49 @@ FAILURE = (CAUSE, "dlqDeliveryCount", "dlqConsumer", FAILED_AT)
 ROUTE = "dlqRoute"
 #: Places where it was by the word of whoever sent it, which the broker's own ROUTE would else have replaced. A claim:
 #: nobody believes it, but what is masked there stays masked.
-CLAIMED = "dlqClaimedRoute"
+CLAIMED_ROUTE = "dlqClaimedRoute"
 #: How often a message was sent again, by whom and when (milliseconds since the epoch); and of which message, which has
 #: another id, an edited one was made.
-COUNT, ACTOR, TIME, EDITED_FROM = "resubmitCount", "resubmittedBy", "resubmittedTime", "resubmittedFrom"
+RESUBMIT_COUNT, RESUBMITTED_BY, RESUBMITTED_TIME, RESUBMITTED_FROM = (
+    "resubmitCount",
+    "resubmittedBy",
+    "resubmittedTime",
+    "resubmittedFrom",
+)
 #: Of a resubmitted message: why it had failed, and when it failed first (milliseconds since the epoch). A failure for
 #: the same cause after that is not a new one.
 EARLIER_CAUSE, FIRST_FAILED_AT = "resubmittedCause", "dlqFirstTime"
 #: The operator who sent it as a test.
 SENT_BY = "sentBy"
 #: What a dead letter had: when it would have expired, milliseconds since the epoch, and that it was not persistent.
-LIVED_UNTIL, MODE = "originalExpiration", "originalDeliveryMode"
+ORIGINAL_EXPIRATION, ORIGINAL_DELIVERY_MODE = "originalExpiration", "originalDeliveryMode"
 #: The names of all these that the broker answers for.
-NAMES = frozenset({
-    *FAILURE, ROUTE, COUNT, ACTOR, TIME, EDITED_FROM, EARLIER_CAUSE, FIRST_FAILED_AT, SENT_BY, LIVED_UNTIL, MODE,
-})  # fmt: skip
+NAMES = frozenset(
+    {
+        *FAILURE,
+        ROUTE,
+        RESUBMIT_COUNT,
+        RESUBMITTED_BY,
+        RESUBMITTED_TIME,
+        RESUBMITTED_FROM,
+        EARLIER_CAUSE,
+        FIRST_FAILED_AT,
+        SENT_BY,
+        ORIGINAL_EXPIRATION,
+        ORIGINAL_DELIVERY_MODE,
+    }
+)
 #: The header with the names, by comma, of those that the broker wrote.
-WROTE = "sluice-wrote"
+SIGNATURE = "sluice-wrote"
 
 
-def brokers_word(headers: Mapping[str, str]) -> dict[str, str]:
+def broker_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Of a message's headers, those of NAMES that the broker wrote.
 
     What it stored before it signed has no WROTE, and an ORIGIN, which then was the broker's own, too.
     """
     before_it_signed = NAMES if ORIGIN in headers else ()
-    wrote = headers[WROTE].split(",") if WROTE in headers else before_it_signed
+    wrote = headers[SIGNATURE].split(",") if SIGNATURE in headers else before_it_signed
     return {name: headers[name] for name in wrote if name in NAMES and name in headers}
 
 
@@ -55,15 +72,15 @@ def failure_history(headers: Mapping[str, str]) -> dict[str, str | None]:
 
     None for those that it does not get: it is not a dead letter.
     """
-    word = brokers_word(headers)
+    word = broker_headers(headers)
     cause = word.get(CAUSE)
     first = word.get(FIRST_FAILED_AT) if cause == word.get(EARLIER_CAUSE) else None
     return {EARLIER_CAUSE: cause, FIRST_FAILED_AT: first or word.get(FAILED_AT)}
 
 
-def signed(before: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str | None]:
+def with_broker_headers(before: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str | None]:
     """What the broker changes of a message's headers (None: taken away), with what says that it was the broker."""
-    kept = brokers_word(before).keys() - changed.keys()
+    kept = broker_headers(before).keys() - changed.keys()
     names = kept | {name for name, value in changed.items() if name in NAMES and value is not None}
     none = None if NAMES.isdisjoint(before) else ""  # what a client said of itself must not pass for unsigned
-    return {**changed, WROTE: ",".join(sorted(names)) or none}
+    return {**changed, SIGNATURE: ",".join(sorted(names)) or none}

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from brokerapp.engine.policy.broker_headers import (
     CAUSE,
-    CLAIMED,
+    CLAIMED_ROUTE,
     FAILED_AT,
-    LIVED_UNTIL,
-    MODE,
     ORIGIN,
+    ORIGINAL_DELIVERY_MODE,
+    ORIGINAL_EXPIRATION,
     ROUTE,
-    brokers_word,
-    signed,
+    broker_headers,
+    with_broker_headers,
 )
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import MAX_NAME, Destination
@@ -25,7 +25,7 @@ from brokerapp.model.settings import DiscardingSettings
 
 DEFAULT_STRATEGY = DeadLetterStrategy()
 #: Places kept of a route, the last ones: a message may die, and be tried again or moved, for ever.
-MAX_PLACES = 32
+MAX_ROUTE_LENGTH = 32
 #: Digits that stand for the rest of a name that is too long.
 _DIGITS = 32
 
@@ -108,41 +108,41 @@ def dead_letter(message: Message, death: DeadLetterInfo, strategy: DeadLetterStr
         "dlqDeliveryCount": str(death.deliveries),
         "dlqConsumer": death.consumer or None,
         FAILED_AT: str(death.time_ms),
-        **way_from(message, death.sent_to, death.source),
+        **route_headers(message, death.sent_to, death.source),
     }
     if message.expires:
-        changed[LIVED_UNTIL] = str(message.expires)
+        changed[ORIGINAL_EXPIRATION] = str(message.expires)
     if not message.persistent:
-        changed[MODE] = "NON_PERSISTENT"
+        changed[ORIGINAL_DELIVERY_MODE] = "NON_PERSISTENT"
     return message.with_headers(
-        signed(message.headers, changed), expires=expires, persistent=True, deliveries=0, damaged=False
+        with_broker_headers(message.headers, changed), expires=expires, persistent=True, deliveries=0, is_damaged=False
     )
 
 
-def way_from(message: Message, sent_to: str, place: Destination) -> dict[str, str]:
+def route_headers(message: Message, sent_to: str, place: Destination) -> dict[str, str]:
     """What headers say of the way of a message that leaves this place: where it was sent and where it lay, in order.
 
     `sent_to` is where it was sent to come here, STOMP form; "" when that was here. When there are too many, each is
     named once, where it was last: whoever asks where the message ever was finds all the same. Places that it names and
     the broker did not write stay, as claims.
     """
-    places = _places(brokers_word(message.headers).get(ROUTE))
+    places = _places(broker_headers(message.headers).get(ROUTE))
     if sent_to and sent_to not in places[-1:]:
         places.append(sent_to)
     places.append(place.stomp)
-    if len(places) > MAX_PLACES:
-        places = list(dict.fromkeys(reversed(places)))[MAX_PLACES - 1 :: -1]
+    if len(places) > MAX_ROUTE_LENGTH:
+        places = list(dict.fromkeys(reversed(places)))[MAX_ROUTE_LENGTH - 1 :: -1]
     way = {ROUTE: ",".join(places)}
     if claimed := _claimed(message.headers, places):
-        way[CLAIMED] = ",".join(claimed)
+        way[CLAIMED_ROUTE] = ",".join(claimed)
     return way
 
 
 def _claimed(headers: Mapping[str, str], places: list[str]) -> list[str]:
     """Where a message says to have been, each place once: as many as came with it; and where another broker had it."""
-    route = None if ROUTE in brokers_word(headers) else headers.get(ROUTE)
+    route = None if ROUTE in broker_headers(headers) else headers.get(ROUTE)
     there = [each for each in _places(headers.get(ORIGIN)) if each not in places]
-    return list(dict.fromkeys([*_places(headers.get(CLAIMED)), *_places(route), *there]))
+    return list(dict.fromkeys([*_places(headers.get(CLAIMED_ROUTE)), *_places(route), *there]))
 
 
 def _places(text: str | None) -> list[str]:

@@ -46,17 +46,17 @@ class DestinationUsage:
     producers: int = 0  #: connections that sent to it
 
     @property
-    def is_none(self) -> bool:
+    def is_unused(self) -> bool:
         """Whether nobody does."""
         return not (self.consumers or self.messages or self.producers)
 
 
-def ends_when_idle(origin: DestinationOrigin, use: DestinationUsage, idle_ms: int, limit_ms: int) -> bool:
+def should_delete_when_idle(origin: DestinationOrigin, use: DestinationUsage, idle_ms: int, limit_ms: int) -> bool:
     """Whether a destination that nobody used for so long goes; with a limit of 0 none does."""
-    return origin is DestinationOrigin.AUTO and limit_ms > 0 and use.is_none and idle_ms >= limit_ms
+    return origin is DestinationOrigin.AUTO and limit_ms > 0 and use.is_unused and idle_ms >= limit_ms
 
 
-def ends_at_restart(origin: DestinationOrigin, messages: int, *, is_subscription: bool = False) -> bool:
+def should_delete_at_restart(origin: DestinationOrigin, messages: int, *, is_subscription: bool = False) -> bool:
     """Whether a broker that starts and finds so many messages removes the destination.
 
     A queue that gets copies of what is sent elsewhere (of a virtual topic, of an address) is what somebody subscribed
@@ -65,17 +65,17 @@ def ends_at_restart(origin: DestinationOrigin, messages: int, *, is_subscription
     return origin is DestinationOrigin.AUTO and not messages and not is_subscription
 
 
-def is_kept_over_restarts(origin: DestinationOrigin, window_ms: int) -> bool:
+def survives_restart(origin: DestinationOrigin, window_ms: int) -> bool:
     """Whether its home broker has it again after a restart: a temporary one if its client may reconnect."""
     return origin is not DestinationOrigin.TEMPORARY or window_ms > 0
 
 
-def grace_ms(ending: ConnectionEnd, window_ms: int) -> int:
+def reconnect_grace_ms(ending: ConnectionEnd, window_ms: int) -> int:
     """How long temporary destinations are there after their connection ended so; 0: they go with it."""
     return 0 if ending is ConnectionEnd.LEFT else window_ms
 
 
-def window_ms(asked: str | None, usual_ms: int) -> int:
+def reconnect_window_ms(asked: str | None, usual_ms: int) -> int:
     """How long a client that may reconnect has time to, of what its CONNECT says; 0: it may not.
 
     `true` asks for the usual time, a number for so many milliseconds. Raises ProtocolError.

@@ -10,7 +10,7 @@ from brokerapp.model.definitions import VM_CURSOR, PolicyEntry
 WARNING_INTERVAL_MS = 30_000
 
 
-def patience_ms(policy: PolicyEntry | None, fails: bool, fails_after_ms: int) -> int | None:
+def send_timeout_ms(policy: PolicyEntry | None, fails: bool, fails_after_ms: int) -> int | None:
     """How long such a send waits for room: 0, it is refused at once; None, as long as it takes.
 
     A policy that says something about it counts before the whole broker's `sendFailIfNoSpace` and
@@ -35,7 +35,7 @@ class ByteLimit(NamedTuple):
 NO_LIMIT = ByteLimit(0, "")
 
 
-def bound_of(policy: PolicyEntry | None) -> ByteLimit:
+def store_limit_of(policy: PolicyEntry | None) -> ByteLimit:
     """What a queue or a named subscription may hold in the store.
 
     As in ActiveMQ, `memoryLimit` bounds a queue only where that is to hold its messages in memory (`vmQueueCursor`),
@@ -44,12 +44,12 @@ def bound_of(policy: PolicyEntry | None) -> ByteLimit:
     if policy is None:
         return NO_LIMIT
     bounds = [ByteLimit(policy.store_limit, "storeLimit")] if policy.store_limit else []
-    if policy.queue_cursor == VM_CURSOR and (memory := topic_bound_of(policy)).bytes:
+    if policy.queue_cursor == VM_CURSOR and (memory := memory_limit_of(policy)).bytes:
         bounds.append(memory)
     return min(bounds, default=NO_LIMIT)
 
 
-def topic_bound_of(policy: PolicyEntry | None) -> ByteLimit:
+def memory_limit_of(policy: PolicyEntry | None) -> ByteLimit:
     """What may wait for a subscriber of a topic before its producers do."""
     if policy is None or policy.producer_flow_control is False or not policy.memory_limit:
         return NO_LIMIT

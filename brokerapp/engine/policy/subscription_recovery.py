@@ -43,11 +43,11 @@ class RetainedMessage:
 class RetainedMessages:
     """What one topic remembers."""
 
-    __slots__ = ("bytes", "knows_retained", "recent", "retained")
+    __slots__ = ("bytes", "is_retained_known", "recent", "retained")
 
     def __init__(self) -> None:
         self.retained: RetainedMessage | None = None
-        self.knows_retained = False  #: what is retained, if anything, is known: what others remember of it is older
+        self.is_retained_known = False  #: what is retained, if anything, is known: what others remember of it is older
         self.recent: deque[RetainedMessage] = deque()
         self.bytes = 0
 
@@ -66,8 +66,8 @@ class RetainedMessages:
         among them by when it was published. Of what is known to both its word counts: by ages as of two moments
         neighbours would change places.
         """
-        if retained is not None and not self.knows_retained:
-            self.knows_retained = True
+        if retained is not None and not self.is_retained_known:
+            self.is_retained_known = True
             self.retained = retained
             self.bytes += retained.size
         told = {each.message.id: each for each in recent}
@@ -77,7 +77,7 @@ class RetainedMessages:
         self.recent = deque(everything)
 
     def _retain(self, message: Message, copy: RoutedCopy, now_ms: int) -> None:
-        self.knows_retained = True
+        self.is_retained_known = True
         if self.retained is not None:
             self.bytes -= self.retained.size
             self.retained = None
@@ -87,7 +87,7 @@ class RetainedMessages:
 
     def trim(self, policy: RecoveryPolicy | None, now_ms: int) -> None:
         """Forget what the policy does not keep any more."""
-        is_too_much = _TOO_MUCH[policy.kind] if policy is not None else _anything
+        is_too_much = _EXCEEDS[policy.kind] if policy is not None else _always_exceeds
         while self.recent and (self.bytes > MAX_BYTES or is_too_much(self, policy, now_ms)):
             self.bytes -= self.recent.popleft().size
 
@@ -98,13 +98,13 @@ class RetainedMessages:
         return [each for each in found if not 0 < each.message.expires <= now_ms]
 
 
-def _anything(_memory: RetainedMessages, _policy: RecoveryPolicy | None, _now_ms: int) -> bool:
+def _always_exceeds(_memory: RetainedMessages, _policy: RecoveryPolicy | None, _now_ms: int) -> bool:
     return True
 
 
 #: Kind of policy -> whether its oldest message is one too many.
-_TOO_MUCH: dict[str, Callable[[RetainedMessages, RecoveryPolicy, int], bool]] = {
-    "none": _anything,
+_EXCEEDS: dict[str, Callable[[RetainedMessages, RecoveryPolicy, int], bool]] = {
+    "none": _always_exceeds,
     "lastImage": lambda memory, _policy, _now_ms: len(memory.recent) > 1,
     "fixedCount": lambda memory, policy, _now_ms: len(memory.recent) > (policy.maximum_size or DEFAULT_COUNT),
     "fixedSized": lambda memory, policy, _now_ms: memory.bytes > (policy.maximum_size or DEFAULT_BYTES),

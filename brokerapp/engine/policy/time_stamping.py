@@ -8,7 +8,7 @@ from __future__ import annotations
 from brokerapp.model.settings import TimestampSettings
 
 
-def stamped(rules: TimestampSettings, timestamp: int | None, expires: int, now: int) -> tuple[int, int]:
+def apply_timestamps(rules: TimestampSettings, timestamp: int | None, expires: int, now: int) -> tuple[int, int]:
     """The timestamp and the expiry (0: never) of a message that a client sent with these; milliseconds."""
     lives = expires - (now if timestamp is None else timestamp) if expires else rules.zero_expiration_override
     if rules.ttl_ceiling:

@@ -90,7 +90,7 @@ class Bindings:
         first = self._turns.get(address, 0) % len(sharing)
         return sharing[first:] + sharing[:first]
 
-    def took_turn(self, address: str) -> None:
+    def advance_turn(self, address: str) -> None:
         """A message went to the first of those that share an address."""
         self._turns[address] = self._turns.get(address, 0) + 1
 

@@ -11,7 +11,7 @@ from brokerapp.model.broker_path import UNLIMITED, Path
 from brokerapp.selectors import Selector
 
 #: Whether a selector takes the message that is asked about.
-Asks = Callable[[Selector], bool]
+SelectorTest = Callable[[Selector], bool]
 
 
 class BridgeDecision(StrEnum):
@@ -26,7 +26,7 @@ class BridgeDecision(StrEnum):
     TOO_FAST = "as many as may cross in this span of time have done so (rateLimit)"
 
 
-def _stays() -> BridgeDecision:
+def _came_from_there() -> BridgeDecision:
     return BridgeDecision.CAME_FROM_THERE
 
 
@@ -65,7 +65,7 @@ class BridgeEligibility:
         """The selector's."""
         return self.selector.text if self.selector is not None else None
 
-    def leaves_alone(self, name: str) -> bool:
+    def excludes(self, name: str) -> bool:
         """Whether nothing of a destination may cross, being excluded from the pattern that is consumed."""
         return any(matches(each, name) for each in self.excepted)
 
@@ -73,7 +73,9 @@ class BridgeEligibility:
         """Whether this is a former one, perhaps for other consumers, at other places: a bridge tells of them so."""
         return (self.to, self.message_ttl, self.text) == (former.to, former.message_ttl, former.text)
 
-    def verdict(self, path: Path, asks: Asks, returning: Callable[[], BridgeDecision] = _stays) -> BridgeDecision:
+    def verdict(
+        self, path: Path, asks: SelectorTest, returning: Callable[[], BridgeDecision] = _came_from_there
+    ) -> BridgeDecision:
         """What becomes of a message that crossed this path; `returning` says so of one that came from there."""
         if self.to in path:
             if (found := returning()) is not BridgeDecision.CROSSES:

@@ -18,7 +18,7 @@ from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, QUALIFIER, SEPARA
 #: What the option of a connector is called.
 OPTION = "virtualTopicConsumerWildcards"
 #: Names whose mapping is remembered, when the connector does not say: names come from clients.
-DEFAULT_REMEMBERED = 10_000
+DEFAULT_CACHE_SIZE = 10_000
 _SELECTOR_AWARE = "selectorAware"
 
 
@@ -55,7 +55,7 @@ class MappedQueue:
 class ConsumerMappings:
     """The mappings of one connector, in the order they are written: the first that matches counts."""
 
-    def __init__(self, mappings: tuple[ConsumerQueueMapping, ...], remembered: int = DEFAULT_REMEMBERED) -> None:
+    def __init__(self, mappings: tuple[ConsumerQueueMapping, ...], remembered: int = DEFAULT_CACHE_SIZE) -> None:
         self.mappings = mappings
         self.mapped = lru_cache(maxsize=max(0, remembered))(self._mapped)  #: of a queue's name, None: it stays
 
@@ -124,11 +124,11 @@ def _overlaps(mappings: list[ConsumerQueueMapping]) -> Iterator[str]:
     """Sentences about mappings of which an earlier one takes some names away."""
     for position, later in enumerate(mappings):
         for earlier in mappings[:position]:
-            if _meet(earlier.filter.split(SEPARATOR), later.filter.split(SEPARATOR)):
+            if _overlap(earlier.filter.split(SEPARATOR), later.filter.split(SEPARATOR)):
                 yield f"{earlier.filter!r} and {later.filter!r} overlap: the first, {earlier.filter!r}, counts"
 
 
-def _meet(one: list[str], other: list[str]) -> bool:
+def _overlap(one: list[str], other: list[str]) -> bool:
     for left, right in zip(one, other, strict=False):
         if ANY_REST in (left, right):
             return True

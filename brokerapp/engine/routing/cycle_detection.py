@@ -21,7 +21,7 @@ _REACH = 16
 ForwardNode = CompositeDestination | Destination
 
 
-def find_loop(definitions: Definitions) -> list[Destination] | None:
+def find_cycle(definitions: Definitions) -> list[Destination] | None:
     """The destinations of one loop, the first again at the end; None when there is no loop."""
     ways = _ForwardGraph(definitions)
     finished: set[ForwardNode] = set()
@@ -33,18 +33,18 @@ def find_loop(definitions: Definitions) -> list[Destination] | None:
                 finished.add(path.pop())
                 branches.pop()
             elif following in path:
-                return [_place(each) for each in (*path[path.index(following) :], following)]
-            elif following not in finished and not _lost(path):
+                return [_destination_of(each) for each in (*path[path.index(following) :], following)]
+            elif following not in finished and not _is_endless(path):
                 path.append(following)
                 branches.append(ways.after(following))
     return None
 
 
-def _lost(path: list[ForwardNode]) -> bool:
+def _is_endless(path: list[ForwardNode]) -> bool:
     return len(path) > _REACH and not any(isinstance(each, CompositeDestination) for each in path[-_REACH:])
 
 
-def _place(step: ForwardNode) -> Destination:
+def _destination_of(step: ForwardNode) -> Destination:
     return step.destination if isinstance(step, CompositeDestination) else step
 
 

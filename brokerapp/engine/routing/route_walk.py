@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerapp.engine.routing.bindings import Binding
-from brokerapp.engine.routing.routing_table import MAX_REMEMBERED, RoutingTable
+from brokerapp.engine.routing.routing_table import MAX_CACHED, RoutingTable
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import CompositeDestination, VirtualTopic
 from brokerapp.model.destination import QUALIFIER, Destination, DestinationKind
@@ -74,13 +74,13 @@ def route(
     walk = _RouteWalk(message.headers, message.body, topology, sender, crossed=bool(message.path) and not is_moved)
     result = walk.walk(destination, sent_to)
     if not result.depends_on_message:
-        if len(topology.plans) >= MAX_REMEMBERED:
+        if len(topology.plans) >= MAX_CACHED:
             topology.plans.clear()
         topology.plans[key] = result
     return result
 
 
-def without(found: Route, held: Collection[str]) -> Route:
+def exclude_bound(found: Route, held: Collection[str]) -> Route:
     """The route of a message of a topic of which these queues, by their full names, hold a copy elsewhere."""
     bound = [each for each in found.bound if each not in held]
     if len(bound) == len(found.bound):
@@ -94,7 +94,7 @@ def _as_bound(copy: RoutedCopy) -> str:
     return f"{copy.original.name}{QUALIFIER}{copy.destination.name}" if copy.original is not None else ""
 
 
-def telling(message: Message, found: Route, before: tuple[str, ...] = ()) -> Message:
+def annotate_bound(message: Message, found: Route, before: tuple[str, ...] = ()) -> Message:
     """The message, which says to other brokers which bound queues hold a copy of it: these by its route, and those by
     ways before.
     """
@@ -102,23 +102,23 @@ def telling(message: Message, found: Route, before: tuple[str, ...] = ()) -> Mes
     return message if held == message.held else replace(message, held=held)
 
 
-def sparing(found: Route, logs: Collection[Destination]) -> Route:
+def exclude_logs(found: Route, logs: Collection[Destination]) -> Route:
     """The route of a message that these are not to keep."""
     queues = [each for each in found.queues if each.destination not in logs]
     return found if len(queues) == len(found.queues) else replace(found, queues=queues, groups=None)
 
 
-def explain(
+def explain_route(
     headers: Mapping[str, str], destination: Destination, topology: RoutingTable, body: bytes = b""
 ) -> tuple[Route, list[RouteHop]]:
     """The same route with every hop that was considered, for a message with these headers and this body."""
-    route, hops, problem = examine(headers, destination, topology, body)
+    route, hops, problem = trace_route(headers, destination, topology, body)
     if problem:
         raise RequestRefused(problem)
     return route, hops
 
 
-def examine(
+def trace_route(
     headers: Mapping[str, str], destination: Destination, topology: RoutingTable, body: bytes = b""
 ) -> tuple[Route, list[RouteHop], str]:
     """The same as far as it goes, and what ended it too early: "" when nothing did."""
@@ -145,7 +145,7 @@ class _RouteWalk:
         crossed: bool = False,
     ) -> None:
         self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
-        self._crossed = crossed  # a bridge brought it
+        self._came_by_bridge = crossed  # a bridge brought it
         self.body = XmlBody(body, headers)
         self.route = Route()
         self._reached: dict[Destination, RoutedCopy] = {}  # queues and named subscriptions, and what they get
@@ -166,7 +166,7 @@ class _RouteWalk:
         if self._visits > MAX_VISITS:
             raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
         if copy.destination.address is not None:  # that queue and no other, whatever is defined
-            self._arrive(RoutedCopy(copy.destination, copy.original, copy.destination))
+            self._add_queue(RoutedCopy(copy.destination, copy.original, copy.destination))
             return
         definitions = self.topology.virtual_destinations_for(copy.destination)
         if not definitions:
@@ -180,15 +180,15 @@ class _RouteWalk:
     def _reach(self, copy: RoutedCopy, depth: int) -> None:
         """The copy arrives; a queue stores the message once, as it comes first, a topic's subscribers get each copy."""
         if not copy.destination.is_queue:
-            self._bound(copy, depth)
+            self._copy_to_bound(copy, depth)
             self.route.topics.append(copy)
             if copy.destination.kind is DestinationKind.TOPIC:
-                self._keep(copy, depth)
+                self._copy_to_subscriptions(copy, depth)
             return
-        self._mirror(copy, depth)
-        self._arrive(self._shared(copy, depth))
+        self._copy_to_mirror(copy, depth)
+        self._add_queue(self._pick_anycast(copy, depth))
 
-    def _arrive(self, copy: RoutedCopy) -> None:
+    def _add_queue(self, copy: RoutedCopy) -> None:
         if copy.destination not in self._reached:
             self._reached[copy.destination] = copy
             self.route.queues.append(copy)
@@ -197,27 +197,27 @@ class _RouteWalk:
         elif not self._dropping:  # who comes another way insists
             self.route.dropping.discard(self._reached[copy.destination])
 
-    def _bound(self, copy: RoutedCopy, depth: int) -> None:
+    def _copy_to_bound(self, copy: RoutedCopy, depth: int) -> None:
         """A copy for each queue that is bound to the topic, and does not get one from a virtual topic."""
         topic = copy.destination
         for binding in self.topology.bindings.at_topic(topic.name):
             if self.topology.copies_to(topic, binding.queue):
                 continue
             queue = Destination.queue(binding.queue)
-            wanted = self._passes(binding, topic)
-            self._note(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth, original=None)
+            wanted = self._matches_binding(binding, topic)
+            self._add_hop(topic, binding.id, queue, selector=binding.filter, outcome=wanted, depth=depth, original=None)
             if wanted is True:
                 self.route.bound.append(binding.id)
                 self._visit(RoutedCopy(queue, topic), depth + 1)
 
-    def _passes(self, binding: Binding | None, topic: Destination) -> bool | None:
+    def _matches_binding(self, binding: Binding | None, topic: Destination) -> bool | None:
         """What the filter of a bound queue says to the message; True where there is none."""
         if binding is None or binding.selector is None:
             return True
         self.route.depends_on_message = True
-        return binding.selector.evaluate(self._seen(topic, None))
+        return binding.selector.evaluate(self._selector_view(topic, None))
 
-    def _shared(self, copy: RoutedCopy, depth: int) -> RoutedCopy:
+    def _pick_anycast(self, copy: RoutedCopy, depth: int) -> RoutedCopy:
         """The copy for the queue whose turn it is, where several share what is sent to one."""
         own = copy.destination
         sharing = self.topology.bindings.sharing(own.name)
@@ -225,31 +225,31 @@ class _RouteWalk:
             return copy
         self.route.depends_on_message = True
         if self.hops is None:
-            self.topology.bindings.took_turn(own.name)
+            self.topology.bindings.advance_turn(own.name)
         queue = Destination.queue(sharing[0])
-        self._note(own, f"{own.name}{QUALIFIER}{queue.name}", queue, depth=depth)
+        self._add_hop(own, f"{own.name}{QUALIFIER}{queue.name}", queue, depth=depth)
         return RoutedCopy(queue, copy.original, copy.shown or own)
 
-    def _keep(self, copy: RoutedCopy, depth: int) -> None:
+    def _copy_to_subscriptions(self, copy: RoutedCopy, depth: int) -> None:
         """What a topic gets is kept for its named subscriptions, once for each as in a queue."""
         topic = copy.destination
         for feed in self.topology.feeds_of(topic.name):
             outcome: bool | None = feed.may_read(topic)
-            if outcome and feed.asks_the_message:
+            if outcome and feed.depends_on_message:
                 self.route.depends_on_message = True
-                outcome = feed.takes(self._seen(topic, copy.original), self.sender)
+                outcome = feed.takes(self._selector_view(topic, copy.original), self.sender)
             selector = feed.subscription.selector
-            self._note(
+            self._add_hop(
                 topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth,
                 original=copy.original,
             )  # fmt: skip
             if outcome is True:
-                self._arrive(RoutedCopy(feed.target, copy.original, topic))
+                self._add_queue(RoutedCopy(feed.target, copy.original, topic))
 
-    def _mirror(self, copy: RoutedCopy, depth: int) -> None:
+    def _copy_to_mirror(self, copy: RoutedCopy, depth: int) -> None:
         queue, topic = copy.destination, self.topology.mirror_of(copy.destination)
         if topic is not None and queue not in self._reached and queue not in self._mirroring:
-            self._note(queue, self.topology.mirror.id, topic, depth=depth)
+            self._add_hop(queue, self.topology.mirror.id, topic, depth=depth)
             self._mirroring.add(queue)
             self._visit(RoutedCopy(topic, copy.original), depth + 1)
             self._mirroring.discard(queue)
@@ -258,44 +258,44 @@ class _RouteWalk:
         """Copies to the consumer queues, and the message itself to who subscribes to the topic."""
         topic = copy.destination
         self.route.depends_on_message |= definition.local
-        is_copied = not (definition.local and self._crossed)
+        is_copied = not (definition.local and self._came_by_bridge)
         for name in self.topology.consumer_queues(definition, topic.name) if is_copied else ():
             queue = Destination.queue(name)
             wanted: bool = True
             if definition.selector_aware:
                 self.route.depends_on_message = True
-                wanted = self.topology.interest(queue, self._seen(queue, topic))
-            wanted = wanted and self._passes(self.topology.bindings.of(name), topic) is True
-            self._note(topic, definition.id, queue, outcome=wanted, depth=depth)
+                wanted = self.topology.interest(queue, self._selector_view(queue, topic))
+            wanted = wanted and self._matches_binding(self.topology.bindings.of(name), topic) is True
+            self._add_hop(topic, definition.id, queue, outcome=wanted, depth=depth)
             if not wanted:
                 continue
             shown = None if definition.set_original_destination else topic
             self._dropping += definition.drop_on_resource_limit
             self._visit(RoutedCopy(queue, None if shown else topic, shown), depth + 1)
             self._dropping -= definition.drop_on_resource_limit
-        self._note(topic, definition.id, topic, depth=depth)
+        self._add_hop(topic, definition.id, topic, depth=depth)
         self._reach(copy, depth)
 
     def _composite(self, definition: CompositeDestination, copy: RoutedCopy, depth: int) -> None:
         own, matched = copy.destination, False
-        for leg in self.topology.legs_of(definition):
+        for leg in self.topology.forward_targets_of(definition):
             outcome: bool | None = True
             if leg.selector is not None:
                 self.route.depends_on_message = True
-                outcome = leg.selector.evaluate(self._seen(own, copy.original))
+                outcome = leg.selector.evaluate(self._selector_view(own, copy.original))
             text = leg.selector.text if leg.selector else None
-            self._note(
+            self._add_hop(
                 own, definition.id, leg.destination, selector=text, outcome=outcome, depth=depth, original=copy.original
             )
             if outcome is True:
                 matched = True
                 self._visit(RoutedCopy(leg.destination, own), depth + 1)
         keeps = not matched if definition.send_when_not_matched else not definition.forward_only
-        self._note(own, definition.id, own, outcome=keeps, depth=depth)
+        self._add_hop(own, definition.id, own, outcome=keeps, depth=depth)
         if keeps:
             self._reach(copy, depth)
 
-    def _seen(self, destination: Destination, original: Destination | None) -> SelectorView:
+    def _selector_view(self, destination: Destination, original: Destination | None) -> SelectorView:
         """The message as a selector sees it at this point of the way."""
         seen = SelectorView(self.headers, self.body)
         seen["destination"] = destination.stomp
@@ -303,7 +303,7 @@ class _RouteWalk:
             seen["original-destination"] = original.stomp
         return seen
 
-    def _note(
+    def _add_hop(
         self,
         at: Destination,
         definition: str,
@@ -315,5 +315,5 @@ class _RouteWalk:
         original: Destination | None = None,
     ) -> None:
         if self.hops is not None:
-            seen = self._seen(at, original) if selector is not None else None
+            seen = self._selector_view(at, original) if selector is not None else None
             self.hops.append(RouteHop(at, definition, target, selector, outcome, depth, seen))

@@ -84,7 +84,7 @@ class RoutingContext:
         queues = tuple(dict.fromkeys((*self.queues, *names)))
         return replace(self, queues=queues)
 
-    def is_listened(self, topic: Destination) -> bool:
+    def has_subscribers(self, topic: Destination) -> bool:
         """Whether what comes to this topic comes to a subscriber, as far as anybody said."""
         return self.listened is None or any(matches(each, topic.name) for each in self.listened)
 

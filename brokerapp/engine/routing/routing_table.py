@@ -25,7 +25,7 @@ from brokerapp.model.destination import SEPARATOR, Destination, DestinationKind
 from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
-MAX_REMEMBERED = 65_536
+MAX_CACHED = 65_536
 
 #: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
 Interest = Callable[[Destination, Mapping[str, str]], bool]
@@ -51,7 +51,7 @@ class RoutingTable:
         bindings: Bindings | None = None,
         compiling: Callable[[str, bool], Selector] = compile_selector,
     ) -> None:
-        self.definitions, self.interest, self._compiling = definitions, interest, compiling
+        self.definitions, self.interest, self._compile = definitions, interest, compiling
         self.queues: DestinationTrie[str] = queues if queues is not None else DestinationTrie()
         self.feeds: DestinationTrie[SubscriptionFeed] = feeds if feeds is not None else DestinationTrie()
         self.bindings = bindings if bindings is not None else Bindings()
@@ -86,7 +86,7 @@ class RoutingTable:
                 self._virtual[definition.destination.kind].add(definition.destination.name, definition)
                 self._legs[definition.id] = tuple(
                     CompiledForwardTarget(
-                        leg.destination, self._compiling(leg.selector, definition.strict) if leg.selector else None
+                        leg.destination, self._compile(leg.selector, definition.strict) if leg.selector else None
                     )
                     for leg in definition.legs
                 )
@@ -102,7 +102,7 @@ class RoutingTable:
                 found = [each for each in found if matches(_name(each), destination.name)]
             if is_advisory(destination):  # these never fan out; a composite may forward them
                 found = [each for each in found if isinstance(each, CompositeDestination)]
-            if len(self._virtual_of) >= MAX_REMEMBERED:
+            if len(self._virtual_of) >= MAX_CACHED:
                 self._virtual_of.clear()
             self._virtual_of[destination] = found
         return found
@@ -118,7 +118,7 @@ class RoutingTable:
             return None
         return Destination.topic(mirror.prefix + queue.name + mirror.postfix)
 
-    def legs_of(self, composite: CompositeDestination) -> tuple[CompiledForwardTarget, ...]:
+    def forward_targets_of(self, composite: CompositeDestination) -> tuple[CompiledForwardTarget, ...]:
         """Its legs, compiled, in the order defined."""
         return self._legs[composite.id]
 
@@ -134,7 +134,7 @@ class RoutingTable:
         return found
 
     @property
-    def chooses_what_is_recorded(self) -> bool:
+    def samples_traces(self) -> bool:
         """Whether of some destinations not everything is."""
         return any((each.record_one_in, each.record_properties) != (None, None) for each in self.definitions.policies)
 
@@ -143,7 +143,7 @@ class RoutingTable:
         if not self.definitions.policies:
             return None
         if destination not in self._policy_of:
-            if len(self._policy_of) >= MAX_REMEMBERED:
+            if len(self._policy_of) >= MAX_CACHED:
                 self._policy_of.clear()
             meant = destination.physical
             entries = self._policies[meant.kind].find(meant.name)

@@ -29,7 +29,7 @@ class SubscriptionFeed:
         return self._may_read(self.subscription, topic)
 
     @property
-    def asks_the_message(self) -> bool:
+    def depends_on_message(self) -> bool:
         """Whether it takes some messages of a topic and not others."""
         return self.selector is not None or self.subscription.no_local or self.persistent_only
 

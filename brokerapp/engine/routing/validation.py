@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from brokerapp.engine.routing.cycle_detection import find_loop
+from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.errors import DefinitionRefused, RequestRefused
 from brokerapp.model.definitions import Definitions
 from brokerapp.selectors import compile_selector
 
 
-def check(definitions: Definitions) -> None:
+def check_definitions(definitions: Definitions) -> None:
     """Raise DefinitionRefused when these definitions cannot work."""
     seen: set[str] = set()
     for each in definitions.virtual_destinations:
@@ -21,6 +21,6 @@ def check(definitions: Definitions) -> None:
                     compile_selector(leg.selector)
             except RequestRefused as error:
                 raise DefinitionRefused(f"the {each.called}, leg {leg.destination}: {error}") from error
-    loop = find_loop(definitions)
+    loop = find_cycle(definitions)
     if loop:
         raise DefinitionRefused("a message would go round for ever: " + " -> ".join(map(str, loop)))

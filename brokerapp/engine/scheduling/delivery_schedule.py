@@ -46,7 +46,7 @@ class DeliverySchedule:
         return self.at or now_ms + (self.delay or self.period)
 
     @property
-    def starts_row(self) -> bool:
+    def starts_repetitions(self) -> bool:
         """Whether each minute of the cron begins a row of deliveries rather than being one itself."""
         return bool(self.cron) and bool(self.delay or self.repeat)
 
@@ -79,7 +79,7 @@ class DeliverySchedule:
         A cron that names hours means one of them, the first that is to come; another means both.
         """
         cron, moment = parse_cron(self.cron), datetime.fromtimestamp(now_ms / 1000)
-        again_ms = _repeated(cron, now_ms) if cron.every_hour else None
+        again_ms = _repeated_minute(cron, now_ms) if cron.every_hour else None
         while (following := cron.next_after(moment)) is not None:
             for fold in (0, 1):
                 due_ms = int(following.replace(fold=fold).timestamp() * 1000)
@@ -94,7 +94,7 @@ class DeliverySchedule:
         return {name: str(value) for name, value in values.items() if value}
 
 
-def _repeated(cron: Cron, now_ms: int) -> int | None:
+def _repeated_minute(cron: Cron, now_ms: int) -> int | None:
     """The first of its minutes once the clock was put back; None when that is not about to happen."""
     turn_ms = _when_put_back(now_ms, now_ms + LONGEST_REPEATED_MS)
     if turn_ms is None:

@@ -124,7 +124,7 @@ def _where(args: Namespace) -> tuple[str, str]:
     """The store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
     if args.data is not None:
-        url, name = DataDirectory(args.data).whereabouts()
+        url, name = DataDirectory(args.data).locate_store()
         return url, args.name or name
     return args.redis or environment.redis_url, args.name or environment.broker_name
 

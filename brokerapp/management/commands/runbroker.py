@@ -37,8 +37,8 @@ from brokerapp.runtime.node import Node
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
-from brokerapp.system.process_lock import OURS_ALONE, private_folder
-from brokerapp.system.store_address import check_address
+from brokerapp.system.process_lock import OWNER_UMASK, make_private_directory
+from brokerapp.system.store_address import check_store_url
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         try:
             if options["redis"]:
-                check_address(options["redis"])
+                check_store_url(options["redis"])
             properties = {"activemq.data": str(options["data"].resolve())}
             config = read_config(options["config"], properties)
             if options["print_config"]:
@@ -116,10 +116,10 @@ class Command(BaseCommand):
 
     async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
         data = DataDirectory(options["data"].resolve())
-        os.umask(OURS_ALONE)
+        os.umask(OWNER_UMASK)
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
             await check_free(listen_addresses(config)[0])
-        private_folder(data.path)
+        make_private_directory(data.path)
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] or await asyncio.to_thread(store.start)
         try:

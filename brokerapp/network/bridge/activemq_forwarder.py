@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 from uuid import uuid4
 
-from brokerapp.model.broker_path import RECORDS
+from brokerapp.model.broker_path import RECORD_QUEUE_PREFIX
 from brokerapp.network.bridge.forwarder import ForwardedMessage, ignore_done
 from brokerapp.network.links.bridge_link import CONNECT_SECONDS, BridgeConnectionLost, BridgeLink
 from brokerapp.stomp.frames import Frame
@@ -58,7 +58,7 @@ class TransactionalForwarder:
     def __init__(self, target: BridgeLink, prefix: str, broker: str, connector: str) -> None:
         self.done: Callable[[Sequence[str], str | None], None] = ignore_done
         self._target, self._prefix = target, prefix
-        self._queue = f"/queue/{RECORDS}{quote(broker, safe='')}.{quote(connector, safe='')}"
+        self._queue = f"/queue/{RECORD_QUEUE_PREFIX}{quote(broker, safe='')}.{quote(connector, safe='')}"
         self._unsent: deque[ForwardedMessage] = deque()
         self._transaction: _ForwardTransaction | None = None
         self._scheduled = False

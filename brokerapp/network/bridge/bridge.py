@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brokerapp.engine.policy.broker_headers import CAUSE
-from brokerapp.model.broker_path import HELD_HEADER, REASON_HEADER, UNLIMITED, read_path, write_path
+from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, REASON_HEADER, UNLIMITED, format_path, parse_path
 from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.advisory_listener import AdvisoryListener
 from brokerapp.network.bridge.demand import Demand, DemandChange, DemandSubscription
@@ -139,8 +139,8 @@ class Bridge:
         own = self._source.dialect.received(headers)
         own = {name: value for name, value in own.items() if name not in _DELIVERY_HEADERS}
         goes_to = self._target_destination(headers)
-        if held := queues_held_for(self.terms, read_path(headers.get(HELD_HEADER, "")), path):
-            own[HELD_HEADER] = write_path(held)
+        if held := queues_held_for(self.terms, parse_path(headers.get(BOUND_QUEUES_HEADER, "")), path):
+            own[BOUND_QUEUES_HEADER] = format_path(held)
         passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
         if self.terms.use_compression and self._target.dialect.knows_rivals:

@@ -13,11 +13,11 @@ from typing import Any
 
 from brokerapp.engine.routing.destination_trie import covers
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.broker_path import RECORDS, UNLIMITED, Path
+from brokerapp.model.broker_path import RECORD_QUEUE_PREFIX, UNLIMITED, Path
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.network.options.destination_filter import included_part, is_listed
 from brokerapp.network.options.options import ConnectorOptions
-from brokerapp.selectors.joining import any_of
+from brokerapp.selectors.joining import join_selectors
 
 Document = Mapping[str, Any]
 #: How advisories name the kinds of destinations.
@@ -28,7 +28,7 @@ _KINDS = {
     "ActiveMQTempTopic": DestinationKind.TEMP_TOPIC,
 }
 #: Of bridges themselves: advisories, and records of what they passed on. Wanting them is no demand.
-_OWN = ("ActiveMQ.Advisory.", RECORDS)
+_OWN = ("ActiveMQ.Advisory.", RECORD_QUEUE_PREFIX)
 
 
 #: Consumers that are named where a subscription is for many: of so many more none is, and it stands aside for nobody.
@@ -173,7 +173,7 @@ class Demand:
             return NO_CHANGE
         selector = wanted.selector
         if self._terms.conduit_subscriptions and self._heeds_selectors(wanted.durable):
-            selector = any_of(each.selector for each in wanted.consumers.values())
+            selector = join_selectors(each.selector for each in wanted.consumers.values())
         priority = self._priority(wanted.priority, path)
         if selector == wanted.selector and (priority == wanted.priority or not wanted.destination.is_queue):
             wanted.path, wanted.priority = path, priority

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from brokerapp.model.broker_path import CONSUMERS_HEADER, EXCEPT_HEADER, KEEP_HEADER, SUPPRESS_HEADER, write_path
+from brokerapp.model.broker_path import CONSUMERS_HEADER, EXCEPT_HEADER, KEEP_HEADER, SUPPRESS_HEADER, format_path
 from brokerapp.network.bridge.demand import DemandSubscription
 from brokerapp.network.links.bridge_link import BridgeLink
 from brokerapp.network.options.client_ids import durable_name
@@ -51,12 +51,12 @@ class SourceConsumers:
             "receipt": f"{self._prefix}{_SUBSCRIBED}{wanted.id}",
             "activemq.prefetchSize": str(self._terms.prefetch_size),
             "activemq.priority": str(wanted.priority),
-            CONSUMERS_HEADER: write_path(sorted(wanted.origins)),
+            CONSUMERS_HEADER: format_path(sorted(wanted.origins)),
             SUPPRESS_HEADER: str(self._suppresses_duplicates(wanted)).lower(),
             **self._source.dialect.subscribing(self._there, self._terms.message_ttl, wanted.path, wanted.selector),
         }
         if not wanted.static and (names := exclusions_within(self._terms, wanted.destination)):
-            headers[EXCEPT_HEADER] = write_path(names)
+            headers[EXCEPT_HEADER] = format_path(names)
         if wanted.durable:
             self._durables.add(self._prefix + wanted.id)
             headers["activemq.subscriptionName"] = self._durable_name(wanted)
@@ -149,7 +149,7 @@ class SourceConsumers:
         """Of what is kept for bridges of this connector only these topics are needed."""
         if self._source.dialect.knows_rivals and len(topics) <= MAX_DURABLE_NAMES:
             names = [durable_name(self._here, topic) for topic in sorted(topics)]
-            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: write_path(names)})
+            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: format_path(names)})
 
     def leave(self, wanted: Collection[DemandSubscription]) -> None:
         """For good: of these subscriptions, which are all, nothing is to be kept any more."""

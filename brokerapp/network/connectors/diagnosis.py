@@ -10,7 +10,7 @@ from brokerapp.core.broker import Broker
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeDecision
 from brokerapp.engine.routing.destination_trie import matches
@@ -53,7 +53,7 @@ class BridgeDiagnosis:
         log = self._broker.queues.find(queue)
         done = asyncio.get_running_loop().create_future()
         self._broker.commits.read(log.name, seq - 1, 1, done.set_result)
-        entries = [entry_of(log.name, each) for each in await done if each.seq == seq]
+        entries = [log_entry_of(log.name, each) for each in await done if each.seq == seq]
         if not entries:
             raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
         return entries[0]
@@ -112,7 +112,7 @@ def _subscriptions(way: BridgeConnection) -> list[Subscription]:
 
 
 def _covers(subscription: Subscription, target: Destination) -> bool:
-    if subscription.crossing is not None and subscription.crossing.leaves_alone(target.name):
+    if subscription.bridge_eligibility is not None and subscription.bridge_eligibility.excludes(target.name):
         return False
     return any(each.kind is target.kind and matches(each.name, target.name) for each in subscription.destinations)
 
@@ -125,6 +125,6 @@ def _is_unacked(log: MessageLog, entry: LogEntry) -> bool:
 
 def _decide(log: MessageLog, subscription: Subscription, entry: LogEntry) -> BridgeDecision:
     asks = SelectorEvaluation(entry, log.destination)
-    if log.gate is None or subscription.crossing is None:
+    if log.bridge_filter is None or subscription.bridge_eligibility is None:
         return BridgeDecision.CROSSES
-    return log.gate.verdict(subscription.crossing, entry, asks, log.rules.bridges)
+    return log.bridge_filter.verdict(subscription.bridge_eligibility, entry, asks, log.rules.bridges)

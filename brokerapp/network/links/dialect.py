@@ -16,14 +16,14 @@ from brokerapp.engine.scheduling.delivery_schedule import CRON, DELAY, PERIOD, R
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULING
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import (
-    HELD_HEADER,
+    BOUND_QUEUES_HEADER,
     PATH_HEADER,
     TO_HEADER,
     TTL_HEADER,
     UNLIMITED,
     Path,
-    read_path,
-    write_path,
+    format_path,
+    parse_path,
 )
 from brokerapp.stomp.session import BRIDGE_HEADER
 
@@ -75,20 +75,20 @@ class SluiceDialect:
 
     def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """It knows what may cross."""
-        headers = {TO_HEADER: to, TTL_HEADER: str(message_ttl), PATH_HEADER: write_path(path)}
+        headers = {TO_HEADER: to, TTL_HEADER: str(message_ttl), PATH_HEADER: format_path(path)}
         return headers | {"selector": selector} if selector else headers
 
     def path_of(self, headers: Headers) -> Path:
         """It says so."""
-        return read_path(headers.get(PATH_HEADER, ""))
+        return parse_path(headers.get(PATH_HEADER, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
         """All but what is about the path, and about copies, which is said for each bridge anew."""
-        return {name: value for name, value in headers.items() if name not in (PATH_HEADER, HELD_HEADER)}
+        return {name: value for name, value in headers.items() if name not in (PATH_HEADER, BOUND_QUEUES_HEADER)}
 
     def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It keeps the path, and the message-id."""
-        return {**headers, PATH_HEADER: write_path(path)}
+        return {**headers, PATH_HEADER: format_path(path)}
 
     def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """It says all there is to say."""
@@ -108,7 +108,7 @@ class ActiveMQDialect:
 
     def path_of(self, headers: Headers) -> Path:
         """The property's."""
-        return read_path(headers.get(PATH_PROPERTY, ""))
+        return parse_path(headers.get(PATH_PROPERTY, ""))
 
     def received(self, headers: Headers) -> dict[str, str]:
         """All but the path, what delayed it there, and the wish for JSON, which comes back with each text.
@@ -124,8 +124,8 @@ class ActiveMQDialect:
         """It gives a message-id of its own. At a property that it cannot read it would end the connection, and at each
         that follows, as the message comes again: such a one means nothing there, and is left out.
         """
-        sent = {**headers, PATH_PROPERTY: f",{write_path(path)},"}
-        for name in ("message-id", "redelivered", HELD_HEADER):
+        sent = {**headers, PATH_PROPERTY: f",{format_path(path)},"}
+        for name in ("message-id", "redelivered", BOUND_QUEUES_HEADER):
             sent.pop(name, None)
         for name in _TO_CHECK & headers.keys():
             if not _is_readable(name, headers[name]):
@@ -137,7 +137,7 @@ class ActiveMQDialect:
         found = _NOT_OF.search(info.get("selector") or "")
         if found is None:
             return info
-        [bridged] = read_path(_literal(found[1]))
+        [bridged] = parse_path(_literal(found[1]))
         known = (info.get("brokerPath") or {}).get("BrokerId", [])
         known = [known] if isinstance(known, Mapping) else known
         return {**info, "selector": None, "brokerPath": {"BrokerId": [*known, {"value": bridged}]}}
@@ -145,7 +145,7 @@ class ActiveMQDialect:
 
 def crossing_selector(to: str, message_ttl: int) -> str:
     """The condition on messages of an ActiveMQ that may go to this broker: not from there, nor from too far."""
-    literal = re.sub(r"[%_!]", lambda found: _ESCAPE + found[0], write_path((to,))).replace("'", "''")
+    literal = re.sub(r"[%_!]", lambda found: _ESCAPE + found[0], format_path((to,))).replace("'", "''")
     conditions = [f"{PATH_PROPERTY} NOT LIKE '%,{literal},%' ESCAPE '{_ESCAPE}'"]
     if message_ttl != UNLIMITED:
         # a path of n brokers has n + 1 commas

@@ -104,6 +104,6 @@ def connect(protocol: asyncio.BaseProtocol, endpoint: ConnectorState) -> StompCo
     near, far = LoopbackTransport(protocol), LoopbackTransport(server)
     near.other, far.other = far, near
     server.connection_made(far)
-    server.client.internal = True
+    server.client.is_internal = True
     protocol.connection_made(near)
     return server

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brokerapp.model.broker_path import BRIDGE_DURABLES
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
 
 
 def outbound_client_id(connector: str, broker: str) -> str:
@@ -23,7 +23,7 @@ def inbound_client_id(connector: str, remote: str, broker: str) -> str:
 
 def durable_name(here: str, topic: str) -> str:
     """The durable subscription in which broker `here` keeps a topic's messages for a bridge."""
-    return f"{BRIDGE_DURABLES}{here}_{topic}"
+    return f"{BRIDGE_DURABLE_PREFIX}{here}_{topic}"
 
 
 def is_of_removed_connector(client_id: str, connector: str, broker: str, others: Iterable[str]) -> bool:

@@ -101,7 +101,7 @@ class InboundConsumers:
             guest = self._subscriptions[session, key] = self._make_subscription(session, key, facts)
         if durable is not None:
             if (claim := facts.get("claim")) is not None:
-                guest.claim = durable.subscription.left_to(*claim)
+                guest.claim = durable.subscription.for_reader(*claim)
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consumers.attach_here(guest, log)
@@ -120,7 +120,7 @@ class InboundConsumers:
 
     def _make_subscription(self, session: str, key: int, facts: dict[str, Any]) -> Subscription:
         client = Client(
-            f"{session}:{key}", InboundSink(self, session, key), client_id=facts["client_id"], internal=True
+            f"{session}:{key}", InboundSink(self, session, key), client_id=facts["client_id"], is_internal=True
         )
         selector = compile_selector(facts["selector"]) if facts["selector"] is not None else None
         if facts["crossing"] is not None:
@@ -134,7 +134,7 @@ class InboundConsumers:
             None, facts["name"], str(key), client, destinations, "client-individual", facts["prefetch"], selector,
             priority=facts["priority"], exclusive=facts["exclusive"],
         )  # fmt: skip
-        guest.credit, guest.started, guest.guest_of = facts["credit"], True, session
+        guest.credit, guest.started, guest.owner_session = facts["credit"], True, session
         return guest
 
     def remove(self, session: str, key: int, name: str) -> None:
@@ -207,7 +207,7 @@ class InboundConsumers:
             packed = pack_for_session(session, entries[start : start + ENTRIES_AT_ONCE], forgotten)
             self._ownership.tell(session, PeerMessageType.DELIVER, key, log, packed)
         for each in entries:
-            each.kept_at = ""
+            each.cached_at = ""
 
     def sent_out(self, log: str) -> Iterator[LogEntry]:
         """What was sent to guests of all nodes and is not settled."""
@@ -230,7 +230,7 @@ class InboundConsumers:
             former.discard(entry.seq)
             group = group_of(entry)
             if group is not None and guest is not None and here is not None:
-                here.note_owner(group, guest)
+                here.assign_group(group, guest)
 
     def _take_unacked(self, session: str, log: str, numbers: Iterable[int]) -> list[LogEntry]:
         known = self._unacked.get(session, {}).get(log, {})
@@ -308,7 +308,7 @@ class InboundConsumers:
         for guest in former if log.groups is not None else ():
             successor = self._subscriptions.get((session, int(guest.key)))
             if successor in log.consumers:
-                log.groups.hand_over(guest, successor)
+                log.groups.reassign(guest, successor)
             else:
                 log.groups.leave(guest)
         self._broker.dispatcher.touch(log)
@@ -329,14 +329,14 @@ class InboundConsumers:
         if log is None or not entries:
             return
         self._ownership.depth_recount.note(log)
-        tenure, numbers = log.tenure, [entry.seq for entry in entries]
+        tenure, numbers = log.handoff_count, [entry.seq for entry in entries]
         reason = f"{CHECKING_STORE} {next(self._store_checks)}"
         log.stopped.add(reason)  # what came later waits for what comes back
 
         def found(present: set[int]) -> None:
             log.stopped.discard(reason)
             self._broker.dispatcher.touch(log)
-            if log.tenure != tenure or self._local_log(name) is not log:
+            if log.handoff_count != tenure or self._local_log(name) is not log:
                 return  # it was read anew meanwhile
             log.settled([entry for entry in entries if entry.seq not in present])
             back = [entry for entry in entries if entry.seq in present]

@@ -184,8 +184,8 @@ class OutboundConsumers:
             self._ownership.tell(session, PeerMessageType.RETURNED, name, [each.seq for each in entries], False)
             return
         account.held.update((each.seq, (subscription, each)) for each in entries)
-        if damaged := [each for each in entries if each.message.damaged]:  # as this node read them back itself
-            entries = [each for each in entries if not each.message.damaged]
+        if damaged := [each for each in entries if each.message.is_damaged]:  # as this node read them back itself
+            entries = [each for each in entries if not each.message.is_damaged]
             self._dead_letter_damaged(subscription, name, damaged)
         self._undelivered.setdefault(subscription, deque()).extend(entries)
         self.drain(subscription)
@@ -329,7 +329,7 @@ class OutboundConsumers:
     def on_handed_off(self, log: MessageLog) -> None:
         """A log leaves for another home: its consumers among our clients stay what they are, with what they hold."""
         account = self._accounts[log.name]
-        for subscription in [each for each in log.consumers if not each.guest_of]:
+        for subscription in [each for each in log.consumers if not each.owner_session]:
             account.consumers[subscription] = True
             subscription.abroad = True
             if subscription not in self._keys:

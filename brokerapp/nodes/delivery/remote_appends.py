@@ -56,11 +56,11 @@ class RemoteAppends:
             self._note_appended(log, count, upto)
             return
         for told in map(AppendedBatch._make, runs):
-            log.offer_told(unpack_batch(log.name, told, kept_at), told.before)
+            log.append_remote(unpack_batch(log.name, told, kept_at), told.before)
         self._mark_changed(log)
 
     def _note_appended(self, log: MessageLog, count: int, upto: int = UNKNOWN_SEQ) -> None:
-        log.offer_unseen(count, upto)
+        log.note_appended(count, upto)
         self._mark_changed(log)
 
     def _mark_changed(self, log: MessageLog) -> None:

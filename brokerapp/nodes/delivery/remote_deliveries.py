@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brokerapp.engine.entries.entry_factory import entry_of
+from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.nodes.links.protocol import PeerMessageType, unpack_entry
 from brokerapp.store import StoredLogEntry
@@ -64,7 +64,7 @@ class RemoteDeliveries:
         def found(stored: list[StoredLogEntry]) -> None:
             if self._pending.get(session) is not waiting or not waiting or waiting[0] is not first:
                 return  # it was never said
-            by_number = {each.seq: entry_of(first.log, each) for each in stored}
+            by_number = {each.seq: log_entry_of(first.log, each) for each in stored}
             for gift in sought:
                 self._fill_in(session, gift, by_number)
             self._deliver_complete(session, waiting)

@@ -73,7 +73,7 @@ class SelectorInterest:
         """What those of our own clients want, where it matters to anybody."""
         if log.destination.kind is not DestinationKind.QUEUE or not self._is_selector_aware(log):
             return frozenset()
-        consumers = (each for each in self._ownership.abroad.consumers(log) if not each.guest_of)
+        consumers = (each for each in self._ownership.abroad.consumers(log) if not each.owner_session)
         return frozenset(each.condition.text if each.condition is not None else None for each in consumers)
 
     def _is_selector_aware(self, log: MessageLog) -> bool:

@@ -11,7 +11,7 @@ from enum import IntEnum, auto
 from typing import Any, NamedTuple
 
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.model.message import Message, load_alike, stored_alike
+from brokerapp.model.message import Message, decode_messages, encode_messages
 
 
 class PeerMessageType(IntEnum):
@@ -104,7 +104,7 @@ def pack(entries: Iterable[LogEntry]) -> list[PackedEntry]:
 def pack_for_session(session: str, entries: Iterable[LogEntry], forgotten: int = 0) -> list[PackedEntry | int]:
     """The same for that node, which has those as they came that it kept, if their numbers are above this one."""
     return [
-        e.seq if e.kept_at == session and e.seq > forgotten and _is_unchanged(e) else _pack_entry(e) for e in entries
+        e.seq if e.cached_at == session and e.seq > forgotten and _is_unchanged(e) else _pack_entry(e) for e in entries
     ]
 
 
@@ -130,16 +130,16 @@ def unpack_entry(log: str, packed: Sequence[Any]) -> LogEntry:
 def pack_batch(entries: Sequence[LogEntry], before: int | None) -> AppendedBatch:
     """Messages that went the same way into a log."""
     first = entries[0]
-    stored = stored_alike([each.message for each in entries])
+    stored = encode_messages([each.message for each in entries])
     return AppendedBatch(before, first.seq, first.payload > 0, first.original, first.shown, stored)
 
 
 def unpack_batch(log: str, told: AppendedBatch, kept_at: str) -> list[LogEntry]:
     """The inverse of pack_told(); `kept_at`: by whom they are kept, "" if by nobody."""
     _, first, shared, original, shown, stored = told
-    messages = load_alike(stored)
+    messages = decode_messages(stored)
     deliveries = messages[0].deliveries
     return [
-        LogEntry(log, seq, message, seq if shared else 0, len(each), original, shown, deliveries, kept_at=kept_at)
+        LogEntry(log, seq, message, seq if shared else 0, len(each), original, shown, deliveries, cached_at=kept_at)
         for seq, message, each in zip(itertools.count(first), messages, stored)
     ]

@@ -73,7 +73,7 @@ class ClientIdClaims:
 
     def is_needed(self, client: Client, client_id: str | None) -> bool:
         """Whether others are to be asked before a client has this id: it gave itself one, and there are others."""
-        return bool(client_id) and bool(self._ownership.others) and not client.internal
+        return bool(client_id) and bool(self._ownership.others) and not client.is_internal
 
     @asynccontextmanager
     async def claimed(self, client: Client, *, steals: bool) -> AsyncIterator[None]:

@@ -260,7 +260,7 @@ class Homes:
     def _reload_unreported(self, log: MessageLog) -> None:
         """Others may have stored something in it and not reached us."""
         if not log.away:
-            log.look_again()
+            log.recheck_store()
             self.depth_recount.note(log)
             self._broker.dispatcher.touch(log)
 

@@ -36,10 +36,10 @@ class DepthRecount:
                 self._depths[log] = log.depth
 
     def _recount(self, log: MessageLog) -> None:
-        tenure, depth = log.tenure, log.depth
+        tenure, depth = log.handoff_count, log.depth
 
         def found(depths: Mapping[str, int]) -> None:
-            if (log.tenure, log.depth) == (tenure, depth):
+            if (log.handoff_count, log.depth) == (tenure, depth):
                 log.depth = max(depths[log.name], log.in_flight)
                 self._broker.counters.mark_changed(log.counts)
                 self._depths.pop(log, None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.message_groups import group_of
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.recovery_marks import is_open, suspects
+from brokerapp.engine.dispatch.recovery_marks import is_open, maybe_delivered_up_to
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.store import LogState
 
@@ -124,7 +124,7 @@ class HandoffIn:
         homes, consuming = self._ownership, self._broker.consumers
         account = homes.abroad.on_taken_over(log)
         log.away, log.shared = False, bool(homes.others)
-        log.tenure += 1
+        log.handoff_count += 1
         numbers = homes.inbound_consumers.held(log.name) | set(account.held)
         alive = {homes.me, *homes.others}
         homes.depth_recount.note(log)
@@ -132,7 +132,7 @@ class HandoffIn:
         dropped = {number: deliveries for number, deliveries in sent_out.items() if number not in numbers}
         returned = {**dropped, **state.returned, **self._requeued.pop(log.name, {})}
         homes.handoff_out.forget_log(log.name)
-        log.begin(state.depth, suspects(state.mark, last, alive), returned, numbers, last)
+        log.begin(state.depth, maybe_delivered_up_to(state.mark, last, alive), returned, numbers, last)
         durable = self._broker.durables.known(log.name)
         for subscription in account.consumers:
             if durable is not None:
@@ -143,11 +143,11 @@ class HandoffIn:
         for subscription, entry in (*account.held.values(), *homes.inbound_consumers.unacked_of(log.name)):
             group = group_of(entry)
             if group is not None and subscription in log.consumers:
-                log.note_owner(group, subscription)
+                log.assign_group(group, subscription)
         if log.consumers:
             consuming.mark(log)
         elif is_open(state.mark):
-            self._broker.commits.mark(log.name, str(log.may_have_been_delivered))
+            self._broker.commits.mark(log.name, str(log.maybe_delivered_up_to))
         self._broker.durables.moved(log)
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.counters.mark_changed(log.counts)

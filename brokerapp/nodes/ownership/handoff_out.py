@@ -65,8 +65,8 @@ class HandoffOut:
         self._ownership.inbound_consumers.forget(log)
         self._ownership.abroad.on_handed_off(log)
         log.away = True
-        log.tenure += 1
-        log.vacate()
+        log.handoff_count += 1
+        log.release_ownership()
         log.stopped.discard(HANDOFF)
         self._broker.durables.moved(log)
 

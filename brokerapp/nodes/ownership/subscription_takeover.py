@@ -57,7 +57,7 @@ class SubscriptionTakeover:
     def rivals(self, log: MessageLog, newcomer: Subscription | None = None, at: str = "") -> set[str]:
         """The nodes, "" for this one, whose clients may consume a log beside this one, which comes from a node."""
         lost = {session for session in self._ownership.inbound_consumers.behind(log.name) if session != at}
-        return lost | {each.guest_of for each in log.consumers if each is not newcomer}
+        return lost | {each.owner_session for each in log.consumers if each is not newcomer}
 
     def settle(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
         """`then` is told whether one of these nodes says that it consumes a log; else, once none of them counts as one

@@ -288,8 +288,8 @@ class StompConnection(asyncio.Protocol):
     def stop(self) -> None:
         """The node stops: what was asked is still done, nothing more is heard. Who has not logged in must go."""
         if self.client.id in self._broker.clients:
-            self.client.stopping = True
-            self.client.read_or_not()
+            self.client.is_stopping = True
+            self.client.update_reading()
         elif not self._closing:
             self.close()
 
@@ -314,7 +314,7 @@ class StompConnection(asyncio.Protocol):
             self.flush()  # so that a socket that is full says so before more is given to it
 
     def end_of_browse(self, subscription: Subscription) -> None:
-        names = (self.client.own_names.get(each.stomp, each.stomp) for each in subscription.destinations)
+        names = (self.client.temporary_names.get(each.stomp, each.stomp) for each in subscription.destinations)
         self._out.append(self._session.server_frames.end_of_browse(",".join(names), subscription.id))
 
     def receipts(self, ids: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
-from brokerapp.engine.policy.life_cycles import window_ms
+from brokerapp.engine.policy.life_cycles import reconnect_window_ms
 from brokerapp.errors import AuthenticationFailed, ProtocolError
 from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.message import escape
@@ -48,12 +48,12 @@ class LoginHandler:
         self, client: Client, connect: ConnectCommand, principal: Principal
     ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
-        if connect.bridge is not None and connect.cluster is None and not client.internal:
+        if connect.bridge is not None and connect.cluster is None and not client.is_internal:
             self._broker.bridges.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
         client.way = connect.way
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
-        client.reconnect_ms = window_ms(connect.reconnect, self._broker.settings.reconnect_window)
+        client.reconnect_ms = reconnect_window_ms(connect.reconnect, self._broker.settings.reconnect_window)
         if client.reconnect_ms and not client.named:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         return self._broker.admit(client, connect)
@@ -70,7 +70,7 @@ class LoginHandler:
         """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
         self._broker.connections.connect(client, steal=self._may_steal(client))
         client.copies = connect.copies
-        if connect.bridge is not None and not client.internal:
+        if connect.bridge is not None and not client.is_internal:
             self._broker.bridges.came(client, connect.bridge, duplex=connect.duplex)
 
     def _may_steal(self, client: Client) -> bool:

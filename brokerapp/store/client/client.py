@@ -17,7 +17,7 @@ from brokerapp.store.client.connection import DirectConnection, connection_class
 from brokerapp.store.client.handshake import NOT_PRIMARY, Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
-from brokerapp.system.store_address import check_address
+from brokerapp.system.store_address import check_store_url
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
 DISCONNECT_SECONDS = 1.0
@@ -31,7 +31,7 @@ class StoreClient:
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
-            check_address(url),
+            check_store_url(url),
             protocol=2,
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,

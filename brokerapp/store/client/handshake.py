@@ -25,7 +25,7 @@ from brokerapp.errors import BrokerError, ConfigurationRefused, StoreRolledBack,
 from brokerapp.store.client.continuity import Continuity, check_format, is_behind
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
-from brokerapp.system.store_address import clustered
+from brokerapp.system.store_address import cluster_mode_error
 
 #: What a server of a cluster answers about keys that others of it have.
 _CLUSTERED = (AskError, ClusterCrossSlotError, ClusterDownError)
@@ -66,7 +66,7 @@ class Handshake:
         try:
             await self.greet(ask)
         except _CLUSTERED as error:
-            raise RefusedConnection(clustered(self._url)) from error
+            raise RefusedConnection(cluster_mode_error(self._url)) from error
         except ReadOnlyError as error:
             raise RefusedConnection(StoreUnavailable(NOT_PRIMARY)) from error
         except ResponseError as error:

@@ -25,7 +25,7 @@ from typing import Self
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.server.append_only_file import repair_file
-from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, claim, dying_with_parent
+from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, end_with_parent, lock_directory
 
 SOCKET_PATH_LIMIT = 107  # bytes of sockaddr_un.sun_path, without its final NUL
 SOCKET_FOLDER_PREFIX = "sluice-store-"
@@ -162,7 +162,7 @@ class EmbeddedStore:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         try:
-            self._lock = claim(self.folder, patience=LEFTOVER_PATIENCE_SECONDS)
+            self._lock = lock_directory(self.folder, patience=LEFTOVER_PATIENCE_SECONDS)
         except DirectoryInUse as taken:
             raise StoreUnavailable(f"the embedded store cannot start: {taken}") from taken
         self._discard_socket()
@@ -219,7 +219,7 @@ class EmbeddedStore:
                     stderr=log,
                     pass_fds=[self._lock.family],
                     process_group=0,  # Ctrl-C at a terminal is for the owner, who stops the server after the nodes
-                    preexec_fn=dying_with_parent(),
+                    preexec_fn=end_with_parent(),
                 )
             self._server = server
         finally:

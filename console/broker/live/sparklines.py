@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.model.time_series import FINE, points, wholes
+from brokerapp.model.time_series import FINE, unpack_broker_points, unpack_destination_points
 from brokerapp.store.history_rings import BROKER_RING
 from console.broker.gateway import Gateway, gateway
 from console.broker.snapshot import BrokerSnapshot
@@ -32,10 +32,12 @@ class SparklineCache:
         missing = [each for each in destinations if each not in self._lines and each in picture.stats]
         if missing:
             whole, *kept = await self._door.admin.rings.read(FINE, [BROKER_RING, *map(str, missing)])
-            looked = wholes(whole)
+            looked = unpack_broker_points(whole)
             for destination, each in zip(missing, kept, strict=True):
                 level = level_of(picture, destination)
-                self._lines[destination] = charts_history.spark(points(each), looked, now, destination.kind, level)
+                self._lines[destination] = charts_history.spark(
+                    unpack_destination_points(each), looked, now, destination.kind, level
+                )
         return {each: self._lines[each] for each in destinations if each in self._lines}
 
 

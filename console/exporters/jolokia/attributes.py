@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from brokerapp.engine.policy.send_timeout import WARNING_INTERVAL_MS, bound_of
+from brokerapp.engine.policy.send_timeout import WARNING_INTERVAL_MS, store_limit_of
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.exporters.jolokia import client_attributes, health
@@ -54,7 +54,7 @@ def _same(name: str, type: str = LONG) -> Row:
 
 def _limit(stats: DestinationStats, beans: Beans) -> int:
     policy = beans.policy(stats)
-    return bound_of(policy).bytes or policy.memory_limit or _store(beans, "message_limit")
+    return store_limit_of(policy).bytes or policy.memory_limit or _store(beans, "message_limit")
 
 
 def _store(beans: Beans, name: str) -> int:

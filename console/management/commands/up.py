@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from brokerapp.system.process_lock import OURS_ALONE, DirectoryInUse
+from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.processes import port_problems, port_uses, process_specs, reachable
 from console.ops.supervisor import Supervisor
@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, **options) -> None:
         environment = settings.SLUICE
-        os.umask(OURS_ALONE)  # of all that it starts, too
+        os.umask(OWNER_UMASK)  # of all that it starts, too
         self.stdout.write(f"starting Sluice in {environment.data}")
         if settings.IS_NEW:
             self.refuse_without_a_trace(environment)

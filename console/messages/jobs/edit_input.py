@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, MessageEdit, body_of
-from brokerapp.engine.editing.message_properties import check_name, typed
+from brokerapp.engine.editing.message_properties import check_name, check_type
 from brokerapp.errors import RequestRefused
 
 #: Values of a form: in place of a type to remove a property, in place of an encoding to keep the body.
@@ -50,7 +50,7 @@ class EditForm:
             if kind == REMOVE_PROPERTY:
                 removed.append(name)
             else:
-                values[name] = typed(name, kind, value)
+                values[name] = check_type(name, kind, value)
         if self.persistent not in PERSISTENCE:
             raise RequestRefused(f"persistent: {self.persistent!r} must be true or false")
         found = MessageEdit(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from brokerapp.engine.policy.broker_headers import COUNT, LIVED_UNTIL, brokers_word
+from brokerapp.engine.policy.broker_headers import ORIGINAL_EXPIRATION, RESUBMIT_COUNT, broker_headers
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage, DestinationStats
 from console.access import redaction
@@ -164,9 +164,9 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
     now, expired, once, groups, again = time.time() * 1000, 0, 0, Counter(), 0
     for headers in messages:
         expired += 0 < _number(headers.get("expires", "0")) < now
-        word = brokers_word(headers)
-        once += 0 < _number(word.get(LIVED_UNTIL, "0")) < now
-        again += COUNT in word
+        word = broker_headers(headers)
+        once += 0 < _number(word.get(ORIGINAL_EXPIRATION, "0")) < now
+        again += RESUBMIT_COUNT in word
         if group := headers.get("JMSXGroupID"):
             groups[group] += 1
     if expired:

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from brokerapp.engine.editing.resubmit_target import came_from, home_of
+from brokerapp.engine.editing.resubmit_target import edit_target, origin_destination
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
@@ -96,8 +96,8 @@ def target_of(action: str, message: BrowsedMessage, queue: Destination) -> Desti
     Raises InvalidDestination.
     """
     if action == Action.EDIT:
-        return home_of(message.headers, message.came_from, queue)
-    return came_from(message.came_from)
+        return edit_target(message.headers, message.came_from, queue)
+    return origin_destination(message.came_from)
 
 
 def approve(job: Job, by: str) -> bool:

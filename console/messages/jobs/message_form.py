@@ -11,9 +11,9 @@ from typing import Any
 
 from brokerapp.admin.handlers.operator_send import MAX_COUNT, OperatorMessage
 from brokerapp.engine.editing.message_edit import MessageEdit, body_of
-from brokerapp.engine.editing.message_properties import NOT_SET, STANDARD, check, type_of, typed
+from brokerapp.engine.editing.message_properties import BROKER_ONLY, STANDARD, check_properties, check_type, type_of
 from brokerapp.engine.editing.operator_message import check_size
-from brokerapp.engine.editing.resubmit_target import home_of
+from brokerapp.engine.editing.resubmit_target import edit_target
 from brokerapp.engine.scheduling.delivery_schedule import CRON, DELAY, HEADERS, PERIOD, REPEAT
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -60,10 +60,10 @@ class MessageForm:
     @staticmethod
     def from_message(message: BrowsedMessage, queue: Destination) -> MessageForm:
         """Fill the form with a message of a queue to edit; the target is its original destination, or the queue."""
-        home = home_of(message.headers, message.came_from, queue)
+        home = edit_target(message.headers, message.came_from, queue)
         copy = MessageEdit().applied(message.headers, message.body, home.stomp, _now_ms())
         text = editable_text(copy.body)
-        own = [each for each in sorted(copy.properties.items()) if each[0] not in FIELDS and each[0] not in NOT_SET]
+        own = [each for each in sorted(copy.properties.items()) if each[0] not in FIELDS and each[0] not in BROKER_ONLY]
         rows = [(name, type_of(value), value) for name, value in own]
         if len(rows) > MAX_PROPERTIES:
             raise RequestRefused(f"the message has {len(rows)} properties; at most {MAX_PROPERTIES} can be edited here")
@@ -103,7 +103,7 @@ class MessageForm:
         properties = {name: value for name, value in self.fields.items() if value}
         for name, kind, value in self.properties:
             properties[self._checked(name, kind, value, properties)] = value
-        check(properties)
+        check_properties(properties)
         if len(properties) > MAX_PROPERTIES:
             raise RequestRefused(f"{len(properties)} properties: at most {MAX_PROPERTIES} are allowed")
         body = check_size(body_of(self.body, self.encoding))
@@ -120,7 +120,7 @@ class MessageForm:
             raise RequestRefused(f"property {name!r} is a header; use its own field")
         if name in others:
             raise RequestRefused(f"property {name!r} is given twice")
-        typed(name, kind, value)
+        check_type(name, kind, value)
         return name
 
     def _schedule_headers(self) -> dict[str, str]:

@@ -111,7 +111,7 @@ def _unknown_outcomes(job: Job) -> str:
 def _step_size(job: Job) -> int:
     """Return the number of messages of one step: about one second of the rate, fewer for a large new body."""
     most = min(STEP_SIZE, job.rate or STEP_SIZE)
-    return job.change.portion(most) if job.change is not None else most
+    return job.change.batch_size(most) if job.change is not None else most
 
 
 def _plan(job: Job) -> bool:

@@ -22,9 +22,9 @@ from brokerapp.model.time_series import (
     HistoryAdmission,
     HistorySampler,
     Resolution,
-    merged,
-    merged_wholes,
-    packed,
+    merge_broker_points,
+    merge_destination_points,
+    pack_point,
 )
 from brokerapp.store.history_rings import BROKER_RING
 from console.broker.broker_sample import broker_point
@@ -120,8 +120,8 @@ class MetricsSampler:
         self._minute_of_whole.append(whole)
         await self._write(FINE, at, points, whole)
         if at % COARSE.step == 0:
-            minute = {destination: merged(each, at) for destination, each in self._minute.items()}
-            whole = merged_wholes(self._minute_of_whole, at)
+            minute = {destination: merge_destination_points(each, at) for destination, each in self._minute.items()}
+            whole = merge_broker_points(self._minute_of_whole, at)
             self._minute, self._minute_of_whole = {}, []
             await self._write(COARSE, at, minute, whole)
 
@@ -136,7 +136,7 @@ class MetricsSampler:
         out += self._admission.expire(at - COARSE.span)
         if out:
             await rings.remove(out, (FINE, COARSE))
-        rows = {BROKER_RING: packed(whole), **{name: packed(by_name[name]) for name in names}}
+        rows = {BROKER_RING: pack_point(whole), **{name: pack_point(by_name[name]) for name in names}}
         await rings.append(resolution, rows, at)
 
 

@@ -5,7 +5,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from brokerapp.selectors import Selector, compile_selector, number
+from brokerapp.selectors import Selector, compile_selector, parse_number
 from brokerapp.selectors.render import render
 from tests.brokerapp.selectors.cases import CASES
 from tests.brokerapp.selectors.trees import random_condition, random_headers
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 def recorded(session, messages):
     """Messages as the archive has them: the text of every property, and the numbers among them."""
     numbers = [
-        [(name, float(value)) for name, text in each.items() if (value := number(text)) is not None]
+        [(name, float(value)) for name, text in each.items() if (value := parse_number(text)) is not None]
         for each in messages
     ]
     table = pa.table(

@@ -19,7 +19,7 @@ from analytics.whatif.message_counts import MessageClasses, TimeBuckets, WhatIfT
 from analytics.whatif.predicted_routes import predict_route
 from analytics.whatif.untested_changes import untested_changes
 from brokerapp.engine.routing.bindings import Binding, RoutingType
-from brokerapp.engine.routing.cycle_detection import find_loop
+from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.engine.routing.route_walk import route
 from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
 from brokerapp.model.definitions import (
@@ -112,7 +112,7 @@ def _one(definitions: Definitions, circumstances: RoutingContext, sent: str) -> 
     classes = MessageClasses([(sent, ())], one, none, none, sent=one, bytes=one, bare=0)
     routing = ScriptedRouting(circumstances.topology(definitions, oracle.compiling), oracle)
     return WhatIfTally.of(
-        routing, classes, AnswerEncoding.of({sent: ()}), TimeBuckets(0, 60, 1), circumstances.is_listened
+        routing, classes, AnswerEncoding.of({sent: ()}), TimeBuckets(0, 60, 1), circumstances.has_subscribers
     )
 
 
@@ -134,7 +134,7 @@ def copies(found, sharing):
 def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
     random = Random(seed)
     definitions, circumstances = random_definitions(random), random_circumstances(random)
-    if find_loop(definitions):
+    if find_cycle(definitions):
         return
     oracle = SelectorOracle()
     routing = ScriptedRouting(circumstances.topology(definitions, oracle.compiling), oracle)

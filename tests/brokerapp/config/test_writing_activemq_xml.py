@@ -22,7 +22,7 @@ from brokerapp.config import (
 )
 from brokerapp.config.elements.broker_attributes import SAID_BY_SECTION, WRITTEN
 from brokerapp.config.reader import parse_config
-from brokerapp.engine.routing.cycle_detection import find_loop
+from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import (
     CompositeDestination,
@@ -154,7 +154,7 @@ all_definitions = st.builds(
     st.lists(virtual_topics | composites | mirrors, max_size=5, unique_by=name_of).map(tuple),
     st.lists(policies, max_size=3, unique_by=lambda each: each.destination).map(tuple),
     redelivery=redelivery,
-).filter(lambda definitions: find_loop(definitions) is None)
+).filter(lambda definitions: find_cycle(definitions) is None)
 
 
 @settings(max_examples=40, deadline=None)

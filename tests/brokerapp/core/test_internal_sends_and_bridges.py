@@ -34,7 +34,7 @@ class FakeBroker(SimpleNamespace):
             durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
             commits=SimpleNamespace(submit=lambda unit: unit.callback(1, "")),
             writer=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
-            timers=SimpleNamespace(every=lambda *_: None),
+            timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
         self.publisher = part_of(Publisher, **vars(self))
 

@@ -17,7 +17,7 @@ def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
     monkeypatch.setattr(retroactive, "MAX_BYTES", 2_000)
     policy = SimpleNamespace(recovery=RecoveryPolicy("timed", recover_duration=10))
     topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: policy)
-    timers, routing = SimpleNamespace(every=lambda *_: None), SimpleNamespace(table=topology)
+    timers, routing = SimpleNamespace(call_every=lambda *_: None), SimpleNamespace(table=topology)
     found = part_of(RetroactiveRecovery, timers=timers, routing=routing)
     for number in range(10):
         found.published(Message(str(number), b"message-id:x\n", b"body"), RoutedCopy(Destination.topic("t")))

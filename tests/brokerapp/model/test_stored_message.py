@@ -23,13 +23,13 @@ FORMER = {
 @pytest.mark.parametrize("message", [PLAIN, TRAVELLED, replace(PLAIN, body=b""), replace(PLAIN, body=b"x" * 100_000)])
 def test_what_was_not_changed_is_as_it_was(message):
     loaded = load_stored(message.stored())
-    assert (loaded, loaded.damaged) == (message, False)
+    assert (loaded, loaded.is_damaged) == (message, False)
 
 
 @pytest.mark.parametrize(("stored", "message"), FORMER.items())
 def test_messages_without_a_checksum_are_read_as_before(stored, message):
     loaded = load_stored(stored)
-    assert (loaded, loaded.damaged) == (message, False)
+    assert (loaded, loaded.is_damaged) == (message, False)
 
 
 @given(message=st.sampled_from([PLAIN, TRAVELLED]), at=st.integers(0, 10_000), change=st.integers(1, 255))
@@ -37,7 +37,7 @@ def test_a_changed_byte_is_noticed_wherever_it_is(message, at, change):
     stored = bytearray(message.stored())
     stored[at % len(stored)] ^= change
     loaded = load_stored(bytes(stored))
-    assert loaded.damaged
+    assert loaded.is_damaged
     assert loaded.headers[DAMAGED_HEADER] == "true"
     assert b"\0" not in loaded.head
 
@@ -45,7 +45,7 @@ def test_a_changed_byte_is_noticed_wherever_it_is(message, at, change):
 @given(message=st.sampled_from([PLAIN, TRAVELLED]), cut=st.integers(1, 10_000))
 def test_a_missing_end_is_noticed(message, cut):
     stored = message.stored()
-    assert load_stored(stored[: -(cut % len(stored)) or None][: len(stored) - 1]).damaged
+    assert load_stored(stored[: -(cut % len(stored)) or None][: len(stored) - 1]).is_damaged
 
 
 def test_what_can_be_read_of_a_damaged_message_is_kept():
@@ -53,4 +53,4 @@ def test_what_can_be_read_of_a_damaged_message_is_kept():
     assert (loaded.id, loaded.body, loaded.headers["k"]) == ("ID:a:1", b"the b0dy", "v")
     unreadable = PLAIN.stored().replace(b"message-id", b"message\0id")
     assert load_stored(unreadable).body == unreadable
-    assert load_stored(load_stored(unreadable).stored()).damaged is False
+    assert load_stored(load_stored(unreadable).stored()).is_damaged is False

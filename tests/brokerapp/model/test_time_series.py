@@ -9,11 +9,11 @@ from brokerapp.model.time_series import (
     DestinationPoint,
     HistoryAdmission,
     HistorySampler,
-    merged,
-    merged_wholes,
-    packed,
-    points,
-    wholes,
+    merge_broker_points,
+    merge_destination_points,
+    pack_point,
+    unpack_broker_points,
+    unpack_destination_points,
 )
 
 AWAY = {"links_down": 5, "away": 6, "held_back": 7, "slow": 8}
@@ -70,23 +70,26 @@ def test_points_are_kept_in_a_few_bytes_and_read_as_they_were():
         DestinationPoint(1_700_000_000, 1, 2, 3, 4),
         BrokerPoint(1_700_000_000, 1, 2, 3, 4, 5, 6, 2**40, 2**41),
     )
-    assert points([packed(point)]) == [point]
-    assert wholes([packed(whole)]) == [whole]
-    assert len(packed(point)) == 20
+    assert unpack_destination_points([pack_point(point)]) == [point]
+    assert unpack_broker_points([pack_point(whole)]) == [whole]
+    assert len(pack_point(point)) == 20
     seldom, told = point._replace(redelivered=7), whole._replace(memory=1, machine=2, temporary=3, nodes=4, **AWAY)
-    assert (points([packed(seldom)]), wholes([packed(told)])) == ([seldom], [told])
+    assert (unpack_destination_points([pack_point(seldom)]), unpack_broker_points([pack_point(told)])) == (
+        [seldom],
+        [told],
+    )
     watched = told._replace(disk=0)
-    assert wholes([packed(watched)]) == [watched]
+    assert unpack_broker_points([pack_point(watched)]) == [watched]
     assert (
-        points([packed(DestinationPoint(1, 2**40, 0, 0, 0))])[0].pending == 2**32 - 1
+        unpack_destination_points([pack_point(DestinationPoint(1, 2**40, 0, 0, 0))])[0].pending == 2**32 - 1
     )  # what does not fit is cut, not refused
 
 
 def test_a_minute_adds_up_what_moved_and_keeps_where_it_stood_last():
     fine = [DestinationPoint(10, 5, 1, 2, 0, expired=1), DestinationPoint(20, 9, 4, 0, 3, expired=2)]
-    assert merged(fine, 60) == DestinationPoint(60, 9, 5, 2, 3, expired=3)
+    assert merge_destination_points(fine, 60) == DestinationPoint(60, 9, 5, 2, 3, expired=3)
     last = BrokerPoint(20, 9, 4, 1, 0, 2, 7, 8, 9)
-    assert merged_wholes([last._replace(at=10, arrived=1), last], 60) == last._replace(at=60, arrived=5, left=2)
+    assert merge_broker_points([last._replace(at=10, arrived=1), last], 60) == last._replace(at=60, arrived=5, left=2)
 
 
 def test_those_who_move_keep_their_history_and_those_who_stand_still_make_room():

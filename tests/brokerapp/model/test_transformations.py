@@ -5,7 +5,7 @@ import json
 import pytest
 
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import MAX_READ_BYTES, as_wanted, error_in
+from brokerapp.model.transformations import MAX_READ_BYTES, as_wanted, find_error
 
 HEAD = b"message-id:ID\\c1\ntransformation:jms-advisory-json\nx:1\n"
 BODY = b'{"Info":{"@class":"A & B","n":1,"yes":true,"list":["<",""],"null":"","in":{"entry":[{"string":["k","v"]}]}}}'
@@ -123,12 +123,12 @@ def test_what_its_sender_was_told_cannot_be_read_stays_as_it_was_sent():
 
 def test_a_body_that_is_what_it_is_announced_to_be_is_no_error():
     for form in ("jms-map-json", "jms-object-json", "jms-advisory-json"):
-        assert error_in(form, b'{"map":{"entry":[]}}') is None
+        assert find_error(form, b'{"map":{"entry":[]}}') is None
     for form in ("jms-map-xml", "jms-object-xml"):
-        assert error_in(form, MAP_XML.encode()) is None
-    assert error_in("jms-map-json", json.dumps(MAP_JSON).encode()) is None
-    assert error_in("jms-map-json", b'{"map":""}') is None
-    assert error_in("jms-object-xml", b"<com.example.Order><id>1</id></com.example.Order>") is None
+        assert find_error(form, MAP_XML.encode()) is None
+    assert find_error("jms-map-json", json.dumps(MAP_JSON).encode()) is None
+    assert find_error("jms-map-json", b'{"map":""}') is None
+    assert find_error("jms-object-xml", b"<com.example.Order><id>1</id></com.example.Order>") is None
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_a_body_that_is_what_it_is_announced_to_be_is_no_error():
     ],
 )
 def test_a_body_that_is_not_what_it_is_announced_to_be_is_found_out(form, body, says):
-    told = error_in(form, body)
+    told = find_error(form, body)
     assert told.startswith(form)
     assert says in told
 
 
 def test_nothing_is_said_of_other_text():
     for form in ("jms-byte", "nobody knows this", ""):
-        assert error_in(form, b"<map") is None
-    assert error_in("jms-map-xml", b"<" * (MAX_READ_BYTES + 1)) is None
+        assert find_error(form, b"<map") is None
+    assert find_error("jms-map-xml", b"<" * (MAX_READ_BYTES + 1)) is None

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from brokerapp.engine.entries.entry_factory import entry_of
-from brokerapp.engine.entries.message_order import by_urgency
+from brokerapp.engine.entries.entry_factory import log_entry_of
+from brokerapp.engine.entries.message_order import priority_order
 from brokerapp.model.message import Message
 from brokerapp.store import DISCARDED, PendingWrite, StoreLimits
 from tests.brokerapp.store.commit_helpers import CommittingSession, used
@@ -31,7 +31,7 @@ async def in_order(store, log="q", page=100):
     numbers, after = [], 0
     while found := await store.entries.read_by_priority(log, after, page):
         numbers += [each.seq for each in found]
-        after = by_urgency(found[-1])
+        after = priority_order(found[-1])
     return numbers
 
 
@@ -61,10 +61,10 @@ async def test_what_is_settled_or_refused_has_no_place(store, session):
     assert refused.refused == {1: "q"}
     assert (await in_order(store), await used(store)) == ([2, 1], with_place)
     for each in await store.entries.read_by_priority("q", 0, 10):
-        await session.settle(entry_of("q", each))
+        await session.settle(log_entry_of("q", each))
     assert (await in_order(store), await places(store)) == ([], 0)
     [left] = await store.entries.read("other", 0, 10)
-    await session.settle(entry_of("other", left))
+    await session.settle(log_entry_of("other", left))
     assert await used(store) == (0, 0)
 
 

@@ -19,7 +19,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.management.commands import runbroker
 from brokerapp.store.server import embedded
 from brokerapp.store.server.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
-from brokerapp.system.process_lock import claim
+from brokerapp.system.process_lock import lock_directory
 from tests.conftest import until
 
 PATIENCE = 30.0
@@ -28,7 +28,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 OWNER = """
 import sys, time
 from pathlib import Path
-from brokerapp.system.process_lock import claim
+from brokerapp.system.process_lock import lock_directory
 from brokerapp.store.server import embedded
 from brokerapp.store.server.embedded import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
@@ -153,7 +153,7 @@ def test_a_second_owner_is_refused_and_told_who_the_first_is(folder, owner):
 def test_what_a_dead_owner_left_behind_keeps_the_folder_until_it_ends(folder, monkeypatch):
     monkeypatch.setattr(embedded, "LEFTOVER_PATIENCE_SECONDS", 0.1)
     folder.mkdir()
-    family = claim(folder)
+    family = lock_directory(folder)
     child = subprocess.Popen(["sleep", "60"], pass_fds=[family.family])
     family.release()
     with pytest.raises(StoreUnavailable, match=f"in use by processes that process {os.getpid()} left behind"):

@@ -17,7 +17,7 @@ def test_a_shared_store_is_found_and_its_url_is_its_owners_only(tmp_path):
     folder = DataDirectory(tmp_path)
     (tmp_path / "redis.url").write_text("readable by others")
     folder.remember("orders", URL)
-    assert folder.whereabouts() == (URL, "orders")
+    assert folder.locate_store() == (URL, "orders")
     assert stat.S_IMODE((tmp_path / "redis.url").stat().st_mode) == 0o600
 
 
@@ -27,21 +27,21 @@ def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
     folder.remember("orders")
     folder.store.mkdir()
     (folder.store / "store.url").write_text("unix:///own\n")
-    assert folder.whereabouts() == ("unix:///own", "orders")
+    assert folder.locate_store() == ("unix:///own", "orders")
 
 
 def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):
     with pytest.raises(StoreUnavailable, match="it still starts: there is no broker"):
-        DataDirectory(tmp_path).whereabouts()
+        DataDirectory(tmp_path).locate_store()
     with pytest.raises(StoreUnavailable, match="there is no folder"):
-        DataDirectory(tmp_path / "nowhere").whereabouts()
+        DataDirectory(tmp_path / "nowhere").locate_store()
 
 
 def test_of_a_broker_that_was_here_and_was_stopped_it_is_said_that_it_does_not_run(tmp_path):
     folder = DataDirectory(tmp_path)
     folder.remember("orders")
     with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* does not run, or it still starts"):
-        folder.whereabouts()
+        folder.locate_store()
 
 
 async def test_a_start_that_is_refused_as_its_port_is_taken_leaves_no_folder(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.redis import RedisStore
 from brokerapp.system.environment import PROJECT, Environment
-from brokerapp.system.store_address import check_address
+from brokerapp.system.store_address import check_store_url
 
 REFUSED = {
     "sentinel://one:26379,two:26379/main": "Redis Sentinel is not supported yet",
@@ -34,7 +34,7 @@ SERVED = [
 
 @pytest.mark.parametrize("url", SERVED)
 def test_the_url_of_one_server_is_served(url):
-    assert check_address(url) == url
+    assert check_store_url(url) == url
     RedisStore(url, "any")
 
 
@@ -46,7 +46,7 @@ def test_any_other_url_is_refused_with_its_reason(url, reason):
 
 def test_the_sentence_does_not_show_a_password():
     with pytest.raises(ConfigurationRefused) as refused:
-        check_address("sentinel://user:secret@one/main")
+        check_store_url("sentinel://user:secret@one/main")
     assert str(refused.value) == (
         "store URL sentinel://***@one/main: Redis Sentinel is not supported yet; "
         "use the address of one primary server, redis://HOST:PORT/DATABASE"
@@ -56,7 +56,7 @@ def test_the_sentence_does_not_show_a_password():
 @pytest.mark.parametrize("url", ["redis://one:many?password=secret", "redis://a:secret@one,two?password=secret"])
 def test_the_sentence_does_not_show_a_password_that_is_an_option(url):
     with pytest.raises(ConfigurationRefused) as refused:
-        check_address(url)
+        check_store_url(url)
     assert "secret" not in str(refused.value)
     assert "one" in str(refused.value)
 

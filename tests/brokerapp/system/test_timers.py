@@ -22,7 +22,7 @@ def test_a_cancelled_timer_does_nothing_and_is_waited_for_by_nobody():
 
 def test_periodic_work_comes_again_a_period_after_it_was_done():
     timers, done = Timers(), []
-    timers.every(100, lambda: done.append(timers.next_ms), now_ms=1000)
+    timers.call_every(100, lambda: done.append(timers.next_ms), now_ms=1000)
     for now in (1050, 1100, 1150, 1230, 1330):
         timers.run(now)
     assert done == [1200, 1330, 1430]

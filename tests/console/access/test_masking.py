@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from django.urls import reverse
 
-from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, FIRST_FAILED_AT, signed
+from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, FIRST_FAILED_AT, with_broker_headers
 from brokerapp.engine.policy.dead_letters import DeadLetterInfo, dead_letter
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import DeadLetterStrategy
@@ -132,7 +132,7 @@ def test_the_cause_of_a_failure_is_masked_also_where_a_resubmission_repeats_it(d
 def test_what_a_search_finds_says_nothing_that_is_masked(db):
     rule(place="header", pattern=CAUSE, action="remove")
     said, place = {"order": "4711", CAUSE: "card 4111 refused"}, Destination.queue("ActiveMQ.DLQ")
-    dead = replace(message(b"", place.name), headers=said | signed({}, said))
+    dead = replace(message(b"", place.name), headers=said | with_broker_headers({}, said))
     [hit] = matching_messages([dead], place, True, "4711", ("order",), partial(mask_message, make_user("admin")))
     assert (hit.why, hit.cause) == ("order", "")
 

@@ -23,7 +23,7 @@ from django.utils import timezone
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
-from brokerapp.model.time_series import FINE, BrokerPoint, DestinationPoint, packed
+from brokerapp.model.time_series import FINE, BrokerPoint, DestinationPoint, pack_point
 from brokerapp.store.history_rings import BROKER_RING
 from console.accounts.rate_limit import RateLimit
 from console.alerts import active_alerts, backtest_service, send_test
@@ -138,12 +138,12 @@ def test_dead_letters_are_told_of_as_long_as_they_are_new_though_the_node_that_c
     dead, now = Destination.queue("dead.kept"), int(time.time())
     rule(metric="dead-letters", threshold=0, hold=0)
     gateway().run(
-        gateway().admin.rings.append(FINE, {str(dead): packed(DestinationPoint(now - 20, 3, 3, 0, 0))}, now - 20)
+        gateway().admin.rings.append(FINE, {str(dead): pack_point(DestinationPoint(now - 20, 3, 3, 0, 0))}, now - 20)
     )
     began_anew = initial_snapshot(now, 1, [DestinationStats(dead, QueueSize=3, DLQ=True)], BrokerSnapshot())
     for later, state in ((0, "firing"), (300, "firing"), (1400, "firing"), (1401, "ended")):
         if later > 1400:  # until then Sluice was stopped, or nobody looked: that makes nothing good
-            looked = [packed(BrokerPoint(now + each, *[0] * 8)) for each in range(790, 1401, 30)]
+            looked = [pack_point(BrokerPoint(now + each, *[0] * 8)) for each in range(790, 1401, 30)]
             for each in looked:
                 gateway().run(gateway().admin.rings.append(FINE, {BROKER_RING: each}, now))
         evaluate(apply_tick(began_anew, now + later, [NodeStatus("n", "b", 0, 0)]), now + later)

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 from django.urls import reverse
 
-from brokerapp.engine.policy.broker_headers import CAUSE, COUNT, EARLIER_CAUSE, FAILED_AT, FIRST_FAILED_AT, signed
+from brokerapp.engine.policy.broker_headers import (
+    CAUSE,
+    EARLIER_CAUSE,
+    FAILED_AT,
+    FIRST_FAILED_AT,
+    RESUBMIT_COUNT,
+    with_broker_headers,
+)
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage, BrowsePage, DestinationStats
 from brokerapp.selectors import compile_selector
@@ -77,7 +84,7 @@ def test_a_long_word_without_a_digit_is_looked_at_once():
 def test_failures_are_counted_in_the_singular_and_the_plural(admin, console, monkeypatch):
     def page(count: int) -> str:
         failed = {CAUSE: "boom", FAILED_AT: str(int(time.time() * 1000) - 1000)}
-        headers = {**failed, **signed({}, failed)}
+        headers = {**failed, **with_broker_headers({}, failed)}
         found = [BrowsedMessage(seq, f"ID:{seq}", "/queue/DLQ", None, headers, b"", 0) for seq in range(1, count + 1)]
         stats = [DestinationStats(Destination.queue("DLQ"), QueueSize=count)]
         read = survey_queues(stats, lambda *_: BrowsePage(found, count, None))
@@ -89,8 +96,11 @@ def test_failures_are_counted_in_the_singular_and_the_plural(admin, console, mon
 
 
 def test_the_times_of_a_group_are_those_the_broker_wrote_and_its_history_counts_them_by_parts():
-    queue, failed = Destination.queue("DLQ"), {CAUSE: "boom", FAILED_AT: "1500", "dlqConsumer": "w", COUNT: "2"}
-    written = {**failed, **signed({}, failed), "timestamp": "100"}
+    queue, failed = (
+        Destination.queue("DLQ"),
+        {CAUSE: "boom", FAILED_AT: "1500", "dlqConsumer": "w", RESUBMIT_COUNT: "2"},
+    )
+    written = {**failed, **with_broker_headers({}, failed), "timestamp": "100"}
     forged = {**failed, FAILED_AT: "1900", "timestamp": "1100"}
     [group] = group_dead_letters(
         (queue, BrowsedMessage(seq, f"ID:{seq}", queue.stomp, None, headers, b"", 0))
@@ -103,7 +113,7 @@ def test_the_times_of_a_group_are_those_the_broker_wrote_and_its_history_counts_
 
 
 def dead_letter(seq: int, **written: str) -> tuple[Destination, BrowsedMessage]:
-    headers = {**written, **signed({}, written)}
+    headers = {**written, **with_broker_headers({}, written)}
     queue = Destination.queue("DLQ")
     return queue, BrowsedMessage(seq, f"ID:{seq}", queue.stomp, None, headers, b"", 0)
 

@@ -6,7 +6,7 @@ import pytest
 from django.http import QueryDict
 
 from brokerapp.engine.editing.message_edit import MessageEdit
-from brokerapp.engine.policy.broker_headers import CAUSE, WROTE
+from brokerapp.engine.policy.broker_headers import CAUSE, SIGNATURE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
@@ -53,7 +53,7 @@ def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
 
 @pytest.mark.parametrize("action", ["retry", "edit"])
 def test_its_way_is_the_one_that_the_node_takes_whatever_it_came_by(action):
-    headers = {**HEADERS, CAUSE: "boom", WROTE: CAUSE, "original-destination": "/topic/by"}
+    headers = {**HEADERS, CAUSE: "boom", SIGNATURE: CAUSE, "original-destination": "/topic/by"}
     dead = replace(MESSAGE, headers=headers, original_destination="/topic/by", came_from="/queue/failed")
     asked = JobSpec(
         action, Destination.queue("a"), edit=MessageEdit({"n": "2"}) if action == "edit" else None, reason="r"

@@ -9,7 +9,7 @@ from analytics.rollups.counters import DepthNote, EventCounts
 from analytics.rollups.store import RollupStore
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, packed
+from brokerapp.model.time_series import COARSE, FINE, BrokerPoint, DestinationPoint, pack_point
 from brokerapp.store.history_rings import BROKER_RING
 from console.audit.models import AuditEntry
 from console.broker.gateway import Gateway, gateway
@@ -298,7 +298,7 @@ def test_the_overview_keeps_its_window_in_the_url(browser_of, console):
 
 def test_a_queue_that_is_gone_has_a_page_with_its_last_history(browser_of, console):
     name, at = "gone.by.now", int(time.time()) // 60 * 60 - 7200
-    rows = {f"queue://{name}": packed(DestinationPoint(at, 7, 7, 0, 0)), BROKER_RING: packed(whole(at))}
+    rows = {f"queue://{name}": pack_point(DestinationPoint(at, 7, 7, 0, 0)), BROKER_RING: pack_point(whole(at))}
     gateway().run(gateway().admin.rings.append(COARSE, rows, at))
     viewer = browser_of("viewer")
     page = viewer.get(reverse("queue", kwargs={"name": name}))

@@ -97,7 +97,7 @@ def test_a_home_is_told_once_a_tick_what_was_stored_and_with_the_messages_what_s
 @pytest.mark.parametrize("what", ["returned once", "first of its group", "for a third node"])
 def test_what_is_not_as_its_node_knows_it_is_given_whole(node, what):
     it = entry(node.log, 3)
-    it.kept_at = THIRD.session if what == "for a third node" else ME.session
+    it.cached_at = THIRD.session if what == "for a third node" else ME.session
     it.deliveries, it.first_of_group = int(what == "returned once"), what == "first of its group"
     [packed] = pack_for_session(ME.session, [it])
     assert packed[-1] == it.message.stored()
@@ -198,7 +198,7 @@ def test_what_was_taken_makes_room_for_what_comes_and_the_home_is_told_what_was_
 def test_the_home_names_only_what_is_above_what_was_forgotten(node):
     heard = [entry(node.log, number) for number in (3, 4)]
     for each in heard:
-        each.kept_at = ME.session
+        each.cached_at = ME.session
     assert [isinstance(each, int) for each in pack_for_session(ME.session, heard, 3)] == [False, True]
 
 

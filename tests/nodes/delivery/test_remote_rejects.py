@@ -83,7 +83,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
         """The log is at home here from now on, and what the store knows of it is not read yet; in that moment..."""
         homes.abroad.on_handed_off(log)
         log.away = True
-        log.vacate()
+        log.release_ownership()
         rejects = partial(
             node.acknowledgements.settle,
             subscription.client,

@@ -28,7 +28,7 @@ class Node:
         broker = SimpleNamespace()
         self.recovery = broker.retained = part_of(
             RetroactiveRecovery, routing=SimpleNamespace(table=topology),
-            timers=SimpleNamespace(every=lambda *_: None),
+            timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
         others = [each for each in "abc" if each != session]
         self.homes = SimpleNamespace(others=others, is_joining=joining, tell=self.tell)

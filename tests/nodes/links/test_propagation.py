@@ -57,7 +57,7 @@ def wanting(*consumers):
 
 
 def test_a_node_that_was_told_what_is_wanted_as_it_came_is_told_when_that_ends():
-    consumer = SimpleNamespace(guest_of="", condition=compile_selector("a = 1"))
+    consumer = SimpleNamespace(owner_session="", condition=compile_selector("a = 1"))
     wanted, log, consumers, said = wanting(consumer)
     wanted.say_all("b")
     assert said.pop() == (True, [(log.name, ["a = 1"])])
@@ -69,7 +69,7 @@ def test_a_node_that_was_told_what_is_wanted_as_it_came_is_told_when_that_ends()
 
 
 def test_a_node_that_comes_again_is_told_of_what_began_after_that_as_anew():
-    consumer = SimpleNamespace(guest_of="", condition=compile_selector("a = 1"))
+    consumer = SimpleNamespace(owner_session="", condition=compile_selector("a = 1"))
     wanted, log, consumers, said = wanting(consumer)
     wanted.say_all("b")
     consumers.clear()  # while this node is alone: nobody is told

@@ -161,5 +161,5 @@ async def test_whether_a_node_was_expelled_is_asked_until_the_store_says(monkeyp
         return answer
 
     node = SimpleNamespace(_store=SimpleNamespace(nodes=SimpleNamespace(members=members)))
-    monkeypatch.setattr("brokerapp.runtime.node.AWAY_SECONDS", 0)
+    monkeypatch.setattr("brokerapp.runtime.node.STORE_RETRY_SECONDS", 0)
     assert await Node._is_free(node, "a")

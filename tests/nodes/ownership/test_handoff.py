@@ -374,7 +374,7 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
         """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
         homes.abroad.on_handed_off(log)
         log.away = True
-        log.vacate()
+        log.release_ownership()
 
     broker["a"].look(between_two_homes)
     assert broker["a"].look(lambda: len(entered.held) + len(homes.inbound_consumers.held(log.name))) == 1
@@ -504,7 +504,7 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
         """The log is at home here from now on; other nodes have said what they hold of it, or not even that."""
         consumers = list(log.consumers)
         log.away = True
-        log.vacate()
+        log.release_ownership()
         if known:
             log.consumers += consumers
         else:
@@ -529,7 +529,7 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
     consumer.subscribe(f"/queue/{queue}")
     homes, log = broker["b"].node.broker.placement, broker["b"].node.broker.queues[f"queue://{queue}"]
     both = homes.members
-    tenure = log.tenure
+    tenure = log.handoff_count
 
     async def gone_and_back():
         await homes.follow(NodeMembers(both.epoch + 1, [each for each in both if each.session == homes.me], homes.me))
@@ -539,7 +539,7 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
         await homes.follow(NodeMembers(both.epoch + 2, both, homes.me))
 
     broker["b"].do(gone_and_back)
-    assert (log.away, log.stopped, log.tenure) == (True, set(), tenure + 2)
+    assert (log.away, log.stopped, log.handoff_count) == (True, set(), tenure + 2)
 
 
 def _is_home(broker, node, queue):

@@ -43,7 +43,7 @@ class Nodes:
 
     def log(self, *nodes):
         """One with a consumer at each of these."""
-        self.queues[LOG] = SimpleNamespace(name=LOG, consumers=[SimpleNamespace(guest_of=each) for each in nodes])
+        self.queues[LOG] = SimpleNamespace(name=LOG, consumers=[SimpleNamespace(owner_session=each) for each in nodes])
         return self.queues[LOG]
 
     def come(self, key, *nodes, at="c", id=1):
@@ -60,7 +60,7 @@ class Nodes:
         """A node is a member no more."""
         self.lost = [each for each in self.lost if each != session]
         if (log := self.queues.get(LOG)) is not None:
-            log.consumers = [each for each in log.consumers if each.guest_of != session]
+            log.consumers = [each for each in log.consumers if each.owner_session != session]
 
     def wait(self):
         """Until what was put off is due; how long that was."""

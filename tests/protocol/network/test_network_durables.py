@@ -159,7 +159,7 @@ def test_a_subscription_that_is_in_use_for_now_is_tried_again(store, b, connect,
         until(lambda: kept(a, name) == {name}, "it")
         switch(a, False)
         [log] = a.look(lambda: [each.log for each in a.node.broker.durables.of_topic(Destination.topic(name))])
-        ghost = SimpleNamespace(client=SimpleNamespace(member=""), guest_of="")
+        ghost = SimpleNamespace(client=SimpleNamespace(member=""), owner_session="")
         a.look(lambda: log.consumers.append(ghost))  # whoever has it
         switch(a, True)
 

@@ -154,8 +154,8 @@ def served(node: RunningNode, name: str, kind: str) -> int:
         broker = node.node.broker
         if kind == "queue":
             found = broker.queues.get(str(target))
-            return sum(each.crossing is not None for each in found.consumers) if found is not None else 0
-        return sum(each.crossing is not None for each in broker.dispatcher.subscribers(target))
+            return sum(each.bridge_eligibility is not None for each in found.consumers) if found is not None else 0
+        return sum(each.bridge_eligibility is not None for each in broker.dispatcher.subscribers(target))
 
     return node.look(count)
 
@@ -165,7 +165,11 @@ def ways_that_serve(node: RunningNode, queue: str) -> list[str]:
 
     def found() -> list[str]:
         known = node.node.broker.queues.get(str(Destination.queue(queue)))
-        return [each.crossing.to for each in known.consumers if each.crossing is not None] if known is not None else []
+        return (
+            [each.bridge_eligibility.to for each in known.consumers if each.bridge_eligibility is not None]
+            if known is not None
+            else []
+        )
 
     return node.look(found)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import NetworkConnector
-from brokerapp.model.broker_path import write_path
+from brokerapp.model.broker_path import format_path
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.settings import TimestampSettings
@@ -279,11 +279,11 @@ def test_a_client_cannot_pose_as_a_bridge_that_serves_the_consumers_of_another(p
         for each in pair[0].look(lambda bridge=bridge: list(bridge.demand.wanted.values()))
         if each.destination == Destination.queue(name)
     ]
-    said = {"sluice-to": "far", "sluice-consumers": write_path(wanted.origins), "sluice-suppress": "true"}
+    said = {"sluice-to": "far", "sluice-consumers": format_path(wanted.origins), "sluice-suppress": "true"}
     claims = {"activemq." + header: value for header, value in said.items()} | said
     poser.subscribe(queue, id="q", selector="none = 1", **claims, **{"activemq.priority": "127"})
     with_claims = pair[0].look(
-        lambda: [each.crossing for client in pair[0].node.broker.clients.values() for each in
+        lambda: [each.bridge_eligibility for client in pair[0].node.broker.clients.values() for each in
                  client.subscriptions.values() if each.id == "q"]
     )  # fmt: skip
     assert with_claims == [None]

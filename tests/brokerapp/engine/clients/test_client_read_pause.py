@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.engine.clients.client import MAX_BRIDGE_WAITING_BYTES, Client
+from brokerapp.engine.clients.client import MAX_BRIDGE_BLOCKED_BYTES, Client
 
-FULL = MAX_BRIDGE_WAITING_BYTES
+FULL = MAX_BRIDGE_BLOCKED_BYTES
 
 
 class Reader:
@@ -30,7 +30,7 @@ class Reader:
     ],
 )
 def test_who_is_held_back_is_one_whose_acknowledgements_cannot_make_room(bridge, acks, waiting, held):
-    client = Client("1", Reader(), bridge=bridge, waiting=bool(waiting), waiting_bytes=waiting)
+    client = Client("1", Reader(), bridge=bridge, waiting=bool(waiting), blocked_bytes=waiting)
     client.subscriptions = {str(number): SimpleNamespace(ack_mode=each) for number, each in enumerate(acks)}
-    client.read_or_not()
+    client.update_reading()
     assert client.sink.held is held

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.engine.clients import quotas
-from brokerapp.engine.clients.quotas import BYTES, UNITS, Quotas
+from brokerapp.engine.clients.quotas import WRITE_BYTES, WRITE_COUNTS, Quotas
 from brokerapp.errors import LimitExceeded
 
 MB = 1024 * 1024
@@ -14,12 +14,12 @@ def test_each_client_has_less_the_more_there_are_and_never_nothing():
     shares = []
     for clients in (0, 1, 10, 100, 1000, 100_000):
         held.divide(clients)
-        shares.append((held.share.units, held.share.bytes))
-        if BYTES[1] < held.share.bytes:
+        shares.append((held.share.write_count, held.share.bytes))
+        if WRITE_BYTES[1] < held.share.bytes:
             assert clients * held.share.bytes <= 100 * MB
-    assert shares[0] == shares[1] == shares[2] == (UNITS[0], BYTES[0])
-    assert shares[3] == (UNITS[0], MB)
-    assert shares[-1] == (UNITS[1], BYTES[1])
+    assert shares[0] == shares[1] == shares[2] == (WRITE_COUNTS[0], WRITE_BYTES[0])
+    assert shares[3] == (WRITE_COUNTS[0], MB)
+    assert shares[-1] == (WRITE_COUNTS[1], WRITE_BYTES[1])
     assert shares == sorted(shares, reverse=True)
 
 
@@ -28,7 +28,7 @@ def test_all_clients_see_their_share_change():
     share = held.share
     held.divide(100_000)
     assert share is held.share
-    assert share.units == UNITS[1]
+    assert share.write_count == WRITE_COUNTS[1]
 
 
 def test_subscriptions_are_bounded_for_one_and_for_all(monkeypatch):

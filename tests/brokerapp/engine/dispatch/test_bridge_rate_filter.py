@@ -26,7 +26,9 @@ class Here:
     def __init__(self, rules, ttl=1):
         self.now, self.timers = 1_000, []
         self.log = MessageLog(DestinationStats(QUEUE), rules=DispatchPolicy(bridges=rules))
-        self.log.gate = BridgeRateFilter(self.log.name, self.log.consumers, lambda: self.now, self.timers.append)
+        self.log.bridge_filter = BridgeRateFilter(
+            self.log.name, self.log.consumers, lambda: self.now, self.timers.append
+        )
         self.bridge = self.consumer("bridge", BridgeEligibility("there", ttl))
 
     def consumer(self, name, selector=None):
@@ -46,7 +48,7 @@ class Here:
     def later(self):
         """At the time that was asked for."""
         self.now = self.timers.pop()
-        self.log.offer_again()
+        self.log.reset_offers()
         return self.given()
 
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from brokerapp.engine.dispatch import dispatch_window, selective_dispatch
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
-from brokerapp.engine.dispatch.dispatch_window import PAGE, WINDOW
+from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE, WINDOW_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import closing_mark
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -38,7 +38,7 @@ def consumer(name="c", prefetch=10, selector=None):
 def entry(seq, size=100, **headers):
     head = "".join(f"{name}:{value}\n" for name, value in {"message-id": f"ID\\c{seq}", **headers}.items())
     priority = int(headers.get("priority", 4))
-    message = Message(f"ID:{seq}", head.encode(), b"", priority=priority, grouped="JMSXGroupID" in headers)
+    message = Message(f"ID:{seq}", head.encode(), b"", priority=priority, has_group="JMSXGroupID" in headers)
     return LogEntry(str(QUEUE), seq, message, size=size)
 
 
@@ -65,7 +65,7 @@ def dispatched(log):
 def page(log, stored):
     """Read on in the store, as the broker does."""
     log.paging = True
-    log.load([entry(seq) for seq in stored if seq > log.loaded][:PAGE], log.window)
+    log.load([entry(seq) for seq in stored if seq > log.loaded][:PAGE_SIZE], log.window)
 
 
 # -- who gets what
@@ -216,19 +216,19 @@ def in_order(log, stored):
     stored, seen = sorted(stored, key=log.place), []
     while True:
         seen += [seq for _, seq in pairs(log)]
-        if not log.wants_page:
+        if not log.needs_page:
             return seen
-        log.load([each for each in stored if log.place(each) > log.loaded][:PAGE], log.window)
+        log.load([each for each in stored if log.place(each) > log.loaded][:PAGE_SIZE], log.window)
 
 
 def test_a_prioritized_backlog_of_any_length_is_given_out_in_order():
-    stored = [entry(seq, priority=str(seq % 10)) for seq in range(1, 5 * PAGE)]
+    stored = [entry(seq, priority=str(seq % 10)) for seq in range(1, 5 * PAGE_SIZE)]
     log = prioritized(consumer("one", prefetch=len(stored)), depth=len(stored))
-    assert in_order(log, stored) == sorted(range(1, 5 * PAGE), key=lambda seq: (-(seq % 10), seq))
+    assert in_order(log, stored) == sorted(range(1, 5 * PAGE_SIZE), key=lambda seq: (-(seq % 10), seq))
 
 
 def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
-    monkeypatch.setattr(dispatch_window, "WINDOW", 10)
+    monkeypatch.setattr(dispatch_window, "WINDOW_SIZE", 10)
     log = prioritized(one := consumer("one", prefetch=1), depth=50)
     stored = [entry(seq) for seq in range(1, 51)]
     assert in_order(log, stored) == [1]
@@ -238,7 +238,7 @@ def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
 
 
 def test_a_prioritized_window_gives_its_end_back_to_the_store(monkeypatch):
-    monkeypatch.setattr(dispatch_window, "WINDOW", 10)
+    monkeypatch.setattr(dispatch_window, "WINDOW_SIZE", 10)
     log, stored = prioritized(one := consumer("one", prefetch=0)), []
     for seq in range(1, 60):
         stored.append(entry(seq, priority=str(seq % 10)))
@@ -277,7 +277,7 @@ def test_a_message_that_came_back_is_remembered_as_such_while_it_is_not_in_memor
     [(_, given)] = given_out(log)
     log.take_back([given])
     log.consumers.clear()
-    log.forget_window()
+    log.release_memory()
     assert not log.ready
     log.consumers.append(one)
     page(log, range(1, 4))
@@ -296,18 +296,18 @@ def test_after_a_crash_everything_up_to_the_mark_counts_as_delivered_before():
 def test_without_consumers_nothing_is_held_in_memory():
     log = log_of()
     log.offer(entry(1))
-    log.offer_unseen()
-    assert (log.depth, log.unloaded, len(log.ready)) == (2, 2, 0)
+    log.note_appended()
+    assert (log.depth, log.unloaded_count, len(log.ready)) == (2, 2, 0)
 
 
 def test_what_nobody_told_of_is_read_before_what_is_new_also_when_the_window_was_forgotten_meanwhile():
     log = log_of(one := consumer())
-    log.look_again()
+    log.recheck_store()
     log.leave(one)
     log.consumers.append(one)
-    assert not log.give_early([entry(UNCOMMITTED)])
+    assert not log.dispatch_uncommitted([entry(UNCOMMITTED)])
     log.offer(entry(2))
-    assert log.wants_page
+    assert log.needs_page
     page(log, [1, 2])
     assert dispatched(log) == [("c", 1), ("c", 2)]
 
@@ -316,7 +316,7 @@ def test_what_waits_and_nobody_told_of_is_not_forgotten_when_something_new_comes
     log = log_of(consumer(selector="colour = 'red'"))
     page(log, [1])
     assert dispatched(log) == []
-    assert not log.give_early([entry(UNCOMMITTED)])
+    assert not log.dispatch_uncommitted([entry(UNCOMMITTED)])
     assert [each.seq for each in log.ready] == [1]
 
 
@@ -332,67 +332,67 @@ def test_what_waited_for_the_owner_of_its_group_goes_to_the_next_one_before_what
 
 
 def test_all_that_nobody_told_of_is_read_page_by_page_to_its_end():
-    log = log_of(consumer(prefetch=5 * PAGE))
-    log.look_again()
-    for first in (1, PAGE + 1):
-        page(log, range(first, first + PAGE))
-        assert len(dispatched(log)) == PAGE
-        assert log.wants_page
+    log = log_of(consumer(prefetch=5 * PAGE_SIZE))
+    log.recheck_store()
+    for first in (1, PAGE_SIZE + 1):
+        page(log, range(first, first + PAGE_SIZE))
+        assert len(dispatched(log)) == PAGE_SIZE
+        assert log.needs_page
     page(log, [])
-    assert not log.wants_page
+    assert not log.needs_page
 
 
-@pytest.mark.parametrize(("size", "expected"), [(100, WINDOW), (1024 * 1024, 8), (100 * 1024 * 1024, 1)])
+@pytest.mark.parametrize(("size", "expected"), [(100, WINDOW_SIZE), (1024 * 1024, 8), (100 * 1024 * 1024, 1)])
 def test_the_window_is_bounded_by_messages_and_by_bytes(size, expected):
     log = log_of(consumer(prefetch=0))
-    for seq in range(1, WINDOW + 100):
+    for seq in range(1, WINDOW_SIZE + 100):
         log.offer(entry(seq, size=size))
     assert len(log.ready) == expected
     assert log.ready_bytes == expected * size
-    assert log.unloaded == log.depth - expected
+    assert log.unloaded_count == log.depth - expected
 
 
 def test_a_new_message_does_not_overtake_those_outside_the_window():
-    log = log_of(one := consumer(prefetch=WINDOW), depth=3)
+    log = log_of(one := consumer(prefetch=WINDOW_SIZE), depth=3)
     log.offer(entry(4))
     assert dispatched(log) == []
-    assert log.wants_page
+    assert log.needs_page
     page(log, range(1, 5))
     assert dispatched(log) == [(one.name, seq) for seq in range(1, 5)]
-    assert not log.wants_page
+    assert not log.needs_page
     log.offer(entry(5))
     assert dispatched(log) == [(one.name, 5)]
 
 
 def test_a_page_is_wanted_only_when_somebody_can_take_it():
     log = log_of(depth=10)
-    assert not log.wants_page
+    assert not log.needs_page
     log.consumers.append(one := consumer(prefetch=1))
-    assert log.wants_page
+    assert log.needs_page
     one.credit = 0
-    assert not log.wants_page
+    assert not log.needs_page
     one.credit, log.paging = 1, True
-    assert not log.wants_page
+    assert not log.needs_page
     log.paging, log.paused = False, True
-    assert not log.wants_page
+    assert not log.needs_page
 
 
 def read_ahead(log, stored, colour=lambda seq: "blue"):
     """Read on past the window, as the broker does; whether the log wanted that."""
-    after = log.wants_ahead
+    after = log.lookahead_position
     if after is None:
         return False
     log.paging = True
-    page = itertools.islice((seq for seq in stored if seq > after), PAGE)
-    log.load_ahead([entry(seq, colour=colour(seq)) for seq in page], log.window, after)
+    page = itertools.islice((seq for seq in stored if seq > after), PAGE_SIZE)
+    log.on_lookahead_read([entry(seq, colour=colour(seq)) for seq in page], log.window, after)
     return True
 
 
 def blue_window(*consumers, depth):
     """A log whose window is filled with blue messages that nobody wants."""
     log = log_of(*consumers, depth=depth)
-    while log.wants_page:
-        following = range(log.loaded + 1, depth + 1)[:PAGE]
+    while log.needs_page:
+        following = range(log.loaded + 1, depth + 1)[:PAGE_SIZE]
         log.load([entry(seq, colour="blue") for seq in following], log.window)
         dispatched(log)
     return log
@@ -404,40 +404,40 @@ def test_past_a_window_nobody_wants_the_log_reads_on_without_holding_more():
     found = []
     while read_ahead(log, range(log.loaded + 1, last + 1), lambda seq: "red" if seq == last else "blue"):
         found += dispatched(log)
-        assert len(log.ready) <= WINDOW
+        assert len(log.ready) <= WINDOW_SIZE
     assert found == [("red", last)]
-    assert log.loaded < WINDOW, "the window stayed where it was"
+    assert log.loaded < WINDOW_SIZE, "the window stayed where it was"
 
 
 def test_at_the_end_a_new_message_past_the_window_is_given_out_without_a_read():
-    log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
-    while read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1)):
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE_SIZE)
+    while read_ahead(log, range(log.loaded + 1, 2 * PAGE_SIZE + 1)):
         dispatched(log)
-    log.offer(entry(2 * PAGE + 1, colour="red"))
-    assert dispatched(log) == [("red", 2 * PAGE + 1)]
-    assert log.wants_ahead is None
+    log.offer(entry(2 * PAGE_SIZE + 1, colour="red"))
+    assert dispatched(log) == [("red", 2 * PAGE_SIZE + 1)]
+    assert log.lookahead_position is None
 
 
 def test_what_was_given_out_past_the_window_is_not_given_out_again_when_the_window_gets_there():
-    log = blue_window(red := consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
-    special = PAGE + 5
-    read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1), lambda seq: "red" if seq == special else "blue")
+    log = blue_window(red := consumer("red", selector="colour = 'red'"), depth=2 * PAGE_SIZE)
+    special = PAGE_SIZE + 5
+    read_ahead(log, range(log.loaded + 1, 2 * PAGE_SIZE + 1), lambda seq: "red" if seq == special else "blue")
     [(_, given)] = given_out(log)
-    log.ahead.forget()
-    log.consumers.append(consumer("any", prefetch=10 * PAGE))
+    log.lookahead.forget()
+    log.consumers.append(consumer("any", prefetch=10 * PAGE_SIZE))
     seen = dispatched(log)
-    while log.wants_page:
-        page(log, range(1, 2 * PAGE + 1))
+    while log.needs_page:
+        page(log, range(1, 2 * PAGE_SIZE + 1))
         seen += dispatched(log)
-    assert [seq for _, seq in seen] == [seq for seq in range(1, 2 * PAGE + 1) if seq != special]
+    assert [seq for _, seq in seen] == [seq for seq in range(1, 2 * PAGE_SIZE + 1) if seq != special]
     red.credit = 0
     log.take_back([given])
     assert dispatched(log) == [("any", special)]
 
 
 def test_a_message_that_comes_back_past_the_window_is_given_out_from_there_again():
-    log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
-    stored, special = range(log.loaded + 1, 2 * PAGE + 1), PAGE + 5
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE_SIZE)
+    stored, special = range(log.loaded + 1, 2 * PAGE_SIZE + 1), PAGE_SIZE + 5
     read_ahead(log, stored, lambda seq: "red" if seq == special else "blue")
     [(_, given)] = given_out(log)
     log.take_back([given])
@@ -448,46 +448,46 @@ def test_a_message_that_comes_back_past_the_window_is_given_out_from_there_again
 
 
 def test_a_consumer_with_little_credit_goes_through_a_page_without_reading_it_again():
-    log = blue_window(red := consumer("red", prefetch=1, selector="colour = 'red'"), depth=2 * PAGE)
-    assert read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1), lambda seq: "red")
-    for seq in range(PAGE + 1, PAGE + 20):
+    log = blue_window(red := consumer("red", prefetch=1, selector="colour = 'red'"), depth=2 * PAGE_SIZE)
+    assert read_ahead(log, range(log.loaded + 1, 2 * PAGE_SIZE + 1), lambda seq: "red")
+    for seq in range(PAGE_SIZE + 1, PAGE_SIZE + 20):
         assert dispatched(log) == [("red", seq)]
         red.credit += 1
-        assert log.wants_ahead is not None or seq == PAGE + 19 or log.ahead
+        assert log.lookahead_position is not None or seq == PAGE_SIZE + 19 or log.lookahead
 
 
 def test_a_page_past_the_window_disturbs_nobody_when_who_wanted_it_left():
-    log = blue_window(red := consumer("red", selector="colour = 'red'"), depth=2 * PAGE)
-    read_ahead(log, range(log.loaded + 1, 2 * PAGE + 1))
-    log.consumers.append(whole := consumer("any", prefetch=PAGE))
-    assert len(dispatched(log)) == PAGE
+    log = blue_window(red := consumer("red", selector="colour = 'red'"), depth=2 * PAGE_SIZE)
+    read_ahead(log, range(log.loaded + 1, 2 * PAGE_SIZE + 1))
+    log.consumers.append(whole := consumer("any", prefetch=PAGE_SIZE))
+    assert len(dispatched(log)) == PAGE_SIZE
     log.leave(red)
     whole.credit += 1
     assert dispatched(log) == []
-    page(log, range(1, 2 * PAGE + 1))
-    assert dispatched(log) == [("any", PAGE + 1)]
+    page(log, range(1, 2 * PAGE_SIZE + 1))
+    assert dispatched(log) == [("any", PAGE_SIZE + 1)]
 
 
 def test_a_consumer_that_has_not_seen_what_lies_before_a_page_gets_nothing_of_it():
-    log = blue_window(consumer("red", selector="colour = 'red'"), depth=3 * PAGE)
-    stored = range(log.loaded + 1, 3 * PAGE + 1)
+    log = blue_window(consumer("red", selector="colour = 'red'"), depth=3 * PAGE_SIZE)
+    stored = range(log.loaded + 1, 3 * PAGE_SIZE + 1)
     while read_ahead(log, stored):
         dispatched(log)
-    log.consumers.append(blue := consumer("blue", prefetch=2 * PAGE, selector="colour = 'blue'"))
-    log.offer(entry(3 * PAGE + 1, colour="blue"))
+    log.consumers.append(blue := consumer("blue", prefetch=2 * PAGE_SIZE, selector="colour = 'blue'"))
+    log.offer(entry(3 * PAGE_SIZE + 1, colour="blue"))
     seen = dispatched(log)
-    while blue.credit and (log.wants_page or log.wants_ahead is not None):
-        if log.wants_page:
+    while blue.credit and (log.needs_page or log.lookahead_position is not None):
+        if log.needs_page:
             page_of(log, stored, "blue")
         else:
             read_ahead(log, stored)
         seen += dispatched(log)
-    assert [seq for _, seq in seen] == list(range(1, 2 * PAGE + 1))
+    assert [seq for _, seq in seen] == list(range(1, 2 * PAGE_SIZE + 1))
 
 
 def page_of(log, stored, colour):
     log.paging = True
-    log.load([entry(seq, colour=colour) for seq in stored if seq > log.loaded][:PAGE], log.window)
+    log.load([entry(seq, colour=colour) for seq in stored if seq > log.loaded][:PAGE_SIZE], log.window)
 
 
 def test_equal_selectors_are_evaluated_once_for_a_message(monkeypatch):
@@ -508,7 +508,7 @@ def test_a_page_read_for_a_window_that_is_forgotten_is_of_no_use():
     late = [entry(seq) for seq in range(6, 11)]
     log.take_back(given)
     log.consumers.clear()
-    log.forget_window()
+    log.release_memory()
     log.load(late, window)
     log.consumers.append(one)
     one.credit = 10
@@ -520,10 +520,10 @@ def test_taking_out_leaves_what_consumers_hold():
     one = consumer(prefetch=2)
     log = log_of(one, depth=10)
     page(log, range(1, 6))
-    log.unloaded = 5
+    log.unloaded_count = 5
     assert len(dispatched(log)) == 2
     assert log.take_out([entry(seq) for seq in range(1, 9)]) == {3, 4, 5, 6, 7, 8}
-    assert (log.depth, log.unloaded, len(log.ready), log.ready_bytes) == (4, 2, 0, 0)
+    assert (log.depth, log.unloaded_count, len(log.ready), log.ready_bytes) == (4, 2, 0, 0)
 
 
 # -- what is given early
@@ -539,7 +539,8 @@ def coming(*bodies, **headers):
 
 def given_early(log, entries):
     return [
-        (subscription.name, [number_of(each) for each in theirs]) for subscription, theirs in log.give_early(entries)
+        (subscription.name, [number_of(each) for each in theirs])
+        for subscription, theirs in log.dispatch_uncommitted(entries)
     ]
 
 
@@ -582,11 +583,11 @@ def test_where_it_matters_who_gets_which_one_message_is_given_early_to_who_wants
 def test_what_was_given_early_and_acknowledged_before_it_is_stored_leaves_nothing():
     log = log_of(one := consumer())
     entries = coming(1)
-    log.give_early(entries)
+    log.dispatch_uncommitted(entries)
     log.settled(entries)
     log.leave(one)
     log.stored(entries, (1,), (0,))
-    log.offer_unseen()
+    log.note_appended()
     log.consumers.append(one)
     page(log, [2])
     assert dispatched(log) == [("c", 2)]
@@ -597,38 +598,38 @@ def test_nothing_is_kept_of_what_was_given_early_and_is_gone_where_other_nodes_w
     for number in range(1, 100):
         entries = coming(1)
         log.shared = False
-        assert log.give_early(entries)
+        assert log.dispatch_uncommitted(entries)
         log.shared = True  # a node joins while they are on their way
         log.settled(entries)
         entries[0].message = entry(number).message
         log.consumers[0].credit += 1
         log.stored(entries, (number,), (0,))
     assert (log.depth, log.in_flight) == (0, 0)
-    assert len(log.ahead.taken) <= 1
+    assert len(log.lookahead.taken) <= 1
 
 
 def test_nothing_is_given_early_where_another_node_may_have_confirmed_what_is_older_and_not_told_of_it_yet():
     log = log_of(consumer())
     log.shared = True
-    assert not log.give_early(coming(1))
+    assert not log.dispatch_uncommitted(coming(1))
 
 
 def test_what_follows_all_that_is_known_of_a_log_of_several_nodes_is_given_without_being_read_back():
     log = log_of(consumer())
     log.shared = True
-    log.offer_run([entry(1), entry(2)], before=0)
+    log.append_batch([entry(1), entry(2)], before=0)
     assert dispatched(log) == [("c", 1), ("c", 2)]
-    log.offer_run([entry(5)], before=2)
+    log.append_batch([entry(5)], before=2)
     assert dispatched(log) == [("c", 5)]
-    assert not log.wants_page
+    assert not log.needs_page
 
 
 @pytest.mark.parametrize("before", [4, None])
 def test_what_follows_a_message_of_another_node_is_read_from_the_store_behind_it(before):
     log = log_of(consumer())
     log.shared = True
-    log.offer_run([entry(1)], before=0)
-    log.offer_run([entry(5)], before)  # the other node has not told of 4 yet
+    log.append_batch([entry(1)], before=0)
+    log.append_batch([entry(5)], before)  # the other node has not told of 4 yet
     assert dispatched(log) == [("c", 1)]
     page(log, [4, 5])
     assert dispatched(log) == [("c", 4), ("c", 5)]
@@ -637,7 +638,7 @@ def test_what_follows_a_message_of_another_node_is_read_from_the_store_behind_it
 def test_what_was_given_early_and_is_gone_is_passed_over_by_what_was_read_before_it_was_removed():
     log = log_of(consumer())
     log.shared = True
-    log.offer_unseen()
+    log.note_appended()
     log.paging = True
     entries = coming(1)
     log.coming = 1
@@ -647,7 +648,7 @@ def test_what_was_given_early_and_is_gone_is_passed_over_by_what_was_read_before
     log.stored(entries, (2,), (0,))
     log.load([entry(1), entry(2)], log.window)
     assert dispatched(log) == [("c", 1)]
-    assert not log.ahead.taken
+    assert not log.lookahead.taken
 
 
 # -- all of it at once
@@ -681,7 +682,7 @@ class LogUnderWork(RuleBasedStateMachine):
         self.answer = None
         self.names = 0
         self.patch = pytest.MonkeyPatch()
-        for size in ("PAGE", "WINDOW"):
+        for size in ("PAGE_SIZE", "WINDOW_SIZE"):
             self.patch.setattr(dispatch_window, size, self.page_size)
 
     def settle(self, seq):
@@ -706,9 +707,9 @@ class LogUnderWork(RuleBasedStateMachine):
                 assert given.deliveries, "delivered before, and not flagged"
             self.delivered.add(given.seq)
             self.held[given.seq] = (subscription, given)
-        after = log.loaded if log.wants_page else log.wants_ahead
+        after = log.loaded if log.needs_page else log.lookahead_position
         if after is not None:
-            load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+            load = log.load if log.needs_page else partial(log.on_lookahead_read, after=after)
             log.paging = True
             self.answer = load, after, list(self.stored), log.window
 
@@ -725,8 +726,8 @@ class LogUnderWork(RuleBasedStateMachine):
         for each in entries:
             each.seq = UNCOMMITTED
         late = any(not given for _, given in self.coming)
-        nothing_waits = not (self.stored.keys() - self.held.keys() or self.log.stranded)
-        given = [] if late else self.log.give_early(entries)
+        nothing_waits = not (self.stored.keys() - self.held.keys() or self.log.ownerless)
+        given = [] if late else self.log.dispatch_uncommitted(entries)
         if given:
             assert nothing_waits, "it overtakes"
             assert sum(len(theirs) for _, theirs in given) == count
@@ -747,14 +748,14 @@ class LogUnderWork(RuleBasedStateMachine):
             self.log.stored(given, numbers, [0] * len(numbers))
             for seq in self.acked_early.intersection(numbers):
                 self.settle(seq)
-            back = [each for each in self.log.stranded if each.seq != UNCOMMITTED]
-            self.log.stranded = [each for each in self.log.stranded if each.seq == UNCOMMITTED]
+            back = [each for each in self.log.ownerless if each.seq != UNCOMMITTED]
+            self.log.ownerless = [each for each in self.log.ownerless if each.seq == UNCOMMITTED]
             self.log.take_back(back)
         for seq in () if given else numbers:
             if self.log.consumers:
                 self.log.offer(self.made(seq))
             else:
-                self.log.offer_unseen()
+                self.log.note_appended()
         self.pump()
 
     @precondition(lambda self: self.answer is not None)
@@ -778,7 +779,7 @@ class LogUnderWork(RuleBasedStateMachine):
         back = [given for subscription, given in self.held.values() if subscription is gone]
         for given in back:
             del self.held[number_of(given)]
-        self.log.stranded += [given for given in back if given.seq == UNCOMMITTED]
+        self.log.ownerless += [given for given in back if given.seq == UNCOMMITTED]
         self.log.take_back([given for given in back if given.seq != UNCOMMITTED])
         self.log.leave(gone)
         self.pump()
@@ -813,16 +814,16 @@ class LogUnderWork(RuleBasedStateMachine):
     @invariant()
     def the_numbers_are_true(self):
         log = self.log
-        on_their_way = len(log.stranded) + sum(each.seq == UNCOMMITTED for _, each in self.held.values())
+        on_their_way = len(log.ownerless) + sum(each.seq == UNCOMMITTED for _, each in self.held.values())
         assert log.depth == len(self.stored) + on_their_way
-        assert log.in_flight == len(self.held) + len(log.stranded)
+        assert log.in_flight == len(self.held) + len(log.ownerless)
         assert log.coming == sum(each.size for _, given in self.coming for each in given)
         waiting = [self.made(seq) for seq in self.stored.keys() - self.held.keys()]
         past = [each.seq for each in waiting if log.place(each) > log.loaded]
-        assert log.unloaded == len(past)
-        assert not any(map(log.ahead.is_out, past))
+        assert log.unloaded_count == len(past)
+        assert not any(map(log.lookahead.is_in_flight, past))
         held = self.held.keys() & self.stored.keys()
-        assert all(log.ahead.is_out(seq) for seq in held if log.place(self.made(seq)) > log.loaded)
+        assert all(log.lookahead.is_in_flight(seq) for seq in held if log.place(self.made(seq)) > log.loaded)
         assert log.ready_bytes == sum(each.size for each in log.ready)
         assert {each.seq for each in log.ready} == {each.seq for each in waiting} - set(past)
         assert sorted(log.ready, key=log.place) == list(log.ready)

@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from brokerapp.engine.dispatch import dispatch_window, multi_writer_window, selective_dispatch
-from brokerapp.engine.dispatch.dispatch_window import WINDOW
+from brokerapp.engine.dispatch import dispatch_window, multi_writer_window
+from brokerapp.engine.dispatch.dispatch_window import WINDOW_SIZE
 from tests.brokerapp.engine.dispatch.test_message_log import coming, consumer, dispatched, entry, log_of, page
 
 
@@ -29,36 +29,36 @@ def numbers(log):
 
 def test_what_another_node_tells_of_is_given_without_being_read_back_where_nothing_stands_before_it():
     log = shared(consumer())
-    log.offer_told([entry(1), entry(2)], 0)
-    log.offer_run([entry(3)], 2)
-    log.offer_told([entry(4)], 3)
+    log.append_remote([entry(1), entry(2)], 0)
+    log.append_batch([entry(3)], 2)
+    log.append_remote([entry(4)], 3)
     assert numbers(log) == [1, 2, 3, 4]
-    assert not log.wants_page
+    assert not log.needs_page
 
 
 @pytest.mark.parametrize("before", [2, None])
 def test_what_a_node_tells_of_waits_for_what_a_third_one_stored_before_it(before):
     log = shared(consumer())
-    log.offer_told([entry(1)], 0)
-    log.offer_told([entry(3)], before)
+    log.append_remote([entry(1)], 0)
+    log.append_remote([entry(3)], before)
     assert numbers(log) == [1]
     page(log, [2, 3])
     assert numbers(log) == [2, 3]
-    log.offer_unseen(1, 2)  # the third node tells, too late
-    assert (log.depth, log.wants_page) == (3, False)
-    log.offer_told([entry(4)], 3)
+    log.note_appended(1, 2)  # the third node tells, too late
+    assert (log.depth, log.needs_page) == (3, False)
+    log.append_remote([entry(4)], 3)
     assert numbers(log) == [4]
 
 
 def test_what_was_read_before_a_node_told_of_it_is_not_given_again_though_it_is_gone_and_the_window_forgotten():
     log = shared(consumer())
-    log.offer_unseen(1, 2)
+    log.note_appended(1, 2)
     page(log, [1, 2])
     log.settled([each for _, entries in log.dispatch() for each in entries])
     [former] = log.consumers
     log.leave(former)
     log.consumers.append(consumer("later"))
-    log.offer_told([entry(1)], 0)
+    log.append_remote([entry(1)], 0)
     assert numbers(log) == []
 
 
@@ -67,66 +67,66 @@ def test_what_a_former_home_gave_out_is_neither_given_nor_counted_where_its_node
     log = shared(consumer())
     log.begin(1, 0, {}, (), last=6)  # of 5 and 6, 5 was acknowledged
     if whole:
-        log.offer_told([entry(5)], 0)
-        log.offer_told([entry(6)], 5)
+        log.append_remote([entry(5)], 0)
+        log.append_remote([entry(6)], 5)
     else:
-        log.offer_unseen(2, 6)
+        log.note_appended(2, 6)
     page(log, [6])
     page(log, [])
-    assert (numbers(log), log.depth, log.unloaded) == ([6], 1, 0)
-    log.offer_told([entry(7)], 6)
+    assert (numbers(log), log.depth, log.unloaded_count) == ([6], 1, 0)
+    log.append_remote([entry(7)], 6)
     assert (numbers(log), log.depth) == ([7], 2)
 
 
 def test_what_an_operator_took_out_before_a_node_told_of_it_is_not_given():
     log = shared(consumer())
     log.take_out([entry(1)])
-    log.unloaded = 0  # as where as many others were counted that are gone
-    log.offer_told([entry(1)], 0)
+    log.unloaded_count = 0  # as where as many others were counted that are gone
+    log.append_remote([entry(1)], 0)
     assert numbers(log) == []
 
 
 def test_nor_where_something_older_was_offered_meanwhile():
     log = shared(consumer())
     log.take_out([entry(2)])
-    log.unloaded = 0
-    log.offer_run([entry(1)], 0)
-    log.offer_told([entry(2)], 1)
+    log.unloaded_count = 0
+    log.append_batch([entry(1)], 0)
+    log.append_remote([entry(2)], 1)
     assert numbers(log) == [1]
 
 
 def test_a_log_leaves_reading_when_it_has_read_what_came_meanwhile():
     log = shared(consumer())
-    log.offer_unseen(1, 1)
+    log.note_appended(1, 1)
     log.paging, reading = True, log.window
-    log.offer_told([entry(2)], 1)  # while a page is read which holds it
+    log.append_remote([entry(2)], 1)  # while a page is read which holds it
     log.load([entry(1), entry(2), entry(3)], reading)
-    assert not log.unloaded
-    log.offer_unseen(1, 3)  # which was read already
-    log.offer_told([entry(4)], 3)
+    assert not log.unloaded_count
+    log.note_appended(1, 3)  # which was read already
+    log.append_remote([entry(4)], 3)
     assert numbers(log) == [1, 2, 3, 4]
 
 
 def test_what_is_at_hand_behind_what_has_to_be_read_joins_the_page_that_reaches_it():
     log = shared(consumer(prefetch=100))
-    log.offer_unseen(2, 2)
-    log.offer_run([entry(3)], 2)
-    log.offer_told([entry(5), entry(6)], 3)  # 4 went elsewhere
-    log.offer_run([entry(7)], 6)
+    log.note_appended(2, 2)
+    log.append_batch([entry(3)], 2)
+    log.append_remote([entry(5), entry(6)], 3)  # 4 went elsewhere
+    log.append_batch([entry(7)], 6)
     page(log, [1, 2])
     assert numbers(log) == [1, 2, 3, 5, 6, 7]
-    assert (log.unloaded, log.wants_page) == (0, False)
+    assert (log.unloaded_count, log.needs_page) == (0, False)
 
 
 @pytest.mark.parametrize("unknown", [3, None])
 def test_what_is_at_hand_behind_a_gap_waits_for_the_page_that_closes_it(unknown):
     log = shared(consumer(prefetch=100))
-    log.offer_unseen(1, 1)
-    log.offer_run([entry(2)], 1)
-    log.offer_told([entry(4)], unknown)  # of 3 nobody has told
+    log.note_appended(1, 1)
+    log.append_batch([entry(2)], 1)
+    log.append_remote([entry(4)], unknown)  # of 3 nobody has told
     page(log, [1])
     assert numbers(log) == ([1] if unknown else [1, 2])
-    assert log.wants_page
+    assert log.needs_page
     page(log, [1, 2, 3] if unknown else [1, 2, 3, 4])
     assert numbers(log) == ([2, 3, 4] if unknown else [3, 4])
 
@@ -136,12 +136,12 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
     if end == "too much":
         monkeypatch.setattr(multi_writer_window, "WINDOW_BYTES", 150)
     log = shared(consumer(selector="colour = 'red'"))
-    log.offer_unseen(1, 1)
-    log.offer_told([entry(2, colour="red"), entry(3, colour="red")], 1)
+    log.note_appended(1, 1)
+    log.append_remote([entry(2, colour="red"), entry(3, colour="red")], 1)
     if end == "taken out":
         log.take_out([entry(2), entry(3)])
     elif end == "looked ahead":
-        log.load_ahead([entry(1), entry(2, colour="red"), entry(3, colour="red")], log.window, 0)
+        log.on_lookahead_read([entry(1), entry(2, colour="red"), entry(3, colour="red")], log.window, 0)
         log.settled([each for _, entries in log.dispatch() for each in entries])
     elif end == "forgotten":
         [former] = log.consumers
@@ -149,7 +149,7 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
         log.consumers.append(former)
     elif end == "elsewhere":  # another node gave it out meanwhile
         consumers = list(log.consumers)
-        log.vacate()
+        log.release_ownership()
         log.consumers.extend(consumers)
         log.begin(1, 0, {}, (), last=3)
     log.consumers.append(consumer("any"))
@@ -159,50 +159,50 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
 
 def test_what_came_meanwhile_and_stands_behind_the_page_is_read_next():
     log = shared(consumer())
-    log.offer_unseen(1, 1)
+    log.note_appended(1, 1)
     log.paging, reading = True, log.window
-    log.offer_unseen(1, 3)
+    log.note_appended(1, 3)
     log.load([entry(1), entry(2)], reading)  # of a third node, that has not told of it
-    assert log.wants_page
+    assert log.needs_page
     page(log, [1, 2, 3])
     assert numbers(log) == [1, 2, 3]
 
 
 def test_what_is_known_is_read_though_as_many_of_which_nobody_told_stand_before_it():
     log = shared(consumer())
-    log.offer_unseen(2, 4)
+    log.note_appended(2, 4)
     page(log, [1, 2])  # a page ends there
-    assert log.wants_page
+    assert log.needs_page
 
 
 def test_with_selectors_what_another_node_tells_of_goes_to_who_wants_it():
     log = shared(consumer("red", selector="colour = 'red'"), consumer("blue", selector="colour = 'blue'"))
-    log.offer_told([entry(1, colour="red"), entry(2, colour="blue")], 0)
-    log.offer_run([entry(3, colour="red")], 2)
+    log.append_remote([entry(1, colour="red"), entry(2, colour="blue")], 0)
+    log.append_batch([entry(3, colour="red")], 2)
     assert dispatched(log) == [("red", 1), ("blue", 2), ("red", 3)]
 
 
 def test_with_selectors_what_waits_past_the_window_is_found_by_reading_and_not_given_again_when_it_is_told(monkeypatch):
-    monkeypatch.setattr(dispatch_window, "WINDOW", 1)
+    monkeypatch.setattr(dispatch_window, "WINDOW_SIZE", 1)
     log = shared(consumer("red", selector="colour = 'red'"))
-    log.offer_told([entry(1, colour="blue")], 0)
-    log.offer_run([entry(2, colour="blue")], 1)  # the window is full
-    assert (numbers(log), log.wants_ahead) == ([], 1)
+    log.append_remote([entry(1, colour="blue")], 0)
+    log.append_batch([entry(2, colour="blue")], 1)  # the window is full
+    assert (numbers(log), log.lookahead_position) == ([], 1)
     log.paging = True
-    log.load_ahead([entry(2, colour="blue"), entry(3, colour="red")], log.window, 1)
+    log.on_lookahead_read([entry(2, colour="blue"), entry(3, colour="red")], log.window, 1)
     assert numbers(log) == [3]
-    log.offer_told([entry(3, colour="red")], 2)
+    log.append_remote([entry(3, colour="red")], 2)
     assert numbers(log) == []
 
 
 def test_groups_stay_with_their_consumers_whichever_node_their_messages_come_to():
     log = shared(consumer("a"), consumer("b"))
     first, second = (partial(entry, JMSXGroupID=group) for group in ("g", "h"))
-    log.offer_told([first(1)], 0)
-    log.offer_run([second(2)], 1)
+    log.append_remote([first(1)], 0)
+    log.append_batch([second(2)], 1)
     owners = dict(number_first(dispatched(log)))
-    log.offer_told([second(3), first(4)], 2)
-    log.offer_run([first(5)], 4)
+    log.append_remote([second(3), first(4)], 2)
+    log.append_batch([first(5)], 4)
     assert {owners[1], owners[2]} == {"a", "b"}
     assert dispatched(log) == [(owners[2], 3), (owners[1], 4), (owners[1], 5)]
 
@@ -213,16 +213,16 @@ def number_first(pairs):
 
 def test_two_units_of_one_batch_follow_each_other_though_the_store_says_of_both_what_stood_before_the_batch():
     log = shared(consumer())
-    log.offer_run([entry(1)], 0)
+    log.append_batch([entry(1)], 0)
     for unit in ([entry(2), entry(3)], [entry(5)]):  # 4 went elsewhere
-        log.offer_run(unit, 1)
+        log.append_batch(unit, 1)
     assert numbers(log) == [1, 2, 3, 5]
 
 
 def test_two_units_of_one_batch_are_both_read_where_the_first_stands_behind_what_another_node_stored():
     log = shared(consumer())
     for unit in ([entry(2)], [entry(3)]):
-        log.offer_run(unit, 1)
+        log.append_batch(unit, 1)
     assert numbers(log) == []
     page(log, [1, 2, 3])
     assert numbers(log) == [1, 2, 3]
@@ -231,14 +231,14 @@ def test_two_units_of_one_batch_are_both_read_where_the_first_stands_behind_what
 def test_what_was_given_early_before_a_second_node_joined_is_passed_over_when_what_follows_it_is_read():
     log = log_of(consumer())
     early = coming(1, 2)
-    assert log.give_early(early)
+    assert log.dispatch_uncommitted(early)
     log.shared = True  # while they are on their way
     log.stored(early, (1, 2), (0, 0))
-    log.offer_run([entry(3)], 2)  # the store says that 2 stood before it, which was never read
+    log.append_batch([entry(3)], 2)  # the store says that 2 stood before it, which was never read
     assert numbers(log) == []
     page(log, [1, 2, 3])
     assert numbers(log) == [3]
-    log.offer_told([entry(4)], 3)
+    log.append_remote([entry(4)], 3)
     assert numbers(log) == [4]
 
 
@@ -251,7 +251,7 @@ def test_messages_are_wanted_whole_by_who_gives_them_out_and_not_where_they_woul
     assert not log.follows
     log.paused = False
     assert log.follows
-    log.offer_unseen(WINDOW + 1, WINDOW + 1)
+    log.note_appended(WINDOW_SIZE + 1, WINDOW_SIZE + 1)
     assert not log.follows
 
 
@@ -261,10 +261,9 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     @initialize(choosy=st.booleans())
     def begin(self, choosy):
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(dispatch_window, "WINDOW", 4)
-        self.patch.setattr(multi_writer_window, "WINDOW", 6)
-        self.patch.setattr(dispatch_window, "PAGE", 3)
-        self.patch.setattr(selective_dispatch, "PAGE", 3, raising=False)
+        self.patch.setattr(dispatch_window, "WINDOW_SIZE", 4)
+        self.patch.setattr(multi_writer_window, "WINDOW_SIZE", 6)
+        self.patch.setattr(dispatch_window, "PAGE_SIZE", 3)
         self.choosy, self.log = choosy, shared()
         self.stored, self.last, self.names = [], 0, 0
         self.untold = {"a": deque(), "c": deque()}
@@ -285,9 +284,9 @@ class SharedLogUnderWork(RuleBasedStateMachine):
                     assert each.seq > max(self.given, default=0), "out of order"
                 self.held[each.seq] = subscription, each
         self.given.update(self.held)
-        after = log.loaded if log.wants_page else log.wants_ahead
+        after = log.loaded if log.needs_page else log.lookahead_position
         if after is not None:
-            load = log.load if log.wants_page else partial(log.load_ahead, after=after)
+            load = log.load if log.needs_page else partial(log.on_lookahead_read, after=after)
             log.paging, self.question = True, (load, after, log.window)
 
     def store(self, count):
@@ -301,7 +300,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     def the_home_stores(self, count, asked):
         asked = asked or self.log.follows
         entries, before = self.store(count)
-        self.log.offer_run(entries, before if asked else None)
+        self.log.append_batch(entries, before if asked else None)
         self.pump()
 
     @rule(node=st.sampled_from("ac"), count=st.integers(1, 3), asked=st.booleans())
@@ -314,9 +313,9 @@ class SharedLogUnderWork(RuleBasedStateMachine):
         runs = [self.untold[node].popleft() for _ in range(min(words, len(self.untold[node])))]
         if runs and whole and self.log.follows:
             for entries, before in runs:
-                self.log.offer_told(entries, before)
+                self.log.append_remote(entries, before)
         elif runs:
-            self.log.offer_unseen(sum(len(entries) for entries, _ in runs), runs[-1][0][-1].seq)
+            self.log.note_appended(sum(len(entries) for entries, _ in runs), runs[-1][0][-1].seq)
         self.pump()
 
     @precondition(lambda self: self.question is not None)
@@ -370,7 +369,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
 
     @rule()
     def a_link_is_back(self):
-        self.log.look_again()
+        self.log.recheck_store()
         self.pump()
 
     def teardown(self):

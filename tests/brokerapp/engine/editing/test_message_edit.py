@@ -3,8 +3,8 @@
 import pytest
 
 from brokerapp.engine.editing.message_edit import MAX_BODY, MessageEdit
-from brokerapp.engine.editing.message_properties import check
-from brokerapp.engine.editing.resubmit_target import came_from, home_of
+from brokerapp.engine.editing.message_properties import check_properties
+from brokerapp.engine.editing.resubmit_target import edit_target, origin_destination
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 
@@ -80,29 +80,29 @@ def test_what_cannot_be_changed_so_is_refused_with_the_rule(edit, sentence):
 
 def test_a_dead_letter_goes_to_where_it_failed_and_any_other_message_to_where_it_is():
     here = Destination.queue("here")
-    assert str(home_of(HEADERS, "/topic/failed", here)) == "topic://failed"
-    assert home_of({}, "/topic/sent", here) == here
+    assert str(edit_target(HEADERS, "/topic/failed", here)) == "topic://failed"
+    assert edit_target({}, "/topic/sent", here) == here
 
 
 def test_a_message_that_is_resubmitted_goes_to_where_it_came_from_unless_that_was_temporary():
-    assert str(came_from("/queue/orders")) == "queue://orders"
-    assert came_from("/remote-temp-queue/ID:1") is None
-    assert came_from(None) is None
+    assert str(origin_destination("/queue/orders")) == "queue://orders"
+    assert origin_destination("/remote-temp-queue/ID:1") is None
+    assert origin_destination(None) is None
 
 
 @pytest.mark.parametrize("name", ["JMSXUserID", "resubmittedBy", "sentBy", "dlqDeliveryFailureCause", "destination"])
 def test_what_is_for_the_broker_to_say_nobody_gives(name):
     with pytest.raises(RequestRefused, match=name):
-        check({"region": "eu", name: "x"})
+        check_properties({"region": "eu", name: "x"})
 
 
 def test_a_delay_is_given_only_where_a_message_may_wait():
-    check({"AMQ_SCHEDULED_DELAY": "5", "correlation-id": "c"}, may_wait=True)
+    check_properties({"AMQ_SCHEDULED_DELAY": "5", "correlation-id": "c"}, may_wait=True)
     with pytest.raises(RequestRefused, match="AMQ_SCHEDULED_DELAY"):
-        check({"AMQ_SCHEDULED_DELAY": "5"})
+        check_properties({"AMQ_SCHEDULED_DELAY": "5"})
 
 
 def test_so_many_are_edited_at_once_as_what_is_given_fits_into_one_commit():
-    assert MessageEdit(priority=3).portion(200) == 200
-    assert MessageEdit(body=bytes(MAX_BODY)).portion(200) == 8
-    assert MessageEdit({f"n{each}": "x" * 10_000 for each in range(64)}).portion(200) == 13
+    assert MessageEdit(priority=3).batch_size(200) == 200
+    assert MessageEdit(body=bytes(MAX_BODY)).batch_size(200) == 8
+    assert MessageEdit({f"n{each}": "x" * 10_000 for each in range(64)}).batch_size(200) == 13

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.engine.policy.dead_letters import (
-    MAX_PLACES,
+    MAX_ROUTE_LENGTH,
     DeadLetterInfo,
     dead_letter,
     dead_letter_destination,
@@ -121,13 +121,15 @@ def test_a_dead_letter_tells_its_whole_route_also_when_it_dies_again():
     assert second.headers["dlqDeliveryFailureCause"] == "y"
     for _ in range(100):
         second = dead_letter(second, death("z"), Strategy())
-        assert len(second.headers["dlqRoute"].split(",")) <= MAX_PLACES
+        assert len(second.headers["dlqRoute"].split(",")) <= MAX_ROUTE_LENGTH
     assert {"/topic/news", "/queue/others"} < set(second.headers["dlqRoute"].split(",")), (
         "none is forgotten for another"
     )
-    for number in range(2 * MAX_PLACES):
+    for number in range(2 * MAX_ROUTE_LENGTH):
         second = dead_letter(second, death("z", source=queue(f"q{number}")), Strategy())
-    assert second.headers["dlqRoute"].split(",") == [f"/queue/q{each}" for each in range(MAX_PLACES, 2 * MAX_PLACES)]
+    assert second.headers["dlqRoute"].split(",") == [
+        f"/queue/q{each}" for each in range(MAX_ROUTE_LENGTH, 2 * MAX_ROUTE_LENGTH)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from brokerapp.engine.policy.life_cycles import (
     ConnectionEnd,
     DestinationOrigin,
     DestinationUsage,
-    ends_at_restart,
-    ends_when_idle,
-    grace_ms,
-    is_kept_over_restarts,
-    window_ms,
+    reconnect_grace_ms,
+    reconnect_window_ms,
+    should_delete_at_restart,
+    should_delete_when_idle,
+    survives_restart,
 )
 from brokerapp.errors import ProtocolError
 
@@ -32,7 +32,7 @@ ADMIN, AUTO, TEMPORARY = DestinationOrigin
     ],
 )
 def test_only_what_clients_made_and_nobody_uses_ends_when_it_is_idle(origin, use, idle, limit, ends):
-    assert ends_when_idle(origin, use, idle, limit) is ends
+    assert should_delete_when_idle(origin, use, idle, limit) is ends
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_only_what_clients_made_and_nobody_uses_ends_when_it_is_idle(origin, use
 def test_a_restart_ends_what_clients_made_and_is_empty_but_for_what_they_subscribed_to(
     origin, messages, is_subscription, ends
 ):
-    assert ends_at_restart(origin, messages, is_subscription=is_subscription) is ends
+    assert should_delete_at_restart(origin, messages, is_subscription=is_subscription) is ends
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_restart_ends_what_clients_made_and_is_empty_but_for_what_they_subscri
     ],
 )
 def test_temporary_destinations_outlive_a_broken_connection_only_where_it_may_come_back(ending, window, grace):
-    assert grace_ms(ending, window) == grace
+    assert reconnect_grace_ms(ending, window) == grace
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_temporary_destinations_outlive_a_broken_connection_only_where_it_may_co
     [(ADMIN, 0, True), (AUTO, 0, True), (TEMPORARY, 0, False), (TEMPORARY, 1, True)],
 )
 def test_a_temporary_destination_is_kept_over_restarts_only_if_its_client_may_reconnect(origin, window, kept):
-    assert is_kept_over_restarts(origin, window) is kept
+    assert survives_restart(origin, window) is kept
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_a_temporary_destination_is_kept_over_restarts_only_if_its_client_may_re
     ],
 )  # fmt: skip
 def test_a_client_says_whether_and_for_how_long_it_may_reconnect(asked, window):
-    assert window_ms(asked, 7_000) == window
+    assert reconnect_window_ms(asked, 7_000) == window
 
 
 @pytest.mark.parametrize("asked", ["yes", "-1", "1.5", "9" * 40, "²"])
 def test_what_says_neither_is_refused_by_name(asked):
     with pytest.raises(ProtocolError, match="reconnect:"):
-        window_ms(asked, 7_000)
+        reconnect_window_ms(asked, 7_000)

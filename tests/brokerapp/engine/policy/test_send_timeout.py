@@ -4,9 +4,9 @@ import pytest
 
 from brokerapp.engine.policy.send_timeout import (
     WARNING_INTERVAL_MS,
-    bound_of,
-    patience_ms,
-    topic_bound_of,
+    memory_limit_of,
+    send_timeout_ms,
+    store_limit_of,
     warning_interval_ms,
 )
 from brokerapp.model.definitions import PolicyEntry
@@ -35,7 +35,7 @@ def policy(**fields):
     ],
 )
 def test_a_policy_counts_before_the_broker_and_failing_before_waiting(entry, fails, fails_after_ms, patience):
-    assert patience_ms(entry, fails, fails_after_ms) == patience
+    assert send_timeout_ms(entry, fails, fails_after_ms) == patience
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_policy_counts_before_the_broker_and_failing_before_waiting(entry, fai
     ],
 )
 def test_a_queue_is_bounded_by_its_store_limit_and_by_memory_if_its_cursor_is_there(entry, limit):
-    assert bound_of(entry).bytes == limit
+    assert store_limit_of(entry).bytes == limit
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_queue_is_bounded_by_its_store_limit_and_by_memory_if_its_cursor_is_th
     ],
 )
 def test_a_topic_is_bounded_by_its_memory_unless_flow_control_is_off(entry, limit):
-    assert topic_bound_of(entry).bytes == limit
+    assert memory_limit_of(entry).bytes == limit
 
 
 def test_warnings_come_as_often_as_the_policy_says():

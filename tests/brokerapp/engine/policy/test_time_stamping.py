@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.config.reader import parse_config
-from brokerapp.engine.policy.time_stamping import stamped
+from brokerapp.engine.policy.time_stamping import apply_timestamps
 from brokerapp.model.settings import TimestampSettings
 
 NOW = 1_000_000
@@ -30,7 +30,7 @@ NOW = 1_000_000
     ],
 )
 def test_the_broker_s_clock_counts(rules, timestamp, expires, expected):
-    assert stamped(TimestampSettings(**rules), timestamp, expires, NOW) == expected
+    assert apply_timestamps(TimestampSettings(**rules), timestamp, expires, NOW) == expected
 
 
 def test_the_plugin_is_read_and_kept():

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.engine.routing.bindings import Binding, RoutingType, is_at, new_binding
-from brokerapp.engine.routing.route_walk import Route, explain, route, without
+from brokerapp.engine.routing.route_walk import Route, exclude_bound, explain_route, route
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, Definitions, ForwardTarget
@@ -48,7 +48,7 @@ def test_another_address_or_selector_is_refused(name, bound, selector, rule):
 def test_a_queue_that_holds_a_copy_elsewhere_gets_none_as_a_bound_one_but_by_other_ways():
     queue, topic = Destination.queue("q"), Destination.topic("t")
     bound, by_composite = RoutedCopy(queue, topic), RoutedCopy(queue, Destination.topic("composite"))
-    found = without(Route([bound, by_composite], bound=["t::q", "t::r"]), ["t::q"])
+    found = exclude_bound(Route([bound, by_composite], bound=["t::q", "t::r"]), ["t::q"])
     assert (found.queues, found.bound) == ([by_composite], ["t::r"])
 
 
@@ -137,7 +137,7 @@ def test_queues_of_an_anycast_address_take_turns():
     topology = bound(Binding("a", "q1", RoutingType.ANYCAST), Binding("a", "q2", RoutingType.ANYCAST))
     assert [reached(topology, queue("a"))[0][0] for _ in range(4)] == ["q1", "q2", "q1", "q2"]
     assert reached(topology, topic("a")) == []
-    _, hops = explain({}, queue("a"), topology)
+    _, hops = explain_route({}, queue("a"), topology)
     assert [(hop.definition, hop.target.name) for hop in hops] == [("a::q1", "q1")]
     topology.remove_queue("q1")
     assert {reached(topology, queue("a"))[0][0] for _ in range(3)} == {"q2"}

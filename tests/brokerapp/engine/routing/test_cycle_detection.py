@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.engine.routing.cycle_detection import find_loop
+from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.model.definitions import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeDestination,
@@ -21,7 +21,7 @@ def composite(name, *legs, selector=None, **options):
 
 
 def loop(*definitions):
-    found = find_loop(Definitions(virtual_destinations=definitions))
+    found = find_cycle(Definitions(virtual_destinations=definitions))
     return found and [str(each) for each in found]
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerapp.engine.routing.cycle_detection import find_loop
-from brokerapp.engine.routing.route_walk import MAX_HOPS, explain, route
+from brokerapp.engine.routing.cycle_detection import find_cycle
+from brokerapp.engine.routing.route_walk import MAX_HOPS, explain_route, route
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import (
@@ -329,7 +329,7 @@ def test_new_and_deleted_queues_count_at_once():
 def test_explaining_tells_every_hop_and_reaches_the_same():
     legs = leg("topic://VirtualTopic.x", "size > 5"), leg("queue://b", "colour = 'blue'")
     where = topology(VT, composite("queue://in", *legs), queues=["Consumer.A.VirtualTopic.x"])
-    found, hops = explain(message().headers, queue("in"), where)
+    found, hops = explain_route(message().headers, queue("in"), where)
     assert sorted(map(text, (*found.queues, *found.topics))) == reached(where, queue("in"))
     assert [(str(hop.at), str(hop.target), hop.selector, hop.outcome, hop.depth) for hop in hops] == [
         ("queue://in", "topic://VirtualTopic.x", "size > 5", True, 0),
@@ -383,10 +383,10 @@ def test_routing_always_ends_and_stores_nothing_twice_in_a_queue(definitions, qu
     try:
         found = route(message(), destination, where)
     except RequestRefused:
-        assert find_loop(Definitions(1, tuple(definitions))), "it went too far without a loop"
+        assert find_cycle(Definitions(1, tuple(definitions))), "it went too far without a loop"
         return
     assert len(found.queues) == len({each.destination for each in found.queues})
     assert all(copy.destination.kind is DestinationKind.QUEUE for copy in found.queues)
     assert all(copy.destination.kind is DestinationKind.TOPIC for copy in found.topics)
-    again, _ = explain(message().headers, destination, topology(*definitions, queues=queues))
+    again, _ = explain_route(message().headers, destination, topology(*definitions, queues=queues))
     assert (again.queues, again.topics) == (found.queues, found.topics)

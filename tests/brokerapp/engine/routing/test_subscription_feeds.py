@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerapp.engine.routing.route_walk import explain, route
+from brokerapp.engine.routing.route_walk import explain_route, route
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
 from brokerapp.errors import RequestRefused
@@ -100,7 +100,7 @@ def test_what_comes_by_several_ways_is_kept_once_as_it_comes_first():
 
 def test_the_explanation_names_the_subscription_and_what_its_selector_said():
     where, [feed] = fed(subscription("t", selector="n > 1"))
-    _, hops = explain({"n": "1"}, topic("t"), where)
+    _, hops = explain_route({"n": "1"}, topic("t"), where)
     assert [(each.definition, each.target, each.selector, each.outcome) for each in hops] == [
         ("durable subscription 'sub' of client-id 'c'", feed.target, "n > 1", False)
     ]

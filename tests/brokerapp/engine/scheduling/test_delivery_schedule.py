@@ -68,7 +68,7 @@ def test_what_was_missed_is_not_made_up_for():
 def test_cron_names_minutes_and_may_begin_a_row():
     plain, row = asked(CRON="* * * * *"), asked(CRON="* * * * *", DELAY="10", PERIOD="20", REPEAT="2")
     assert times(plain, 3) == times(row, 3) == [AT_31, AT_31 + MINUTE, AT_31 + 2 * MINUTE]
-    assert (plain.starts_row, row.starts_row) == (False, True)
+    assert (plain.starts_repetitions, row.starts_repetitions) == (False, True)
     assert times(row.row, 9, now=AT_31) == [AT_31 + 10, AT_31 + 30, AT_31 + 50]
 
 
