@@ -104,9 +104,7 @@ def _sentence(
         f"no consumers on {join_names(nobody)}" if nobody else "",
         f"no acknowledgements on {join_names(unacked)}" if unacked else "",
         "all destinations with messages have consumers" if not rows else "",
-        f"dead-letter queues are not included: {join_names([short_name(each) for each in failures])}"
-        if failures
-        else "",
+        f"excluded dead-letter queues: {join_names([short_name(each) for each in failures])}" if failures else "",
         f"{pluralize(len(unused), 'definition')} received no messages" if unused else "",
         "the active definitions could not be read" if question.routing is None else "",
     )

@@ -74,7 +74,7 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
 
 
 #: An id, or a name with digits or punctuation, at the start of a text: it is not capitalized.
-_ID = re.compile(r"\S*[^\sA-Za-z,;]")
+_ID = re.compile(r"\S*[^\sA-Za-z,;:]")
 #: The id that the broker gives a client without one.
 _GIVEN = re.compile(r"[0-9a-f]{8}-[0-9]+")
 

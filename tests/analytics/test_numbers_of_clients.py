@@ -195,7 +195,7 @@ def test_what_was_given_up_counts_once_by_what_became_of_it_and_says_why(seen):
     assert rows["topic://late", "expired", "expired"] == LATE_TOPIC
     assert sum(rows.values()) == sum(figures)
     assert f"{late} messages expired or were dropped" in found.sentence
-    assert f"{late / sum(figures) * 100:.0f} % of all {sum(figures)} expired, {LATE_KEPT} of these" in found.sentence
+    assert f"{late / sum(figures) * 100:.0f}% of all {sum(figures)} expired, {LATE_KEPT} of them" in found.sentence
 
 
 def test_what_was_rolled_back_was_not_sent_and_is_told(seen):
@@ -203,7 +203,7 @@ def test_what_was_rolled_back_was_not_sent_and_is_told(seen):
 
     found, tables = seen.analyst.ask(traffic, destination="queue://tx")
     assert [row["sent"] for row in tables["traffic"]] == [COMMITTED]
-    assert found.notes[0].startswith(f"{ABORTED + BROKEN} messages of transactions that were rolled back")
+    assert found.notes[0].startswith(f"{ABORTED + BROKEN} messages in rolled-back transactions")
     found, tables = seen.analyst.ask(client_ranking, destination="queue://tx")
     assert sum(row["messages"] for row in tables["producers"]) == COMMITTED
     assert found.notes[0].startswith(f"{ABORTED + BROKEN} messages")
@@ -244,7 +244,7 @@ def test_consumers_that_left_are_not_judged_and_their_queue_has_no_forecast(seen
     found, tables = seen.analyst.ask(consumer_health, destination="queue://abandoned")
     [row] = tables["consumers"]
     assert (row["client"], row["state"], row["left"] is None) == ("who-left", "healthy", False)
-    assert "fall behind" not in found.sentence
+    assert "lagging" not in found.sentence
     assert "left its queue" in found.sentence
     _, tables = seen.analyst.ask(depth, destination="queue://abandoned")
     [row] = tables["depths"]

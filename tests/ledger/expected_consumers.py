@@ -80,7 +80,7 @@ def health(account: Account, quiet: float = 300.0) -> Expected:
         })  # fmt: skip
     stuck, behind, slow = ([row for row in rows if row["state"](state)] for state in ("stuck", "lagging", "slow"))
     return Expected(
-        {"Consumers": len(rows), "Stuck": len(stuck), "Falls behind": len(behind),
+        {"Consumers": len(rows), "Stuck": len(stuck), "Lagging": len(behind),
          "Slow": (sum(not row["state"]("healthy") for row in slow), len(slow))},
         {"consumers": (("client", "destination"), rows)},
     )  # fmt: skip

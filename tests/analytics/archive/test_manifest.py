@@ -112,7 +112,7 @@ def test_a_file_that_is_not_what_was_written_is_not_read_and_the_result_names_it
     told = told_by(archive)
     assert (told["complete"], told["rows_missing"]) == (False, EVENTS)
     assert told["sentence"] == (
-        f"1 file of the archive was not read, 17 % of the recorded events ({EVENTS}): "
+        f"1 file of the archive was not read, 17% of the recorded events ({EVENTS}): "
         f"{BROKER}/{path.parent.parent.name}/{path.parent.name}/{path.name} ({reason})."
     )
 
