@@ -263,7 +263,7 @@ def test_latency_names_the_slowest_queue(ask):
     assert "99% of the messages of Consumer.Audit.VirtualTopic.Orders" in found.sentence
     assert slowest["p50_ms"] > 60_000
     minute = TimeWindow(WINDOW.since_us, WINDOW.since_us + traffic.MINUTE_US)
-    assert [title for title, _ in ask(job, minute)[0].charts] == ["By destination", "p95 over time, of each 5 seconds"]
+    assert [title for title, _ in ask(job, minute)[0].charts] == ["By destination", "p95 per 5 seconds"]
     found, tables = ask(job, consumer="Work.5-1")
     assert {row["client"] for row in tables["latency-by-consumer"]} == {"Work.5-1"}
 
@@ -368,7 +368,8 @@ def test_weeks_are_compared_with_the_same_hours(ask):
     rows = {row["destination"]: row for row in tables["weeks"]}
     assert rows[traffic.TOPIC]["change"] == pytest.approx(1 / traffic.WEEK_EARLIER - 1, abs=0.15)
     assert "more than the previous week" in found.sentence
-    assert {each.unit for each in found.headline if "dead letters" in each.label} == {"count"}, "of times, not messages"
+    units = {each.unit for each in found.headline if "Dead letters" in each.label}
+    assert units == {"count"}, "of failures, not messages"
     assert any("fails again counts again" in note for note in found.notes)
     assert [trace["name"] for trace in found.charts[0][1]["data"]] == ["current", "previous week"]
 

@@ -72,7 +72,7 @@ def test_a_server_that_notes_that_it_does_little_but_collect_garbage_is_killed_a
             wait_until(is_killed, PATIENCE)
         assert server.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
         assert isinstance(watchdog.failure, SparkOutOfMemory)
-        assert "collecting garbage and was restarted" in str(watchdog.failure)
+        assert "garbage collection and was restarted" in str(watchdog.failure)
     finally:
         server.kill()
         server.wait()

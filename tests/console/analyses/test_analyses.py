@@ -220,7 +220,7 @@ def test_progress_is_read_from_the_store_while_a_worker_has_the_run(run, console
     assert (cells["label"], cells["stage"], cells["progress"]) == ("Running", "1 of 2: traffic", 0.25)
     assert "1,234 recorded events" in cells["rows"]
     AnalysisRun.objects.update(changed=timezone.now() - timedelta(minutes=11))
-    assert tasks.reap() == 0, "its worker reported progress a moment ago"
+    assert tasks.fail_lost_runs() == 0, "its worker reported progress a moment ago"
     tasks.run_changed(str(run.id), "done", {})
     run.refresh_from_db()
     assert (run.state, run.rows, run_service.cells_of(run)["stage"]) == ("done", 1234, "")

@@ -258,8 +258,8 @@ class Chart {
     const said = [[null, (this.seconds > 3600 ? day : clockWithSeconds).format(time)]];
     if (flag) said.push(["flag", flag[2]]);
     else {
-      if (this.keeps) said.push(["depth", `${grouped.format(nearest[1])} messages pending`]);
-      said.push(["in", `${rateText(nearest[2])} msg/s in`], ["out", `${rateText(nearest[3])} msg/s out`]);
+      if (this.keeps) said.push(["depth", `${grouped.format(nearest[1])} messages`]);
+      said.push(["in", `${rateText(nearest[2])} msg/s enqueued`], ["out", `${rateText(nearest[3])} msg/s dequeued`]);
     }
     for (const [key, text] of said) {
       const line = document.createElement("div");
