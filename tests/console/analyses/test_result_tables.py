@@ -69,7 +69,7 @@ def test_without_its_file_a_table_shows_the_rows_of_the_result(stored, tmp_path)
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (None, "part", "–"), (0.1234, "part", "12.3 %"), (0.5, "change", "+50.0 %"), (-0.25, "change", "−25.0 %"),
+        (None, "part", "–"), (0.1234, "part", "12.3%"), (0.5, "change", "+50.0%"), (-0.25, "change", "−25.0%"),
         (2.5, "times", "2.5×"), (90.0, "seconds", "2 min"), (2.44, "ms", "2.44 ms"), (1234.5, "ms", "1.2 s"),
         ("2026-03-05T06:07:08Z", "time", "5 Mar 2026, 06:07:08"), ("queue://a", "", "queue://a"), (12, "count", "12"),
         (2048, "bytes", "2.0 KiB"),
