@@ -303,7 +303,7 @@ def test_a_queue_that_is_gone_has_a_page_with_its_last_history(browser_of, conso
     viewer = browser_of("viewer")
     page = viewer.get(reverse("queue", kwargs={"name": name}))
     assert page.status_code == 410
-    assert "does not exist any more" in page.content.decode()
+    assert "no longer exists" in page.content.decode()
     assert page.context["window"].name == "24h", "the shortest that shows how it ended"
     assert 7 in [mark[1] for mark in page.context["chart"]["marks"]]
     assert page.context["changes"] == ()  # the trail is for others
