@@ -14,7 +14,7 @@ AT_ONCE = re.compile(
     r"""button-danger"""
 )
 #: What may act at once: work is stopped and can be begun again, or the same page gives back what it took.
-HARMLESS = {"cancel-run", "cancel-search", "cancel-trial", "control-job", "role-revoke"}
+HARMLESS = {"cancel-run", "cancel-search", "cancel-trial", "change-user", "control-job", "role-revoke"}
 
 
 def test_no_button_that_warns_acts_at_once_where_nothing_gives_it_back():
